@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from bench.engine import Observer, Outcome
     from bench.plan import Plan
     from bench.report import Report
-    from bench.report.comparison import Comparisons
-    from bench.report.frames import Frames
+    from bench.report.comparison.comparison import Comparisons
+    from bench.report.exports.frames import Frames
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
     """
     from bench.journal import Reader
     from bench.journal.paths import find_run
-    from bench.report.frames import load_frames
+    from bench.report.exports.frames import load_frames
 
     async def read() -> Frames:
         async with Reader.open(find_run(Path(workspace), run_id)) as reader:
@@ -126,8 +126,8 @@ def compare(
     Raises:
         UsageError: fewer than two sides, an unknown side, or sides that are not comparable (without ``force``).
     """
-    from bench.report.compare import compare_sides
-    from bench.report.comparison_data import chosen_targets, sides_of
+    from bench.report.comparison.compare import compare_sides
+    from bench.report.comparison.comparison_data import chosen_targets, sides_of
 
     folder, metrics = Path(workspace), [metric] if isinstance(metric, str) else list(metric)
 

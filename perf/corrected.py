@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from bench.report.review_sampling import stratum_of, weight_of
+from bench.report.judges.review_sampling import stratum_of, weight_of
 from bench.stats import CorrectedShare, Stratum, allocation, corrected_share
 
 ERRORS = (0.05, 0.10, 0.20)

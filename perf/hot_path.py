@@ -40,7 +40,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "event loop": (("asyncio", "selectors", "_weakrefset"), 520),
     "limiter and slots": (("bench/http/rate_limiter", "bench/http/adaptive_concurrency"), 45),
     "request encoding": (
-        ("json/encoder", "bench/config/template", "bench/config/provider_body", "bench/config/model",
+        ("json/encoder", "bench/config/template", "bench/config/provider/body", "bench/config/model",
          "bench/providers/declarative/request", "bench/providers/declarative/variables",
          "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/prompts"), 230),
     "response decoding": (
@@ -48,7 +48,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
          "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
          "bench/visible"), 785),
     "verdicts and metrics": (
-        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/evaluate"), 210),
+        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 210),
     "progress": (("bench/engine/progress", "bench/engine/work_queue", "bench/engine/stopping"), 78),
     "journal hand-over": (("bench/journal",), 70),
     "phase records": (

@@ -126,7 +126,7 @@ def dispatch(arguments: list[str]) -> int:
         console.line(described())
         return 0
     if arguments[0] == "list" and not {"-h", "--help"} & set(arguments):
-        from bench.cli import list as listing
+        from bench.cli.commands import list as listing
 
         return listing.main(arguments[1:])
     from bench.cli.app import call

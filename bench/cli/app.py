@@ -1,4 +1,4 @@
-"""The table of commands: name, one line of help, and the module of the function, which is imported on use.
+"""The table of commands: name, one line of help, and the function in ``bench.cli.commands``, which is imported on use.
 
 The text of ``bench --help`` is made from this table and stored in ``help.txt``, so that showing it imports nothing.
 ``python -m bench.cli.app`` writes the file; a test checks that it is current.
@@ -19,45 +19,45 @@ READ = Group("Read results", sort_key=3)
 PROVE = Group("Prove", sort_key=4)
 
 COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
-    ("list", LOOK, "bench.cli.workspace:list_", "List benchmarks, providers, metrics, evaluators, models or runs."),
-    ("describe", LOOK, "bench.cli.describe:describe", "Describe a benchmark, provider, metric or run."),
-    ("validate", LOOK, "bench.cli.workspace:validate", "Check configs and their data."),
-    ("schema", LOOK, "bench.cli.workspace:schema", "Print the JSON Schema of a kind of file, for editors."),
-    ("new", LOOK, "bench.cli.workspace:new", "Write a config with comments to start from."),
-    ("download", LOOK, "bench.cli.workspace:download", "Download and check the data of a benchmark."),
-    ("doctor", LOOK, "bench.cli.doctor:doctor", "Test the calls that a run makes to a provider."),
-    ("plan", RUN, "bench.cli.run_command:plan", "Show what a run would do, its cost and its time."),
-    ("run", RUN, "bench.cli.run_command:run", "Measure providers on benchmarks."),
-    ("eval", RUN, "bench.cli.run_command:eval_", "The same as run."),
-    ("resume", RUN, "bench.cli.run_command:resume", "Continue a run; needs no other flag."),
-    ("status", RUN, "bench.cli.status:status", "Show the progress of a run."),
-    ("pause", RUN, "bench.cli.status:pause", "Stop a live run cleanly."),
-    ("builds", RUN, "bench.cli.builds:builds_app", "Show and clear the memories that runs have ingested."),
-    ("clean", RUN, "bench.cli.clean:clean", "Delete old runs, and clear namespaces that they left at providers."),
-    ("retry", RUN, "bench.cli.rescore:retry", "Run the failed items again."),
-    ("rescore", RUN, "bench.cli.rescore:rescore", "Judge or measure stored answers again."),
-    ("extend", RUN, "bench.cli.rescore:extend", "Run more items in the same run."),
-    ("fork", RUN, "bench.cli.rescore:fork", "Start a run from the memories, hits or answers of another run."),
-    ("merge", RUN, "bench.cli.status:merge", "Merge runs over different ranges of items into one run."),
-    ("results", READ, "bench.cli.results:results", "Show the results of a run."),
-    ("failures", READ, "bench.cli.results:failures", "Show why items were lost."),
-    ("compare", READ, "bench.cli.results:compare", "Compare two or more providers or runs, with tests."),
-    ("leaderboard", READ, "bench.cli.results:leaderboard", "Show all comparable results in tables."),
-    ("export", READ, "bench.cli.results:export", "Write the rows of a run as json, jsonl, csv, parquet or trec."),
-    ("score", READ, "bench.cli.score:score", "Score rankings or answers of another tool."),
-    ("review", READ, "bench.cli.review:review", "Let people label answers, and correct the score with them."),
-    ("dispute", READ, "bench.cli.dispute:dispute", "Judge the same answers with several judges and prompts."),
-    ("explore", READ, "bench.cli.serve:explore", "Open the web pages of this workspace, read-only."),
-    ("serve", RUN, "bench.cli.serve:serve", "Serve the web pages, and start runs from them."),
-    ("sign", PROVE, "bench.cli.receipts:sign", "Sign one receipt per job."),
-    ("verify", PROVE, "bench.cli.verify:verify", "Check receipts offline."),
-    ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Repeat the run of a receipt and compare."),
-    ("sheet", PROVE, "bench.cli.sheet:sheet", "List 19 facts about a result, and mark the missing ones."),
-    ("diff", PROVE, "bench.cli.receipts:diff", "Show the differences of two receipts."),
-    ("publish", PROVE, "bench.cli.publish:publish", "Append a receipt to the public log."),
-    ("log", PROVE, "bench.cli.publish:log_app", "Check or cosign the public log, or mark a run as abandoned."),
-    ("keys", PROVE, "bench.cli.keys:keys_app", "Create, trust, list, rotate and revoke signing keys."),
-    ("completion", LOOK, "bench.cli.workspace:completion", "Print the shell completion for bash, zsh or fish."),
+    ("list", LOOK, "workspace:list_", "List benchmarks, providers, metrics, evaluators, models or runs."),
+    ("describe", LOOK, "describe:describe", "Describe a benchmark, provider, metric or run."),
+    ("validate", LOOK, "workspace:validate", "Check configs and their data."),
+    ("schema", LOOK, "workspace:schema", "Print the JSON Schema of a kind of file, for editors."),
+    ("new", LOOK, "workspace:new", "Write a config with comments to start from."),
+    ("download", LOOK, "workspace:download", "Download and check the data of a benchmark."),
+    ("doctor", LOOK, "doctor:doctor", "Test the calls that a run makes to a provider."),
+    ("plan", RUN, "run_command:plan", "Show what a run would do, its cost and its time."),
+    ("run", RUN, "run_command:run", "Measure providers on benchmarks."),
+    ("eval", RUN, "run_command:eval_", "The same as run."),
+    ("resume", RUN, "run_command:resume", "Continue a run; needs no other flag."),
+    ("status", RUN, "status:status", "Show the progress of a run."),
+    ("pause", RUN, "status:pause", "Stop a live run cleanly."),
+    ("builds", RUN, "builds:builds_app", "Show and clear the memories that runs have ingested."),
+    ("clean", RUN, "clean:clean", "Delete old runs, and clear namespaces that they left at providers."),
+    ("retry", RUN, "rescore:retry", "Run the failed items again."),
+    ("rescore", RUN, "rescore:rescore", "Judge or measure stored answers again."),
+    ("extend", RUN, "rescore:extend", "Run more items in the same run."),
+    ("fork", RUN, "rescore:fork", "Start a run from the memories, hits or answers of another run."),
+    ("merge", RUN, "status:merge", "Merge runs over different ranges of items into one run."),
+    ("results", READ, "results:results", "Show the results of a run."),
+    ("failures", READ, "results:failures", "Show why items were lost."),
+    ("compare", READ, "results:compare", "Compare two or more providers or runs, with tests."),
+    ("leaderboard", READ, "results:leaderboard", "Show all comparable results in tables."),
+    ("export", READ, "results:export", "Write the rows of a run as json, jsonl, csv, parquet or trec."),
+    ("score", READ, "rescore:score", "Score rankings or answers of another tool."),
+    ("review", READ, "review:review", "Let people label answers, and correct the score with them."),
+    ("dispute", READ, "dispute:dispute", "Judge the same answers with several judges and prompts."),
+    ("explore", READ, "serve:explore", "Open the web pages of this workspace, read-only."),
+    ("serve", RUN, "serve:serve", "Serve the web pages, and start runs from them."),
+    ("sign", PROVE, "receipts:sign", "Sign one receipt per job."),
+    ("verify", PROVE, "verify:verify", "Check receipts offline."),
+    ("reproduce", PROVE, "receipts:reproduce", "Repeat the run of a receipt and compare."),
+    ("sheet", PROVE, "receipts:sheet", "List 19 facts about a result, and mark the missing ones."),
+    ("diff", PROVE, "receipts:diff", "Show the differences of two receipts."),
+    ("publish", PROVE, "publish:publish", "Append a receipt to the public log."),
+    ("log", PROVE, "publish:log_app", "Check or cosign the public log, or mark a run as abandoned."),
+    ("keys", PROVE, "keys:keys_app", "Create, trust, list, rotate and revoke signing keys."),
+    ("completion", LOOK, "workspace:completion", "Print the shell completion for bash, zsh or fish."),
 )
 
 
@@ -141,7 +141,7 @@ def build() -> App:
     )
     for name, group, place, text in COMMANDS:
         more = {} if place.endswith("_app") else {"help_epilogue": examples(name)}
-        app.command(place, name=name, help=text, group=group, **more)
+        app.command(f"bench.cli.commands.{place}", name=name, help=text, group=group, **more)
     return app
 
 

@@ -22,7 +22,7 @@ from bench.errors import BenchError, UsageError
 from bench.visible import in_json, visible
 
 if TYPE_CHECKING:
-    from bench.datasets.reading import ReadingProgress
+    from bench.datasets.rows.reading import ReadingProgress
 
 GAP = 3
 WORDS = 16
@@ -102,7 +102,7 @@ def error(problem: BenchError) -> None:
 
 def show_reading() -> None:
     """Show the progress of reading large data: one updated line on a terminal, else one line per 10 %."""
-    from bench.datasets.reading import shown
+    from bench.datasets.rows.reading import shown
 
     shown.to = None if current.get().quiet else _ReadingLine()
 

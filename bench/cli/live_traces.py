@@ -19,7 +19,7 @@ import anyio.to_thread
 from bench.errors import ConfigError, UsageError
 from bench.journal import Reader, RunState
 from bench.plan.job_record import JobRecord, read
-from bench.report.trace import ERROR, resource_of, spans_of
+from bench.report.exports.trace import ERROR, resource_of, spans_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal
 from bench.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from bench.config.benchmark import BenchmarkConfig
-    from bench.config.provider import ProviderConfig
+    from bench.config.benchmark.config import BenchmarkConfig
+    from bench.config.provider.config import ProviderConfig
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
 
@@ -142,7 +142,7 @@ class Catalog:
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
         """Load a benchmark file from any path; the benchmarks that it extends are looked up in this catalog."""
-        from bench.config.benchmark_file import read_benchmark
+        from bench.config.benchmark.file import read_benchmark
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
 
@@ -152,7 +152,7 @@ class Catalog:
             case "benchmarks":
                 self.read_benchmark(entry.path)
             case "providers":
-                from bench.config.provider_file import load_provider
+                from bench.config.provider.file import load_provider
 
                 load_provider(entry.path)
             case "models":
@@ -173,7 +173,7 @@ class Catalog:
 
     def provider(self, name: str) -> ProviderConfig:
         """Load a provider config by name."""
-        from bench.config.provider_file import load_provider
+        from bench.config.provider.file import load_provider
 
         return load_provider(self.find("providers", name).path)
 

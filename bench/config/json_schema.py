@@ -45,10 +45,10 @@ def json_schema(kind: Kind) -> dict[str, object]:
 
 def _model(kind: Kind) -> type[ConfigModel]:
     if kind == "manifest":
-        from bench.config.benchmark_manifest import Manifest
+        from bench.config.benchmark.manifest import Manifest
 
         return Manifest
-    from bench.config.benchmark import BenchmarkFile
+    from bench.config.benchmark.config import BenchmarkFile
 
     return BenchmarkFile
 

@@ -30,7 +30,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt, field_validator
 
 from bench.config.file import ConfigModel, Source, load
-from bench.config.provider_sections import Auth, HttpUrl
+from bench.config.provider.sections import Auth, HttpUrl
 from bench.config.traffic import FeedbackSection, Limit
 from bench.config.value_rules import LowerName, find_variables
 from bench.errors import ConfigError, UsageError

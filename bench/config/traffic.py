@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PositiveFloat, Tag, model_validator
 
 from bench.config.file import ConfigModel
-from bench.config.provider_sections import InFlight, Pause, Retries
+from bench.config.provider.sections import InFlight, Pause, Retries
 
 
 class ErrorRule(ConfigModel):

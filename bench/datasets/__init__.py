@@ -10,10 +10,10 @@
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
         sent = memories(config, corpus)
 
-Modules: ``download`` and ``data_file`` get a file and check its digest. ``row_reader`` streams its rows. ``parser``
-turns rows into items (``questions``, ``evidence``) and corpora (``history``), ``dates`` parses dates. ``inspection``
-and ``index`` store the place of each row. ``dataset`` reads items and corpora on demand, ``selection`` selects items,
-and ``memories`` renders the content that a provider may see. This package must not depend on runs, providers or models.
+Modules: ``rows`` gets the data files, checks their digests and streams their rows. ``parser`` turns rows into items
+(``questions``, ``evidence``) and corpora (``history``), ``dates`` parses dates. ``inspection`` stores the place of each
+row. ``dataset`` reads items and corpora on demand, ``selection`` selects items, and ``memories`` renders the content
+that a provider may see. ``draft`` guesses a config. This package must not depend on runs, providers or models.
 """
 
 from __future__ import annotations

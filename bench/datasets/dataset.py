@@ -27,25 +27,25 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_sections import MetricEntry
-from bench.config.benchmark_terms import Unit
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.sections import MetricEntry
+from bench.config.benchmark.terms import Unit
 from bench.config.file import show
 from bench.config.template import iso
-from bench.datasets.data_file import DataFile, checked_files, mismatch, sha256_of_all
 from bench.datasets.evidence import Gap, coverage_gaps
 from bench.datasets.history import LOOK
-from bench.datasets.index import SizedCache
 from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, place_of, scan
 from bench.datasets.memories import RenderedMemory, memories, spoken, texts
 from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
-from bench.datasets.reading import ReadingPass
-from bench.datasets.row import RowPlace
-from bench.datasets.row_source import RowSource
+from bench.datasets.rows.data_file import DataFile, checked_files, mismatch, sha256_of_all
+from bench.datasets.rows.index import SizedCache
+from bench.datasets.rows.reading import ReadingPass
+from bench.datasets.rows.row import RowPlace
+from bench.datasets.rows.row_source import RowSource
 from bench.datasets.selection import Selection, select
 from bench.datasets.stored_index import StoredIndex
 from bench.errors import UsageError
-from bench.metrics.choices import choice_index
+from bench.metrics.answers.choices import choice_index
 from bench.model import Corpus, Item
 from bench.values import dataclass
 

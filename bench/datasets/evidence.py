@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_terms import Parser
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.terms import Parser
 from bench.datasets.questions import RawItem
 from bench.errors import DataError
 from bench.model import Corpus, Evidence, Item, Turn

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bench.config.benchmark import BenchmarkConfig, ContextSection
-from bench.config.benchmark_file import session_fields
-from bench.config.values import Value, compile_value, elements, is_general, scope_of, scoped
-from bench.datasets.config_names import ConfigNames, key_pattern, mapped_parts
+from bench.config.benchmark.config import BenchmarkConfig, ContextSection
+from bench.config.benchmark.file import session_fields
+from bench.config.benchmark.values import Value, compile_value, elements, is_general, scope_of, scoped
 from bench.datasets.dates import DateReader
-from bench.datasets.row import (
+from bench.datasets.rows.config_names import ConfigNames, key_pattern, mapped_parts
+from bench.datasets.rows.row import (
     RowPlace,
     id_at,
     in_braces,

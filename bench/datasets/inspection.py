@@ -15,17 +15,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import questions_of
-from bench.datasets.data_file import ContentDigest, OutOfRange
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.file import questions_of
 from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.history import is_blank_turn
-from bench.datasets.index import IdTable, RowIndex
 from bench.datasets.item_texts import ItemTexts, history_of
 from bench.datasets.memories import memories, spoken, texts
 from bench.datasets.parser import TURN_BLANK, Built, ParsedRow, RowParser, build
-from bench.datasets.row import FileRow, RowPlace, too_deep
-from bench.datasets.row_source import RowSource
+from bench.datasets.rows.data_file import ContentDigest, OutOfRange
+from bench.datasets.rows.index import IdTable, RowIndex
+from bench.datasets.rows.row import FileRow, RowPlace, too_deep
+from bench.datasets.rows.row_source import RowSource
 from bench.errors import ConfigError, DataError
 from bench.model import Item
 from bench.visible import HIDDEN

@@ -16,9 +16,9 @@ from array import array
 from collections.abc import Callable, Hashable, Sequence
 
 from bench.datasets.history import RawSession
-from bench.datasets.index import IdTable
 from bench.datasets.questions import RawItem
-from bench.metrics.text_normalization import words
+from bench.datasets.rows.index import IdTable
+from bench.metrics.answers.text_normalization import words
 from bench.patterns import pattern
 from bench.visible import is_odd
 

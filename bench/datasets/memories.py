@@ -28,9 +28,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import session_names
-from bench.config.benchmark_terms import Unit
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.file import session_names
+from bench.config.benchmark.terms import Unit
 from bench.config.template import DateText, Template, iso, make_filter, render_turn, said
 from bench.datasets.history import is_blank_turn
 from bench.model import Corpus, Item, Memory, Message, Session, Turn

@@ -23,16 +23,16 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import pairwise
 
-from bench.config.benchmark import BenchmarkConfig, ContextSection
-from bench.config.benchmark_terms import Parser
-from bench.config.values import KeyMissing, compile_value, roots_of, scope_of, uses_scope
-from bench.datasets.config_names import ConfigNames
+from bench.config.benchmark.config import BenchmarkConfig, ContextSection
+from bench.config.benchmark.terms import Parser
+from bench.config.benchmark.values import KeyMissing, compile_value, roots_of, scope_of, uses_scope
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceRule, Lookup
 from bench.datasets.history import HistoryReader, RawSession, is_blank_turn
 from bench.datasets.questions import QuestionReader, RawItem, metadata_at
-from bench.datasets.row import RowPlace, content_id, id_at, missing, value_of
-from bench.datasets.row_reader import without_empty_cells
+from bench.datasets.rows.config_names import ConfigNames
+from bench.datasets.rows.row import RowPlace, content_id, id_at, missing, value_of
+from bench.datasets.rows.row_reader import without_empty_cells
 from bench.model import Corpus, Evidence, Item, Session, Turn
 from bench.values import dataclass as value_dataclass
 

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import ANSWERLESS
-from bench.config.benchmark_sections import Choices, MetricEntry, RubricPoints
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.file import ANSWERLESS
+from bench.config.benchmark.sections import Choices, MetricEntry, RubricPoints
+from bench.config.benchmark.values import Value, compile_value, elements
 from bench.config.file import did_you_mean
 from bench.config.value_rules import LONGEST_TEXT
-from bench.config.values import Value, compile_value, elements
-from bench.datasets.conditions import Conditions
-from bench.datasets.config_names import ConfigNames
 from bench.datasets.dates import DateReader
 from bench.datasets.history import TurnReader
-from bench.datasets.row import (
+from bench.datasets.rows.conditions import Conditions
+from bench.datasets.rows.config_names import ConfigNames
+from bench.datasets.rows.row import (
     ItemPaths,
     NestedPaths,
     RowPaths,
@@ -49,8 +49,8 @@ from bench.datasets.row import (
     value_at,
     value_of,
 )
-from bench.datasets.row_reader import without_empty_cells
-from bench.metrics.choices import choice_index
+from bench.datasets.rows.row_reader import without_empty_cells
+from bench.metrics.answers.choices import choice_index
 from bench.model import Deletion
 from bench.visible import is_blank
 

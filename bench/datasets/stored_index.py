@@ -27,13 +27,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.file import show
-from bench.datasets.data_file import DataFile
-from bench.datasets.index import IdTable
 from bench.datasets.inspection import DatasetCounts, Scanned
-from bench.datasets.reading import SMALLEST
-from bench.datasets.row_source import RowSource
+from bench.datasets.rows.data_file import DataFile
+from bench.datasets.rows.index import IdTable
+from bench.datasets.rows.reading import SMALLEST
+from bench.datasets.rows.row_source import RowSource
 
 KEPT = 4
 """maximum indexes that are stored in memory"""

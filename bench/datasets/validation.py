@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_sections import MetricEntry
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.sections import MetricEntry
 from bench.config.catalog import Catalog
 from bench.config.file import nearest
-from bench.datasets.data_file import fetching, find_file, ships
 from bench.datasets.dataset import Dataset, open_benchmark
 from bench.datasets.evidence import Gap, require_coverage
+from bench.datasets.rows.data_file import fetching, find_file, ships
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]

@@ -7,10 +7,9 @@ Example::
     outcome = await execute(plan, environment=environment, observer=display)
     outcome.status, outcome.exit_code, outcome.resume
 
-Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpus`` prepares a corpus
-(``ingest``, ``isolation``), ``item_pipeline`` runs the phases of an item (``search``, answer, ``evaluate``), and
-``item_row`` builds the item's journal row. ``run_context`` contains the only broad ``except``. ``stopping`` contains
-every way to stop a run early.
+Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpora.corpus`` prepares a
+corpus (``ingest``, ``isolation``), and ``items.item_pipeline`` runs the phases of an item (``search``, answer,
+``evaluate``). ``run_context`` contains the only broad ``except``. ``stopping`` contains every way to stop a run early.
 """
 
 from __future__ import annotations

@@ -26,20 +26,20 @@ from urllib.parse import unquote
 
 import anyio
 
-from bench.config.benchmark_terms import Unit
+from bench.config.benchmark.terms import Unit
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
 from bench.datasets.memories import held, sentences_of
-from bench.engine.corpus_state import CorpusState
-from bench.engine.evaluate import Stored, evaluate
+from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.external_rows import ForeignRow, Hits
-from bench.engine.item_row import failed_row
+from bench.engine.items.evaluate import Stored, evaluate
+from bench.engine.items.item_row import failed_row
+from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of
 from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_readers
 from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.outcome import Failure
-from bench.engine.phase_results import AnswerResult, SearchResult, flags_of
 from bench.engine.progress import Progress
 from bench.engine.run_context import Budget, Errand, Ledger, Live
 from bench.engine.run_metadata import CodeState, run_meta

@@ -20,9 +20,9 @@ from functools import partial
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from bench.engine.corpus import prepare
-from bench.engine.corpus_state import CorpusState
-from bench.engine.item_pipeline import ask, end_failed
+from bench.engine.corpora.corpus import prepare
+from bench.engine.corpora.corpus_state import CorpusState
+from bench.engine.items.item_pipeline import ask, end_failed
 from bench.engine.open_lane import LaneItem, OpenLane, Ready
 from bench.engine.outcome import Failure
 from bench.engine.run_context import OCCUPIED, Ledger

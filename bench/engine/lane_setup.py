@@ -13,15 +13,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import anyio
 
-from bench.config.provider import ProviderConfig
-from bench.engine.anonymizer import opaque
+from bench.config.provider.config import ProviderConfig
 from bench.engine.batches import WAITING_ITEMS
-from bench.engine.isolation import Ownership
-from bench.engine.item_row import unsupported_rows
+from bench.engine.corpora.anonymizer import opaque
+from bench.engine.corpora.isolation import Ownership
+from bench.engine.items.item_row import unsupported_rows
+from bench.engine.items.search import Oracle, begun
 from bench.engine.models import OwnPrice, Readers
 from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import Halts, Live
-from bench.engine.search import Oracle, begun
 from bench.engine.work_queue import Todo
 from bench.evaluators.protocol import needs_listing
 from bench.evaluators.routed import each_of

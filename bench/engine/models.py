@@ -22,7 +22,7 @@ from bench.model import Embedder, Model, Usage
 from bench.plan import NONE, Lane
 
 if TYPE_CHECKING:
-    from bench.config.provider_sections import ClientEmbeddings
+    from bench.config.provider.sections import ClientEmbeddings
     from bench.engine.run_context import Live
     from bench.models.call_cache import CallCache
     from bench.models.embedding import EmbeddingOptions

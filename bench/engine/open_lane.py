@@ -16,9 +16,9 @@ from functools import partial
 import anyio
 
 from bench.datasets import ItemRef
-from bench.engine.anonymizer import Veil, space_of, veil_of
-from bench.engine.corpus_state import CorpusState
-from bench.engine.isolation import CorpusPlace, FirstWrite, Ownership, clear_provably
+from bench.engine.corpora.anonymizer import Veil, space_of, veil_of
+from bench.engine.corpora.corpus_state import CorpusState
+from bench.engine.corpora.isolation import CorpusPlace, FirstWrite, Ownership, clear_provably
 from bench.engine.models import Readers
 from bench.engine.run_context import Halts, Ledger, Live
 from bench.engine.work_queue import Todo

@@ -33,14 +33,14 @@ import anyio.to_thread
 
 from bench.config.run import new_run_id
 from bench.engine.batches import batching
-from bench.engine.evaluate import calibrate_judges
+from bench.engine.corpora.reused_builds import reuse_builds
+from bench.engine.items.evaluate import calibrate_judges
 from bench.engine.lane import run_lane
 from bench.engine.lane_setup import open_lanes, skip_lane
 from bench.engine.models import Readers, open_readers
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
-from bench.engine.reused_builds import reuse_builds
 from bench.engine.run_context import Budget, Errand, Live
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, Stopping, watching

@@ -41,7 +41,7 @@ from typing import Generic, TypeVar
 
 import anyio
 
-from bench.engine.isolation import Ownership
+from bench.engine.corpora.isolation import Ownership
 from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, Stopping, monotonic_us

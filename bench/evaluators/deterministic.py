@@ -34,9 +34,9 @@ import anyio
 from bench.errors import Unsupported
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
-from bench.metrics.choices import choice_index, chosen_index, letter_rules, same_option
-from bench.metrics.similarity import cosine, deletion_check
-from bench.metrics.text import locomo_category, locomo_qa
+from bench.metrics.answers.choices import choice_index, chosen_index, letter_rules, same_option
+from bench.metrics.answers.similarity import cosine, deletion_check
+from bench.metrics.answers.text import locomo_category, locomo_qa
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 NO_CHOICE = "no_choice"

@@ -26,7 +26,7 @@ from bench.evaluators.judged import NO_RUBRIC, judged, silent, unasked
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
-from bench.metrics.ordering import order_agreement
+from bench.metrics.answers.ordering import order_agreement
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
 from bench.structured import ReplySchema
 

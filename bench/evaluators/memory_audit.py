@@ -9,7 +9,7 @@ Example::
 The rubric of an item lists the facts that should be stored; ``ScoredItem.stored`` has the memories that the system
 lists. There is one call per fact (is it stored?) and one per memory (is it right, and is it one of the facts?). A
 system that cannot list memories has no verdict: not applicable, not 0. The metrics sum over items, see
-`bench.metrics.parts`.
+`bench.metrics.answers.parts`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.evaluators.judge_parsing import object_of, parsed, unparsed
 from bench.evaluators.judged import NO_RUBRIC, judged, unasked
 from bench.evaluators.prompts import JudgePrompt
 from bench.evaluators.protocol import CANNOT_LIST, Judge
-from bench.metrics.parts import f1_of
+from bench.metrics.answers.parts import f1_of
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
 
 STORED_SCHEMA = score_schema(HALVES)

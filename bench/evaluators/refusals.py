@@ -21,7 +21,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bench.metrics.text_normalization import OPTIONAL, is_cut
+from bench.metrics.answers.text_normalization import OPTIONAL, is_cut
 from bench.patterns import pattern
 
 _READ = 600

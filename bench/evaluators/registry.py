@@ -40,9 +40,9 @@ from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge
 from bench.evaluators.refusals import REVISION
 from bench.metrics import plugins
+from bench.metrics.answers.text import F1_VARIANTS, best, has_phrases, occurs
+from bench.metrics.answers.text_normalization import normal_form, squad_tokens
 from bench.metrics.protocol import near, or_list
-from bench.metrics.text import F1_VARIANTS, best, has_phrases, occurs
-from bench.metrics.text_normalization import normal_form, squad_tokens
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.config.benchmark_sections import is_routed
+from bench.config.benchmark.sections import is_routed
 from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
 from bench.model import Hit, Item, ScoredItem, Verdict
 

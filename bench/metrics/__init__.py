@@ -7,8 +7,8 @@ Example::
     metrics.score("recall_at_5", retrieved=["a", "b"], relevant={"b"})       # 1.0
     metrics.resolve("p95_latency_ms").definition                             # "latency_p95/1"
 
-Modules: ``protocol`` defines a metric, ``registry`` and ``selection`` find metrics by name. ``retrieval``, ``text``,
-``similarity``, ``overlap``, ``citation``, ``verdicts``, ``latency`` and ``pricing`` contain the metrics.
+Modules: ``protocol`` defines a metric, ``registry`` and ``selection`` find metrics by name. ``retrieval``,
+``answers``, ``latency`` and ``pricing`` contain the metrics.
 ``fold_input``, ``aggregation`` and ``fold`` aggregate rows into Measurements; ``failure_reason`` and ``overlay`` add
 reasons for losses and corrected scores.
 """

@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import cast
 
 from bench.errors import UnknownMetric
+from bench.metrics.answers.text_normalization import as_text, several
 from bench.metrics.fold import fold, values
 from bench.metrics.fold_input import FoldRow, labels_of
 from bench.metrics.protocol import Measure, MetricInfo, near, or_list
 from bench.metrics.registry import registry
 from bench.metrics.selection import dimension_name, over
-from bench.metrics.text_normalization import as_text, several
 from bench.model import Measurement, Row, State
 
 Params = Mapping[str, object]

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from bench.errors import ConfigError, EvaluatorFailed, UnknownMetric
-from bench.metrics import citation as citing
-from bench.metrics import latency, ordering, overlap, parts, plugins, retrieval, similarity, text, verdicts
+from bench.metrics import latency, plugins, retrieval
 from bench.metrics import pricing as spending
 from bench.metrics.aggregation import Mean, Own
+from bench.metrics.answers import citation as citing
+from bench.metrics.answers import ordering, overlap, parts, similarity, text, verdicts
 from bench.metrics.protocol import (
     LARGEST,
     Arithmetic,

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bench.metrics.answers.text_normalization import several
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
-from bench.metrics.text_normalization import several
 from bench.model import Row
 
 Ids = Iterable[object]

@@ -16,9 +16,9 @@ from pathlib import Path
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import plugins
 from bench.metrics.aggregation import Macro
+from bench.metrics.answers.verdicts import METHODS, value_of
 from bench.metrics.protocol import Arithmetic, Measure, canonical, near, or_list
 from bench.metrics.registry import from_plugin, registry
-from bench.metrics.verdicts import METHODS, value_of
 
 CUSTOM = "custom:"
 """prefix of the ``./file.py:Class`` of an evaluator next to a config"""

@@ -18,8 +18,8 @@ import json
 import re
 from collections.abc import Collection, Sequence
 
-from bench.metrics.text import occurs
-from bench.metrics.text_normalization import has_spelling, loose_form
+from bench.metrics.answers.text import occurs
+from bench.metrics.answers.text_normalization import has_spelling, loose_form
 from bench.patterns import pattern
 from bench.reasoning import took_back
 from bench.visible import is_odd

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from bench.metrics.text_normalization import search_words
+from bench.metrics.answers.text_normalization import search_words
 from bench.model import Completion, Prompt
 from bench.models.reply import estimate
 

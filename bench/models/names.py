@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.config.model import LOCAL
-from bench.config.provider_sections import checked_address
+from bench.config.provider.sections import checked_address
 from bench.errors import ConfigError
 from bench.events import redactor
 
 if TYPE_CHECKING:
     from bench.config.model import ModelFile, ModelSettings
-    from bench.config.provider_sections import Auth
+    from bench.config.provider.sections import Auth
     from bench.models.reply import DialectName
     from bench.settings import Environment
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from bench.config.benchmark import BenchmarkConfig, config_sha256
+from bench.config.benchmark.config import BenchmarkConfig, config_sha256
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.errors import BenchError, ConfigError, DataError, UsageError

@@ -21,8 +21,8 @@ from bench.http.message import SAFE_TO_REPEAT
 from bench.plan.model import Lane
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
-    from bench.config.provider_calls import Endpoints, RequestSection
+    from bench.config.provider.calls import Endpoints, RequestSection
+    from bench.config.provider.config import ProviderConfig
 
 
 def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:

@@ -26,12 +26,12 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_terms import Unit
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.overlay import OverlayFile, read_overlay
+from bench.config.benchmark.terms import Unit
 from bench.config.file import Source
 from bench.config.model import ModelFile
-from bench.config.overlay import OverlayFile, read_overlay
-from bench.config.provider import ProviderConfig
+from bench.config.provider.config import ProviderConfig
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.datasets.memories import Level

@@ -23,7 +23,7 @@ from bench.config.template import text_of
 from bench.datasets import Dataset
 from bench.evaluators.prompts import DEFAULT
 from bench.evaluators.refusals import is_refusal
-from bench.metrics.text_normalization import squad_tokens
+from bench.metrics.answers.text_normalization import squad_tokens
 from bench.model import Corpus, Item
 from bench.plan.prompts import ANSWER_NAMES, ChosenPrompt, Prompts
 

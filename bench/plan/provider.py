@@ -32,8 +32,8 @@ from bench import canonical
 from bench.config.builtin_providers import BUILT_IN
 from bench.config.catalog import Catalog
 from bench.config.file import Source, did_you_mean, explain, fold, name_of
-from bench.config.provider import ProviderConfig, identity
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig, identity
+from bench.config.provider.file import load_provider
 from bench.config.value_rules import find_variables, texts
 from bench.errors import CanonicalError, UsageError
 from bench.events import HIDDEN, redact

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.file import Source
 from bench.config.run import RunRequest
 from bench.errors import ConfigError, UsageError

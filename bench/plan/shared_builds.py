@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bench import canonical
-from bench.config.provider import ProviderConfig, identity
+from bench.config.provider.config import ProviderConfig, identity
 from bench.plan.model import Lane
 from bench.plan.provider import filled, from_outside, told
 from bench.scalars import Json, tree

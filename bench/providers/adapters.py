@@ -22,7 +22,7 @@ from bench.version import plug_ins
 
 if TYPE_CHECKING:
     from bench.config.file import ConfigModel
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 ProviderClass = Callable[["ProviderConfig", ProviderContext], Provider]
 
@@ -161,7 +161,7 @@ def plugged_config(name: str) -> ProviderConfig | None:
     Raises:
         ConfigError: two distributions claim the name.
     """
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
     from bench.metrics.plugins import claimed
 
     point = claimed(name, GROUP)
@@ -172,7 +172,7 @@ def plugged_config(name: str) -> ProviderConfig | None:
 
 def builtin_config(name: str) -> ProviderConfig:
     """Return the config of a built-in without a file: bm25, full-context, oracle, random, no-memory, vector."""
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
     from bench.providers.builtin import description
 
     return ProviderConfig.model_validate(description(name))

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from bench.config.provider_sections import IngestSection
+from bench.config.provider.sections import IngestSection
 from bench.model import Memory
 from bench.providers.protocol import Batching
 from bench.tokens import CHARS_PER_TOKEN

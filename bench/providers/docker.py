@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bench.config.provider import Docker
+from bench.config.provider.config import Docker
 from bench.errors import CallError, ConfigError
 from bench.events import log, redact
 from bench.http import Endpoint, Request, Retry, Timeouts
@@ -28,7 +28,7 @@ from bench.providers.protocol import ProviderContext
 from bench.settings import shown
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 LINES_SHOWN = 20
 HEALTH_PAUSE_S = 0.5

@@ -18,7 +18,7 @@ from bench.errors import ConfigError
 from bench.model import Embedder
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 Vector = tuple[float, ...]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
     from bench.config.traffic import Limit
 
 Traffic = Literal["add", "search", "status", "manage"]

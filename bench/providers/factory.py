@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bench.providers.protocol import Provider, ProviderContext
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 
 @asynccontextmanager

@@ -28,8 +28,8 @@ from bench.providers.protocol import Capabilities
 
 if TYPE_CHECKING:
     from bench.config.catalog import CatalogEntry
-    from bench.config.provider import ProviderConfig
-    from bench.config.provider_sections import ClientEmbeddings
+    from bench.config.provider.config import ProviderConfig
+    from bench.config.provider.sections import ClientEmbeddings
     from bench.providers.rag.settings import RagLocal
 
 EMBEDS_ITSELF = "builtin"
@@ -126,7 +126,7 @@ def listed(config: ProviderConfig) -> dict[str, object]:
 
 def listing(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
     """Return built-ins, files and plug-ins by name; an invalid one is listed with its problem."""
-    from bench.config.provider_file import load_provider
+    from bench.config.provider.file import load_provider
 
     rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
     for name in entry_point_names():

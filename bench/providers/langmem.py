@@ -25,7 +25,7 @@ from bench.providers.protocol import ProviderContext, Waiting
 from bench.scalars import instant, number
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 CONTENT = "content"
 WHEN = "when"

@@ -42,7 +42,7 @@ from mem0.exceptions import MemoryError as Mem0Error
 from openai import APIConnectionError, APIStatusError, OpenAIError
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 Result = TypeVar("Result")
 

@@ -17,8 +17,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
-    from bench.config.provider_sections import Sanitize
+    from bench.config.provider.config import ProviderConfig
+    from bench.config.provider.sections import Sanitize
 
 HASH_DIGITS = 16
 

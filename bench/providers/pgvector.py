@@ -30,7 +30,7 @@ from bench.providers.statements import statements
 from bench.scalars import instant, number
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 SQL = statements(__file__, "pgvector.sql")
 CONNECTIONS = 8

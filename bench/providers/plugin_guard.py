@@ -27,7 +27,7 @@ from bench.providers.adapters import declared_capabilities, is_foreign
 from bench.providers.protocol import Batching, Provider, Waiting, within_limits
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 HELD_S = 1.0
 """seconds; a longer step of a coroutine is reported"""

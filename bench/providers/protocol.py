@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 from bench.model import QUERY_CUT, Embedder, Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
     from bench.http import Http
     from bench.settings import Environment
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bench.metrics.text_normalization import search_words
+from bench.metrics.answers.text_normalization import search_words
 from bench.model import (
     SCORES_FALL,
     SCORES_RISE,
@@ -29,7 +29,7 @@ from bench.model import (
 )
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 
 def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:

@@ -32,13 +32,13 @@ from bench.plan.job_record import JobRecord
 from bench.plan.shared_builds import REUSED
 from bench.receipt import schema
 from bench.receipt.base_model import emit, misfit_of, stamp
-from bench.receipt.checks import invariants
 from bench.receipt.cost_section import memory_cost
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.items_file import ItemsWriter
 from bench.receipt.metadata import Facts, Upstream, bench_version, by_role, environment
 from bench.receipt.schema import Body, items_file_name
 from bench.receipt.totals import Corpora, JobTotals, item_rows
+from bench.receipt.verification.checks import invariants
 from bench.report import JobReport
 from bench.report.fold import judge_notes
 from bench.report.job_data import IngestTime

@@ -35,7 +35,7 @@ from bench.canonical import JSON, dumps_with_part, read_line, sha256_hex
 from bench.errors import CanonicalError
 from bench.receipt.base_model import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit
 from bench.receipt.files import named, naming
-from bench.receipt.merkle import Frontier, leaf_hash
+from bench.receipt.log.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery, items_file_name
 from bench.receipt.schema_results import State
 

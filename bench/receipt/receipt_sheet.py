@@ -31,7 +31,7 @@ from bench.receipt.sheet import (
     share_fact,
     sheet_of,
 )
-from bench.receipt.verify import VerificationOutcome
+from bench.receipt.verification.verify import VerificationOutcome
 from bench.report.tables import number
 
 JUDGE_ERROR = ("judge calibration, ", "human review, ")

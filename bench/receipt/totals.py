@@ -33,7 +33,7 @@ from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema
 from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
-from bench.receipt.recompute import Place, Places, RecomputedTally, dimensions
+from bench.receipt.verification.recompute import Place, Places, RecomputedTally, dimensions
 from bench.report import JobReport
 from bench.report.job_data import measures
 from bench.stats import percentile

@@ -29,7 +29,7 @@ from bench.metrics.failure_reason import Loss, LossFacts, LossKind, loss_of, tal
 from bench.metrics.fold_input import settled
 from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, read
-from bench.report.export import ITEM_PAYLOAD, payload
+from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.report.tables import Grid, models_named
 from bench.scalars import Json, texts_of, whole
 

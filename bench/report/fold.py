@@ -40,9 +40,9 @@ from bench.plan.validity import (
 )
 from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
+from bench.report.judges.review import read_review
 from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
-from bench.report.review import read_review
 from bench.report.sanity import Sign, sanity_signs
 from bench.report.searches import flag_notes, probe_notes, unmapped_notes
 

@@ -17,7 +17,7 @@ from bench.config.builtin_providers import is_bound
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.model import Measurement
-from bench.report.comparison_data import load_side
+from bench.report.comparison.comparison_data import load_side
 from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number
 
@@ -149,7 +149,7 @@ def _difference(one: Measurement, other: Measurement) -> str:
 
 
 async def _sureness(reader: Reader, best: JobReport, second: JobReport) -> str:
-    from bench.report.compare import compare_sides
+    from bench.report.comparison.compare import compare_sides
 
     one = _headline(best)
     sides = [await load_side(reader, job.record) for job in (best, second)]

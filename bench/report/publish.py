@@ -16,7 +16,7 @@ from typing import TextIO
 
 from bench.journal import Reader
 from bench.journal.paths import report_folder
-from bench.report.export import row_facts
+from bench.report.exports.export import row_facts
 from bench.report.fold import Report
 from bench.report.rendering import markdown
 from bench.report.results_document import report_json

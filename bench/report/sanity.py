@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from bench.config.builtin_providers import is_bound
 from bench.journal import Reader
 from bench.journal.pages import EndedItem, ended_from, payloads_of
+from bench.metrics.answers.text_normalization import words
 from bench.metrics.fold_input import JobFacts
-from bench.metrics.text_normalization import words
 from bench.model import Phase, State
 from bench.models.answer_text import form_of
 from bench.plan.job_record import JobRecord

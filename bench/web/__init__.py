@@ -1,8 +1,8 @@
 """The web pages and the service: ``bench explore`` shows a workspace, ``bench serve`` also starts runs.
 
 All data comes from journals and files; the pages show the same documents as the JSON of ``/api/v1``. Modules: ``app``
-opens the site, ``security`` checks each request, ``run_documents`` and the other ``*_documents`` create documents,
-``api`` and ``pages`` send them, ``service`` executes runs. Importing this package is fast::
+opens the site, ``security`` checks each request, ``documents`` creates the documents, ``api`` and ``pages`` send them,
+``service`` executes runs. Importing this package is fast::
 
     from bench.web.app import Settings, open_site
 

@@ -21,9 +21,9 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from bench.config.file import did_you_mean, fold
-from bench.config.provider import ProviderConfig
-from bench.config.provider_calls import WaitBlock
-from bench.config.provider_sections import ClientEmbeddings, IngestSection
+from bench.config.provider.calls import WaitBlock
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.sections import ClientEmbeddings, IngestSection
 from bench.config.run import RunRequest
 from bench.errors import UsageError
 

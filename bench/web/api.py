@@ -30,26 +30,26 @@ from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.scalars import Json
 from bench.version import __version__
 from bench.web.app_state import SITE, Site
-from bench.web.comparison_documents import (
+from bench.web.documents.comparison_documents import (
     BoardDocument,
     ComparisonFilter,
     ShownComparison,
     compare_document,
     leaderboard_document,
 )
+from bench.web.documents.item_documents import ItemGrid, grid_document, item_document
+from bench.web.documents.item_filter import ItemFilter, positions
+from bench.web.documents.provider_documents import provider_document
+from bench.web.documents.report_documents import outcomes_of
+from bench.web.documents.review_documents import draw_answers, put_labels, review_document
+from bench.web.documents.run_documents import folder_of, known, results_document, run_document
+from bench.web.documents.run_list import runs_document, waiting_row
+from bench.web.documents.workspace_documents import config_document, configs_document, receipts_document
 from bench.web.errors import RequestRefused, item_of
 from bench.web.errors import run_id as checked
-from bench.web.item_documents import ItemGrid, grid_document, item_document
-from bench.web.item_filter import ItemFilter, positions
 from bench.web.prometheus import GAUGES
-from bench.web.provider_documents import provider_document
-from bench.web.report_documents import outcomes_of
-from bench.web.review_documents import draw_answers, put_labels, review_document
-from bench.web.run_documents import folder_of, known, results_document, run_document
-from bench.web.run_list import runs_document, waiting_row
 from bench.web.security import Handler
 from bench.web.stream import stream
-from bench.web.workspace_documents import config_document, configs_document, receipts_document
 
 OPEN = ("/healthz", "/readyz")
 

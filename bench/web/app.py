@@ -86,11 +86,11 @@ async def warm(workspace: Path) -> None:
 
 
 def _warm(workspace: Path) -> None:
-    import bench.receipt.verify
-    import bench.report.comparison_text  # noqa: F401
+    import bench.receipt.verification.verify
+    import bench.report.comparison.comparison_text  # noqa: F401
     from bench.web import api as openapi
+    from bench.web.documents.workspace_documents import all_configs
     from bench.web.rendering import templates
-    from bench.web.workspace_documents import all_configs
 
     for name in templates().list_templates():
         templates().get_template(name)

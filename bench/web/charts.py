@@ -30,8 +30,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from bench.web.documents.run_documents import LatencySpread
 from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, nice_top, over, plain, seconds
-from bench.web.run_documents import LatencySpread
 
 __all__ = [
     "ChartRow",

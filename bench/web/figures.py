@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
-from bench.report.comparison_text import ComparedPair, ComparedRow
+from bench.report.comparison.comparison_text import ComparedPair, ComparedRow
 from bench.report.leaderboard import BoardMetric
 from bench.report.results_document import MetricDocument
 from bench.web.charts import Measured, RowChart, Scatter, forest, intervals, latencies, pace, scatter
-from bench.web.comparison_documents import BoardRow
-from bench.web.run_documents import JobCounts, JobDigests, JobResult, ReportedRun
+from bench.web.documents.comparison_documents import BoardRow
+from bench.web.documents.run_documents import JobCounts, JobDigests, JobResult, ReportedRun
 
 LINES = ("oracle", "no-memory", "random")
 """controls that plots show as lines; full-context, which can be used in practice, is a point"""

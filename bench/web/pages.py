@@ -31,23 +31,16 @@ from bench.scalars import Json
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.charts import RowChart
-from bench.web.comparison_documents import BoardRow, BoardTable, choice_of
-from bench.web.errors import Busy, NotFound, item_of, status_of
-from bench.web.errors import run_id as checked
-from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
-from bench.web.item_documents import item_document
-from bench.web.item_filter import LOSS_WORDS, ORDERS, SHOWS, ItemFilter, around
-from bench.web.provider_documents import provider_document
-from bench.web.receipt_summary import badge_of
-from bench.web.rendering import html, page, standalone
-from bench.web.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
-from bench.web.report_page import heat_map
-from bench.web.review_documents import draw_answers, put_labels
-from bench.web.run_documents import run_document
-from bench.web.run_list import RunRow, runs_document, waiting_row
-from bench.web.security import form_of
-from bench.web.start_page import again_of, choices, flags_of, planned
-from bench.web.workspace_documents import (
+from bench.web.documents.comparison_documents import BoardRow, BoardTable, choice_of
+from bench.web.documents.item_documents import item_document
+from bench.web.documents.item_filter import LOSS_WORDS, ORDERS, SHOWS, ItemFilter, around
+from bench.web.documents.provider_documents import provider_document
+from bench.web.documents.receipt_summary import badge_of
+from bench.web.documents.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
+from bench.web.documents.review_documents import draw_answers, put_labels
+from bench.web.documents.run_documents import run_document
+from bench.web.documents.run_list import RunRow, runs_document, waiting_row
+from bench.web.documents.workspace_documents import (
     config_document,
     configs_document,
     receipt_file,
@@ -55,6 +48,13 @@ from bench.web.workspace_documents import (
     receipts_by_job,
     receipts_document,
 )
+from bench.web.errors import Busy, NotFound, item_of, status_of
+from bench.web.errors import run_id as checked
+from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
+from bench.web.rendering import html, page, standalone
+from bench.web.report_page import heat_map
+from bench.web.security import form_of
+from bench.web.start_page import again_of, choices, flags_of, planned
 
 
 class ListedRun(RunRow):

@@ -21,7 +21,7 @@ from bench.journal.paths import CHECKPOINTS
 from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.cache import HURRY_S
-from bench.web.run_documents import journal_stamp
+from bench.web.documents.run_documents import journal_stamp
 
 
 class Gauges:

@@ -15,8 +15,8 @@ from typing import Literal, TypedDict
 
 from bench.config.builtin_providers import is_bound
 from bench.metrics.failure_reason import LossKind
-from bench.report.comparison import UNDECIDED
-from bench.report.comparison_text import ComparedRow
+from bench.report.comparison.comparison import UNDECIDED
+from bench.report.comparison.comparison_text import ComparedRow
 from bench.report.cost_text import MemoryCostDocument, QueryCostDocument
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.report.leaderboard import BoardMetric
@@ -25,10 +25,10 @@ from bench.report.results_document import MetricDocument
 from bench.report.tables import brief
 from bench.scalars import Json
 from bench.web.charts import Line, Scatter, intervals, scatter
+from bench.web.documents.item_filter import LOSS_WORDS
+from bench.web.documents.run_documents import LatencySpread, ReportedRun, side_names
 from bench.web.figures import LINES, Headline, RunJob, jobs_of, measured
 from bench.web.formatting import number
-from bench.web.item_filter import LOSS_WORDS
-from bench.web.run_documents import LatencySpread, ReportedRun, side_names
 
 LOSERS = 5
 """maximum number of systems whose losses are stated in sentences; the chart has all of them"""

@@ -18,8 +18,8 @@ from bench.config.catalog import Catalog
 from bench.scalars import Json
 from bench.settings import Rehearsal
 from bench.web.app_state import Site
-from bench.web.run_documents import AGAIN
-from bench.web.workspace_documents import needs_of
+from bench.web.documents.run_documents import AGAIN
+from bench.web.documents.workspace_documents import needs_of
 
 if TYPE_CHECKING:
     from bench.plan import Plan

@@ -24,7 +24,7 @@ from bench.journal import Reader, RunState
 from bench.plan.job_record import read
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.run_documents import event_json, folder_of, progress_of
+from bench.web.documents.run_documents import event_json, folder_of, progress_of
 
 EVERY_S = 1.0
 RESTS = 5

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bench import errors
 from bench.cli import app as helptext
 from bench.errors import BenchError, CallError
-from bench.receipt.findings import ReceiptVerdict
+from bench.receipt.verification.findings import ReceiptVerdict
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\

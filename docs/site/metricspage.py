@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.evaluators.registry import catalog as evaluators
 from bench.metrics.protocol import RegisteredMetric
 from bench.metrics.registry import FAMILIES, registry, with_cut
-from bench.receipt.recompute import read_definition
+from bench.receipt.verification.recompute import read_definition
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
@@ -24,7 +24,7 @@ def text() -> str:
 
 def _families() -> Iterator[str]:
     for family in FAMILIES:
-        source = family.__name__.rpartition(".")[2]
+        source = family.__name__.removeprefix("bench.metrics.").replace(".", "/")
         module = importlib.import_module(family.__name__)
         title, *rest = (module.__doc__ or "").partition("\n\nExample::")[0].split("\n\n")
         told = [part for part in rest if not part.startswith(("Also in this module:", "* "))]

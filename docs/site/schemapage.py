@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from bench.cli.schema import schema_of
+from bench.cli.commands.schema import schema_of
 from docs.site.markdown import anchor, code, page, prose, table
 
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from bench.cli.schema import schema_of
+from bench.cli.commands.schema import schema_of
 from bench.config.json_schema import docstrings
 from bench.journal.file import MIGRATIONS, VERSION
 from bench.journal.rows import CorpusKind, RunState
 from bench.metrics.failure_reason import LossKind
 from bench.model import Phase, State
-from bench.report.export import AnswerFacts, RowFacts, RowTexts
+from bench.report.exports.export import AnswerFacts, RowFacts, RowTexts
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\

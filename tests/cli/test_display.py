@@ -17,6 +17,7 @@ from hypothesis import strategies as some
 from bench import stats
 from bench.cli import display
 from bench.cli import display as live
+from bench.cli.commands.schema import schema_of
 from bench.cli.display import (
     JsonDisplay,
     LiveDisplay,
@@ -32,7 +33,6 @@ from bench.cli.display import (
     totals_text,
 )
 from bench.cli.global_flags import Globals, current
-from bench.cli.schema import schema_of
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
 from bench.engine.stopping import Stop
 from bench.model import Phase, State

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.cli.doctor import DoctorSteps
+from bench.cli.commands.doctor import DoctorSteps
 from bench.http import Http
 from tests.providers.test_doctor_findings import SHELF
 from tests.small_world import World

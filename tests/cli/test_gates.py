@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bench import api
-from bench.cli.run_command import check_gates, missed_gates
+from bench.cli.commands.run_command import check_gates, missed_gates
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.plan import Plan

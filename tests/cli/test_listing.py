@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bench.cli import list as listing
-from bench.cli.list import KINDS, read_flags, tagged
-from bench.cli.workspace import list_
+from bench.cli.commands import list as listing
+from bench.cli.commands.list import KINDS, read_flags, tagged
+from bench.cli.commands.workspace import list_
 from bench.config.catalog import builtin_root
 from bench.errors import UsageError
 from bench.journal import RunState

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bench.cli.results import SHOWN_ITEMS
+from bench.cli.commands.results import SHOWN_ITEMS
 from bench.report.failures import LONGEST_REASON
 from tests.small_journal import Job, made, record
 from tests.small_world import write_codes

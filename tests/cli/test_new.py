@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench.cli.workspace import write_new
-from bench.config.provider_file import load_provider
+from bench.cli.commands.workspace import write_new
+from bench.config.provider.file import load_provider
 from bench.errors import DataError, UsageError
 from tests.rows import each_row
 

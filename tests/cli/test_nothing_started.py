@@ -11,7 +11,7 @@ import pytest
 
 from bench.engine.run import Startup
 from bench.errors import UsageError
-from bench.receipt.log_store import read_log
+from bench.receipt.log.log_store import read_log
 
 pytestmark = pytest.mark.usefixtures("forked_children")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.report.panel import AnswerKey, Cell, Panel, agreement_grid, differing_grid
+from bench.report.judges.panel import AnswerKey, Cell, Panel, agreement_grid, differing_grid
 from tests.reality.chat_stub import Reply, Stub, completion, serving
 
 Bench = Callable[..., Any]

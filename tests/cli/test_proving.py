@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.cli.keys import read_roles, shown
+from bench.cli.commands.keys import read_roles, shown
 from bench.errors import UsageError
 from tests.rows import each_row
 

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
 from ruamel.yaml import YAML
 
-from bench.cli.schema import DRAFT, Kind, editors_schema, schema_of
+from bench.cli.commands.schema import DRAFT, Kind, editors_schema, schema_of
 from tests.rows import each_row
 
 Bench = Callable[..., Any]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from bench.cli import run
-from bench.cli.status import _shards_text
+from bench.cli.commands.status import _shards_text
 from bench.cluster.progress import standing_of_run
 from bench.cluster.worker import SCRATCH
 from bench.engine.run import SHARDS

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_file import problems_of
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.file import problems_of
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError
 

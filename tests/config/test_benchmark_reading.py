@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import (
+from bench.config.benchmark.config import (
     BenchmarkConfig,
     DeletionSection,
     HistorySection,
@@ -18,7 +18,7 @@ from bench.config.benchmark import (
     config_sha256,
     identity_tree,
 )
-from bench.config.benchmark_manifest import PLACES
+from bench.config.benchmark.manifest import PLACES
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError
 from tests.rows import each_row

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig, config_sha256
+from bench.config.benchmark.config import BenchmarkConfig, config_sha256
 from bench.config.catalog import Catalog
 from bench.config.json_schema import KINDS, json_schema
 from bench.errors import ConfigError, UsageError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.jsonpath import compile_path
-from bench.config.provider_body import (
+from bench.config.provider.body import (
     ABSENT,
     AsJson,
     Compiler,

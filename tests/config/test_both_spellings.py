@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic.alias_generators import to_camel
 
-from bench.cli.schema import schema_of
-from bench.config.benchmark import config_sha256
+from bench.cli.commands.schema import schema_of
+from bench.config.benchmark.config import config_sha256
 from bench.config.catalog import Catalog, builtin_root
 from bench.config.file import ConfigModel, Source, load, model_at
 from bench.config.json_schema import KINDS, json_schema
 from bench.config.model import ModelFile
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.config.run import RunRequest
 from bench.errors import ConfigError
 from tests.rows import each_row
@@ -66,7 +66,7 @@ def test_a_provider_is_the_same_in_the_other_spelling(path: Path) -> None:
 def test_a_benchmark_is_the_same_in_the_other_spelling(path: Path, tmp_path: Path) -> None:
     from ruamel.yaml import YAML
 
-    from bench.config.benchmark import BenchmarkFile
+    from bench.config.benchmark.config import BenchmarkFile
 
     for code in path.parent.glob("*.py"):
         (tmp_path / code.name).write_bytes(code.read_bytes())

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.cli.schema import Kind, schema_of
+from bench.cli.commands.schema import Kind, schema_of
 from bench.config.file import ConfigModel, fold
 from bench.config.json_schema import Described, docstrings
 from bench.config.model import ModelFile
@@ -41,7 +41,8 @@ def test_a_model_inherits_descriptions_and_may_give_its_own() -> None:
 
 def test_reading_a_config_reads_no_python_source() -> None:
     script = (
-        "import sys, bench.config.provider, bench.config.benchmark; print('bench.config.json_schema' in sys.modules)"
+        "import sys, bench.config.provider.config, bench.config.benchmark.config;"
+        "print('bench.config.json_schema' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

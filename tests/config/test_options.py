@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Union, get_args, get_origin
 
-from bench.config.benchmark import BenchmarkFile, HistorySection, Rendering
-from bench.config.benchmark_manifest import (
+from bench.config.benchmark.config import BenchmarkFile, HistorySection, Rendering
+from bench.config.benchmark.manifest import (
     AddDeleteVerify,
     DeletionCheck,
     ExactMatch,
@@ -14,7 +14,7 @@ from bench.config.benchmark_manifest import (
     SessionBased,
     Simple,
 )
-from bench.config.benchmark_sections import (
+from bench.config.benchmark.sections import (
     ContextSection,
     Data,
     Evaluation,
@@ -24,13 +24,13 @@ from bench.config.benchmark_sections import (
     QuestionDate,
     Runtime,
 )
-from bench.config.benchmark_terms import METHODS, UNIT_OF_MODE
+from bench.config.benchmark.terms import METHODS, UNIT_OF_MODE
 from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import ConfigModel
 from bench.config.model import ModelFile
-from bench.config.provider import ProviderConfig
-from bench.config.provider_calls import RequestSection, ScoreSection, WaitBlock
-from bench.config.provider_sections import (
+from bench.config.provider.calls import RequestSection, ScoreSection, WaitBlock
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.sections import (
     ADD,
     CLEAR,
     DELETE,

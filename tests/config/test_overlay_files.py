@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.benchmark.overlay import DoubtedItem, read_overlay
 from bench.config.catalog import Catalog
 from bench.config.file import Source
-from bench.config.overlay import DoubtedItem, read_overlay
 from bench.datasets import open_benchmark
 from bench.errors import BenchError, ConfigError
 from bench.metrics.overlay import Suspect

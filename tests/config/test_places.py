@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.benchmark_terms import ConfigOrigin, merge
+from bench.config.benchmark.terms import ConfigOrigin, merge
 from bench.config.file import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
 from bench.config.value_rules import find_variables, texts
 from bench.errors import ConfigError

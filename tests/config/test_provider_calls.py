@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_calls import IdForm, MultipartSection, RequestSection, SearchResponse, VerifyCall, WaitBlock
-from bench.config.provider_checks import calls_of
-from bench.config.provider_file import load_provider
+from bench.config.provider.calls import IdForm, MultipartSection, RequestSection, SearchResponse, VerifyCall, WaitBlock
+from bench.config.provider.checks import calls_of
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from tests.rows import each_row
 

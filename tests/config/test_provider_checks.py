@@ -8,8 +8,8 @@ import pytest
 
 from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from tests.rows import each_row
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.file import ConfigModel, Source
-from bench.config.provider import Mcp, ProviderConfig
-from bench.config.provider_file import load_provider
-from bench.config.provider_sections import Auth, CapabilitiesConfig, ClientEmbeddings, Scoping, looks_like_key
+from bench.config.provider.config import Mcp, ProviderConfig
+from bench.config.provider.file import load_provider
+from bench.config.provider.sections import Auth, CapabilitiesConfig, ClientEmbeddings, Scoping, looks_like_key
 from bench.config.traffic import ErrorRule, Limit
 from bench.errors import ConfigError
 from bench.providers import Capabilities

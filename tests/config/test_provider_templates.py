@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.config.file import Source
-from bench.config.provider_file import load_provider
-from bench.config.provider_sections import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
-from bench.config.provider_templates import answer_path_problems, template_problems
+from bench.config.provider.file import load_provider
+from bench.config.provider.sections import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
+from bench.config.provider.templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
 from tests.rows import each_row
 

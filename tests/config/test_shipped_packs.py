@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError
 from bench.evaluators import packs

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.config.provider import ProviderConfig
+from bench.config.provider.config import ProviderConfig
 from bench.http import Http
 from bench.models import open_embedder
 from bench.models.embedding import EmbeddingOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.providers.adapters import builtin_config
 from bench.providers.doctor import DoctorReport, examine
 from tests.contract.running import context_for

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("psycopg")
 
 from bench.config.file import Source
-from bench.config.provider_file import load_provider
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError, Unavailable
 from bench.http import recording
 from bench.model import Memory, Query, Space

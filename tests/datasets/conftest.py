@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
-from bench.datasets import download as download_module
+from bench.datasets.rows import download as download_module
 from tests.datasets.hub import SHA, YAML, Config, Hub
 from tests.local_server import LocalServers
 

@@ -16,8 +16,8 @@ import aiohttp
 import anyio
 from aiohttp import web
 
-from bench.config.benchmark import BenchmarkConfig
-from bench.datasets.download import Downloaded, Progress, aiohttp_fetch, download
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.datasets.rows.download import Downloaded, Progress, aiohttp_fetch, download
 
 BODY = bytes(range(256)) * 4000
 SHA = hashlib.sha256(BODY).hexdigest()

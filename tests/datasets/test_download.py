@@ -7,8 +7,8 @@ import hashlib
 import anyio
 import pytest
 
-from bench.datasets import download as module
-from bench.datasets.download import origin_of
+from bench.datasets.rows import download as module
+from bench.datasets.rows.download import origin_of
 from bench.errors import DataError
 from tests.datasets.conftest import Workspace
 from tests.datasets.hub import BODY, SHA, run, target_of

@@ -16,9 +16,9 @@ import anyio
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.datasets import download as module
-from bench.datasets.data_file import Stamp, remembered_sha256
-from bench.datasets.download import Validators, locked, origin_of
+from bench.datasets.rows import download as module
+from bench.datasets.rows.data_file import Stamp, remembered_sha256
+from bench.datasets.rows.download import Validators, locked, origin_of
 from bench.errors import DataError
 from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
 

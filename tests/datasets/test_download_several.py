@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig, config_sha256
+from bench.config.benchmark.config import BenchmarkConfig, config_sha256
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError, DataError
 from tests.datasets.conftest import Workspace

@@ -9,8 +9,8 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from bench.config.catalog import Catalog
-from bench.datasets import download
-from bench.datasets.data_file import places, ships
+from bench.datasets.rows import download
+from bench.datasets.rows.data_file import places, ships
 from bench.errors import DataError
 from tests.rows import each_row
 

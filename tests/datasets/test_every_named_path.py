@@ -11,9 +11,9 @@ from typing import Annotated, get_args, get_origin
 import pytest
 from pydantic import AfterValidator, BaseModel
 
-from bench.config.benchmark import BenchmarkFile
-from bench.config.benchmark_manifest import Manifest
-from bench.config.benchmark_terms import FieldPath
+from bench.config.benchmark.config import BenchmarkFile
+from bench.config.benchmark.manifest import Manifest
+from bench.config.benchmark.terms import FieldPath
 from bench.config.catalog import Catalog
 from bench.datasets.validation import validate_benchmark
 from tests.datasets.conftest import Workspace

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.datasets.evidence import repair
 from bench.datasets.history import RawSession, RawTurn
 from bench.datasets.parser import build
-from bench.datasets.row import RowPlace
+from bench.datasets.rows.row import RowPlace
 from bench.errors import BenchError
 from bench.model import Evidence
 from tests.datasets.conftest import Workspace, row, turn

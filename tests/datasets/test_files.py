@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from bench.config.catalog import Catalog
 from bench.datasets import Selection, open_benchmark
-from bench.datasets.config_draft import new_benchmark
-from bench.datasets.data_file import ContentDigest, canonical
-from bench.datasets.index import IdTable
-from bench.datasets.row import loads
-from bench.datasets.row_reader import RowFile
+from bench.datasets.draft.config_draft import new_benchmark
+from bench.datasets.rows.data_file import ContentDigest, canonical
+from bench.datasets.rows.index import IdTable
+from bench.datasets.rows.row import loads
+from bench.datasets.rows.row_reader import RowFile
 from bench.datasets.validation import validate_benchmark
 from bench.errors import UsageError
 from tests.datasets.conftest import Workspace

@@ -10,7 +10,16 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
-from bench.datasets.data_file import absent, cache_path, candidates, checked_file, fetching, find_file, format_of, ships
+from bench.datasets.rows.data_file import (
+    absent,
+    cache_path,
+    candidates,
+    checked_file,
+    fetching,
+    find_file,
+    format_of,
+    ships,
+)
 from bench.datasets.validation import Validation, validate_benchmark
 from bench.errors import DataError, UnknownMetric
 from tests.datasets.conftest import Workspace, row, turn

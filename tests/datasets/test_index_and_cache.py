@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.index import FEW, MANY_SHARE, IdTable, RowIndex, SizedCache
 from bench.datasets.inspection import Scanned
-from bench.datasets.row import FileRow, RowPlace
+from bench.datasets.rows.index import FEW, MANY_SHARE, IdTable, RowIndex, SizedCache
+from bench.datasets.rows.row import FileRow, RowPlace
 
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 

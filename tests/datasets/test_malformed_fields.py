@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.datasets.config_draft import new_benchmark
+from bench.datasets.draft.config_draft import new_benchmark
 from bench.errors import BenchError
 from tests.datasets.test_shapes import SHAPES, loaded, placed
 

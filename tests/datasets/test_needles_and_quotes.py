@@ -10,7 +10,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
-from bench.datasets.data_file import cache_path
+from bench.datasets.rows.data_file import cache_path
 from bench.errors import DataError
 from tests import forked
 

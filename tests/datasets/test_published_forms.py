@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import config_sha256
+from bench.config.benchmark.config import config_sha256
 from bench.config.catalog import Catalog, builtin_root
 from bench.datasets.dataset import Dataset, open_benchmark
-from bench.datasets.field_steps import decoded
 from bench.datasets.history import chunks
 from bench.datasets.questions import expanded
+from bench.datasets.rows.field_steps import decoded
 from bench.errors import BenchError
 from tests.datasets.conftest import Workspace
 from tests.rows import each_row

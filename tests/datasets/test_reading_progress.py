@@ -9,8 +9,9 @@ import pytest
 
 from bench.cli import console, global_flags
 from bench.config.catalog import Catalog
-from bench.datasets import reading, row_source, stored_index
+from bench.datasets import stored_index
 from bench.datasets.dataset import open_benchmark
+from bench.datasets.rows import reading, row_source
 
 CONFIG = """
 name: mine

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.datasets.config_draft import Started, new_benchmark
 from bench.datasets.dataset import Dataset, open_benchmark
+from bench.datasets.draft.config_draft import Started, new_benchmark
 from tests.rows import each_row
 
 WHOLE = {

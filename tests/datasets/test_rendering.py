@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.template import iso
 from bench.datasets import Dataset, Selection, coverage_gaps, memories, ranks, require_coverage, stands_for

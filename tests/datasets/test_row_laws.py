@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.row import FileRow, FloatText, loads
-from bench.datasets.row_reader import EMPTY, Format, RowFile, without_empty_cells
+from bench.datasets.rows.row import FileRow, FloatText, loads
+from bench.datasets.rows.row_reader import EMPTY, Format, RowFile, without_empty_cells
 from bench.errors import DataError
 from tests.rows import each_row
 

@@ -13,7 +13,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.datasets.dataset import Dataset, open_benchmark
 from bench.errors import BenchError
-from bench.metrics.choices import choice_index
+from bench.metrics.answers.choices import choice_index
 
 SHAPES = (
     "ama-bench", "beam-100k", "beam-10m", "beir", "evermembench-dynamic", "halumem", "hotpotqa", "hotpotqa-hf",

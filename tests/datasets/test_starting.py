@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.jsonpath import compile_path
-from bench.datasets.config_draft import Started, first_row, new_benchmark
+from bench.datasets.draft.config_draft import Started, first_row, new_benchmark
 from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, DataError, UsageError
 from tests.datasets.conftest import Workspace

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.datasets.config_draft import new_benchmark
+from bench.datasets.draft.config_draft import new_benchmark
 from tests.datasets.test_recognizing import drafted, written
 from tests.rows import each_row
 

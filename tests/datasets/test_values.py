@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.jsonpath import compile_path
-from bench.datasets.row import (
+from bench.datasets.rows.row import (
     RowPlace,
     choices_of,
     id_at,

@@ -81,7 +81,7 @@ def test_each_public_benchmark_has_a_page_and_each_page_a_benchmark() -> None:
 
 
 def test_the_list_of_benchmarks_names_their_pages(root: Path) -> None:
-    from bench.cli.list import benchmarks
+    from bench.cli.commands.list import benchmarks
 
     pages = {row["name"]: row["docs"] for row in benchmarks(root)}
     for name, several in benchmarkpage.configs().items():

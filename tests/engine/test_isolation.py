@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
-from bench.engine.anonymizer import Veil
-from bench.engine.isolation import (
+from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.isolation import (
     PROBE_K,
     START_CHARS,
     Sentinel,

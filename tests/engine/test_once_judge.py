@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bench.engine.evaluate import Memo, OnceJudge
+from bench.engine.items.evaluate import Memo, OnceJudge
 from bench.model import ChatMessage, Completion, Prompt
 
 PROMPT = Prompt(messages=(ChatMessage(role="user", content="Right?"),), json_schema={"type": "object"})

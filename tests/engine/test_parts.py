@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
-from bench.engine.anonymizer import Veil, opaque
-from bench.engine.corpus_state import CorpusState, Step
-from bench.engine.isolation import samples, shares_text, start_of
-from bench.engine.item_pipeline import fill
-from bench.engine.phase_results import AnswerResult, SearchResult
+from bench.engine.corpora.anonymizer import Veil, opaque
+from bench.engine.corpora.corpus_state import CorpusState, Step
+from bench.engine.corpora.isolation import samples, shares_text, start_of
+from bench.engine.items.item_pipeline import fill
+from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop, Stopping
 from bench.engine.work_queue import Handover

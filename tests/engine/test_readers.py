@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.provider_sections import ClientEmbeddings
+from bench.config.provider.sections import ClientEmbeddings
 from bench.engine.models import OwnPrice, embedding_options, open_readers
 from bench.engine.progress import Progress
 from bench.engine.run_context import Budget, Errand, Live

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bench.datasets import RenderedMemory
-from bench.engine.anonymizer import Veil
-from bench.engine.item_row import LONGEST_LABEL, facts, failed_row, gold, labels, row_of, shown, unsupported_rows
-from bench.engine.phase_results import AnswerResult, SearchResult
+from bench.engine.corpora.anonymizer import Veil
+from bench.engine.items.item_row import LONGEST_LABEL, facts, failed_row, gold, labels, row_of, shown, unsupported_rows
+from bench.engine.items.phase_results import AnswerResult, SearchResult
+from bench.engine.items.search import Oracle, mapped, query_of
 from bench.engine.run_context import Failure
-from bench.engine.search import Oracle, mapped, query_of
 from bench.journal import Key
 from bench.model import Call, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict
 from bench.plan import Lane

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.cleanup import sweep
+from bench.engine.corpora.cleanup import sweep
 from bench.errors import AuthError, BenchError, Locked
 from bench.journal import Journal, Reader, RunState
 from bench.plan.leftover import leftovers

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
 from bench.errors import ConfigError, DataError
-from bench.metrics.choices import choice_index, chosen_index
+from bench.metrics.answers.choices import choice_index, chosen_index
 from tests.rows import each_row
 
 CITIES = ("Rome", "Paris", "New York")

@@ -13,9 +13,9 @@ from bench.errors import QuotaError
 from bench.evaluators import Evaluator, JudgePrompts, open_evaluator
 from bench.evaluators.graded import texts_of
 from bench.evaluators.routed import RoutedEvaluator, chosen, each_of
-from bench.metrics.choices import letter_rules
-from bench.metrics.ordering import order_agreement
-from bench.metrics.text import has_phrases
+from bench.metrics.answers.choices import letter_rules
+from bench.metrics.answers.ordering import order_agreement
+from bench.metrics.answers.text import has_phrases
 from bench.model import Completion, Prompt, ScoredItem, Verdict
 from tests.rows import each_row
 

@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.providers import Provider, ProviderContext, open_provider
 from tests.contract.running import context_for
 from tests.fakes.agent_memory import AgentMemory

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 
 from bench.config.file import Source
-from bench.config.provider_file import load_provider
+from bench.config.provider.file import load_provider
 from bench.http import Http
 from bench.model import Memory, Query, Space
 from bench.models import open_embedder

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from bench.http import recording
 from bench.model import Memory, Model, Query, Space

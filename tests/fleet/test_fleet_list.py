@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.config.provider_file import load_provider
+from bench.config.provider.file import load_provider
 from bench.providers.facts import listed, listing
 from tests import forked
 from tests.fleet.fleet import CONFIGS, FAKES

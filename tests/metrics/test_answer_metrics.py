@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench import metrics
 from bench.errors import UnknownMetric
-from bench.metrics.citation import citations
+from bench.metrics.answers.citation import citations
 from bench.model import Row, State, Usage, Verdict
 from tests.rows import each_row
 

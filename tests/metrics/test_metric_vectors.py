@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import metrics
-from bench.metrics.text_normalization import stem
+from bench.metrics.answers.text_normalization import stem
 from bench.model import Measurement
 
 Case = dict[str, Any]

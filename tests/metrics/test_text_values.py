@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import metrics
-from bench.metrics.citation import citations
-from bench.metrics.overlap import signature
-from bench.metrics.text import LOCOMO_TYPES, locomo_category, locomo_qa, occurs
-from bench.metrics.text_normalization import (
+from bench.metrics.answers.citation import citations
+from bench.metrics.answers.overlap import signature
+from bench.metrics.answers.text import LOCOMO_TYPES, locomo_category, locomo_qa, occurs
+from bench.metrics.answers.text_normalization import (
     as_text,
     locomo_tokens,
     mem0_tokens,

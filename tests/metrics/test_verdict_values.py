@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import metrics
-from bench.metrics.verdicts import METHODS, Judged, correct_of, share_of, value_of, verdict_of
+from bench.metrics.answers.verdicts import METHODS, Judged, correct_of, share_of, value_of, verdict_of
 from bench.model import SCORED_STATES, Measurement, Row, State, Verdict
 from tests.rows import each_row
 

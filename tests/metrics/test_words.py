@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from bench.metrics import resolve, score
-from bench.metrics.text_normalization import comparable, index_terms, indexed, search_words, spaced
+from bench.metrics.answers.text_normalization import comparable, index_terms, indexed, search_words, spaced
 from tests.rows import each_row
 
 LATIN = ["The quick-brown café's 7:40 don’t — 👍 ☎️", "naïve Straße x_y ½", "“Paris”", "a\tb\nc", ""]

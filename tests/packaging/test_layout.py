@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 
@@ -44,6 +44,11 @@ def test_a_function_is_read_on_one_screen() -> None:
         and (lines := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert long == {}
+
+
+def test_a_room_has_at_most_twenty_modules() -> None:
+    sizes = Counter(path.parent for path in nodes() if path.name != "__init__.py")
+    assert {str(room): size for room, size in sizes.items() if size > 20} == {}
 
 
 ROOMS = tuple(f"bench/{room}" for room in ("journal", "plan", "report", "receipt", "web", "cli"))

@@ -11,8 +11,8 @@ import significance
 
 from bench.journal import Reader
 from bench.plan.job_record import read
-from bench.report.compare import compare_sides
-from bench.report.comparison_data import load_side
+from bench.report.comparison.compare import compare_sides
+from bench.report.comparison.comparison_data import load_side
 from tests.small_journal import Job, made, record
 
 

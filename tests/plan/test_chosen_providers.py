@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.config.provider_file import load_provider
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError, UsageError
 from bench.plan import ProviderPlan
 from bench.plan.provider import KEYLESS, choose, embedded_by, load_named

@@ -10,8 +10,8 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from bench.model import Memory, Query, Space
 from bench.providers import adapters, facts

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider import ProviderConfig
+from bench.config.provider.config import ProviderConfig
 from bench.model import Memory
 from bench.providers import Batching
 from bench.providers.batching import batches, pieces, split_text, whole_id

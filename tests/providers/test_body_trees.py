@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider_body import Compiler, Missing, Scope, TreeError, compile_tree
+from bench.config.provider.body import Compiler, Missing, Scope, TreeError, compile_tree
 from bench.model import Memory, Message, Query, Space
 from bench.providers.declarative.variables import BENCH_ID, Shape, kept
 from tests.rows import each_row

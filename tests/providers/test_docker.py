@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from bench.providers.docker import ours, service
 from tests import forked

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.providers.doctor import ATTEMPT_MS, DoctorReport, _impatient, examine
 from tests.contract.running import context_for
 from tests.local_server import LocalServers

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError, PluginFault
 from bench.model import Ingested, Memory, Query, Space
 from bench.providers import Provider

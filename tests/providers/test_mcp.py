@@ -16,8 +16,8 @@ if find_spec("mcp") is None:
     pytest.skip("mcp is not installed", allow_module_level=True)
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig
-from bench.config.provider_file import load_provider
+from bench.config.provider.config import ProviderConfig
+from bench.config.provider.file import load_provider
 from bench.errors import ConfigError, Rejected, Unavailable
 from bench.http import recording
 from bench.model import Memory, Query, Space

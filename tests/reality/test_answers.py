@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.engine.phase_results import AnswerResult
+from bench.engine.items.phase_results import AnswerResult
 from bench.journal import JournaledPhase, Key
 from bench.model import Phase
 from tests.reality.chat_stub import Reply, Stub, completion, delta, events, serving

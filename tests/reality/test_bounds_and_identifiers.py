@@ -11,7 +11,7 @@ from bench.cli import console
 from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, saying, tables_of
 from bench.report.summary import rebuild
 from bench.web.charts import scatter
-from bench.web.run_documents import spread
+from bench.web.documents.run_documents import spread
 from tests.small_journal import Job, made, record
 
 SCORES = {"oracle": 20, "bm25": 12, "vector": 9, "random": 3, "no-memory": 0, "full-context": 18}

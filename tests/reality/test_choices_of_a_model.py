@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.metrics.choices import chosen_index, listed
+from bench.metrics.answers.choices import chosen_index, listed
 from tests.rows import each_row
 
 DRINKS = ("Green tea", "Black coffee", "Oat milk", "Cider")

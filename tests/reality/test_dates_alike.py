@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bench.journal import Reader
-from bench.report.comparability import like_for_like
-from bench.report.comparison_data import load_side
+from bench.report.comparison.comparability import like_for_like
+from bench.report.comparison.comparison_data import load_side
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import ConfigError
 from bench.evaluators.judge_parsing import parse_verdict
-from bench.metrics.choices import chosen_index
+from bench.metrics.answers.choices import chosen_index
 from bench.models.scripted import Scripted
 from tests.cpu_time import at_most
 from tests.rows import each_row

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.metrics.choices import chosen_index
+from bench.metrics.answers.choices import chosen_index
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, serving
 from tests.rows import each_row

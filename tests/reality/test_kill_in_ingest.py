@@ -78,7 +78,7 @@ async def test_looks_that_time_out_throw_nothing_away(world_on: WorldOn) -> None
 
 
 def test_the_rows_of_an_older_version_are_settled_as_they_were(tmp_path: Path) -> None:
-    from bench.engine.corpus_state import CorpusState, Step
+    from bench.engine.corpora.corpus_state import CorpusState, Step
     from bench.journal import CorpusKind, CorpusRow
 
     def row(kind: CorpusKind, **data: object) -> CorpusRow:

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from bench.engine.anonymizer import Veil
-from bench.engine.isolation import MOST_KEYS, CorpusPlace, FirstWrite, Ownership
+from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.isolation import MOST_KEYS, CorpusPlace, FirstWrite, Ownership
 from bench.journal import Reader
 from bench.model import Hit, Memory
 from bench.report import fold, results_json

@@ -15,7 +15,7 @@ from bench.journal import Reader
 from bench.models import batch
 from bench.plan.cost_estimate import estimate
 from bench.plan.job_record import read
-from bench.report.export import rows_of
+from bench.report.exports.export import rows_of
 from tests.local_server import LocalServers
 from tests.reality.batch_stub import BatchStub
 from tests.small_world import World, kill

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.evaluators.judge_prose import read_prose
-from bench.metrics.choices import chosen_index
+from bench.metrics.answers.choices import chosen_index
 from bench.model import Completion
 from bench.models.reply import cleaned
 from tests.reality.chat_stub import Reply, completion

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from bench.engine.anonymizer import opaque
-from bench.engine.cleanup import sweep
+from bench.engine.corpora.anonymizer import opaque
+from bench.engine.corpora.cleanup import sweep
 from bench.journal import RunState, merge
 from bench.providers.namespaces import namespace
 from tests.small_world import World

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 
 from bench.engine import Outcome
-from bench.engine import isolation as probes
-from bench.engine.cleanup import sweep
+from bench.engine.corpora import isolation as probes
+from bench.engine.corpora.cleanup import sweep
 from bench.errors import NotCleared
 from bench.journal import Reader
 from bench.plan.cost_estimate import estimate

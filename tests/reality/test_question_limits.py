@@ -11,7 +11,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider_file import load_provider
+from bench.config.provider.file import load_provider
 from bench.http import Http
 from bench.journal import Reader
 from bench.model import QUERY_CUT, Query

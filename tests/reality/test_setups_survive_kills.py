@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.engine.cleanup import sweep
+from bench.engine.corpora.cleanup import sweep
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
 from bench.plan.leftover import leftovers
 from tests.fakes.frame import lost

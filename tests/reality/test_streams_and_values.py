@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.config.provider_sections import checked_address
+from bench.config.provider.sections import checked_address
 from bench.errors import ConfigError, Unavailable
 from bench.models.dialect import join_openai, read_events
 from bench.models.openai import OpenAI

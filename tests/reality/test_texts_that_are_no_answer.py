@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.metrics.choices import chosen_index
+from bench.metrics.answers.choices import chosen_index
 from bench.models.answer_text import not_said, repeats_prompt, signs
 from bench.visible import is_odd
 from tests.reality.chat_stub import completion

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.metrics import resolve, score
-from bench.metrics.choices import chosen_index
+from bench.metrics.answers.choices import chosen_index
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, delta, events
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 import tests.receipt.receipt_making as receipt_making
-from bench.receipt.keyring import Keyring
-from bench.receipt.keys import new_key
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.keys import new_key
 from tests.receipt.receipt_making import Desk
 
 

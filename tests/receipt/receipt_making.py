@@ -16,13 +16,13 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
 from bench.plan import make_plan
-from bench.receipt import merkle
 from bench.receipt.base_model import admit
 from bench.receipt.digests import config_digest, result_digest
+from bench.receipt.log import merkle
 from bench.receipt.schema import Body
-from bench.receipt.signature import SigningKey, sign
-from bench.receipt.trust_store import DEFAULT_ORIGIN, TrustedKey, TrustStore
-from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
+from bench.receipt.signing.signature import SigningKey, sign
+from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustedKey, TrustStore
+from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
 from bench.settings import Environment
 
 Json = dict[str, Any]
@@ -235,7 +235,7 @@ class Desk:
     def verify(self, path: Path, **question: Any) -> VerificationOutcome:
         asked = VerificationRequest(**{"trust": self.store(), **question})
         if asked.log is not None:
-            from bench.receipt.public_log import LogPlace
+            from bench.receipt.log.public_log import LogPlace
 
             return verify_file(path, asked, LogPlace.open(asked.log, asked.trust))
         return verify_file(path, asked)

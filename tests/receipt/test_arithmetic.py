@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import tests.receipt.receipt_making as make
 from bench.receipt.base_model import admit
-from bench.receipt.checks import invariants
-from bench.receipt.findings import Finding, ReceiptVerdict, fail, judge, ok, or_ok, skip, warn, worst
 from bench.receipt.items_file import ItemRow
-from bench.receipt.recompute import (
+from bench.receipt.schema import Body
+from bench.receipt.schema_results import ReceiptScore
+from bench.receipt.verification.checks import invariants
+from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, judge, ok, or_ok, skip, warn, worst
+from bench.receipt.verification.recompute import (
     RATES,
     Definition,
     Places,
@@ -27,8 +29,6 @@ from bench.receipt.recompute import (
     read_definition,
     rebuilt,
 )
-from bench.receipt.schema import Body
-from bench.receipt.schema_results import ReceiptScore
 from tests.cpu_time import at_most
 from tests.rows import each_row
 

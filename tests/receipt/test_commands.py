@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from bench.cli import run as command_line
-from bench.receipt.dsse import opened
-from bench.receipt.keyring import Keyring
-from bench.receipt.keys import revoke, rotate
+from bench.receipt.signing.dsse import opened
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.keys import revoke, rotate
 from tests.receipt.receipt_making import run_demo
 
 pytestmark = pytest.mark.usefixtures("forked_children")

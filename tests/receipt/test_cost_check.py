@@ -8,11 +8,11 @@ import pytest
 
 import tests.receipt.receipt_making as make
 from bench.receipt.base_model import admit
-from bench.receipt.cost_check import CostCheck
-from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
-from bench.receipt.signature import sign
+from bench.receipt.signing.signature import sign
+from bench.receipt.verification.cost_check import CostCheck
+from bench.receipt.verification.findings import ReceiptVerdict
 from tests.rows import each_row
 
 Json = dict[str, Any]

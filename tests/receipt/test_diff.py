@@ -11,8 +11,8 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.cli import run as command_line
 from bench.errors import UsageError, VerificationError
-from bench.receipt.diff import Difference, diff, load
-from bench.receipt.signature import SigningKey
+from bench.receipt.signing.signature import SigningKey
+from bench.receipt.verification.diff import Difference, diff, load
 from tests.receipt.receipt_making import Desk
 from tests.rows import each_row
 

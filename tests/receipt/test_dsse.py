@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from bench.canonical import dumps, parse_file, sha256_hex
 from bench.errors import VerificationError
-from bench.receipt.dsse import PAYLOAD_TYPE, envelope, opened, pae
-from bench.receipt.sign import items_of
-from bench.receipt.signature import SigningKey
+from bench.receipt.signing.dsse import PAYLOAD_TYPE, envelope, opened, pae
+from bench.receipt.signing.sign import items_of
+from bench.receipt.signing.signature import SigningKey
 
 
 @pytest.fixture

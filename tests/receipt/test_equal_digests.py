@@ -15,7 +15,7 @@ import pytest
 
 from bench.cli import run as command_line
 from bench.journal import merge
-from bench.receipt.diff import load
+from bench.receipt.verification.diff import load
 from tests import forked
 from tests.small_world import World
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.canonical import parse, sha256_hex
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.foreign import foreign_signed_bytes
-from bench.receipt.signature import PublicKey
-from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
+from bench.receipt.signing.signature import PublicKey
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.foreign import foreign_signed_bytes
+from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
 from tests.rows import each_row
 
 FILES = [

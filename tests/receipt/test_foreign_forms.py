@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import tests.receipt.receipt_making as make
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.foreign import check_foreign, foreign_signed_bytes, scores_of, subject_of
-from bench.receipt.signature import SigningKey, encode
-from bench.receipt.trust_store import TrustedKey, TrustStore
-from bench.receipt.verify import VerificationOutcome, VerificationRequest, export, verify_file
+from bench.receipt.signing.signature import SigningKey, encode
+from bench.receipt.signing.trust_store import TrustedKey, TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.foreign import check_foreign, foreign_signed_bytes, scores_of, subject_of
+from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, export, verify_file
 from tests.rows import each_row
 
 Json = dict[str, Any]

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import read_log
-from bench.receipt.signature import PublicKey
-from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import read_log
+from bench.receipt.signing.signature import PublicKey
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
 from tests.rows import each_row
 
 GOLDEN = Path(__file__).parent / "golden"

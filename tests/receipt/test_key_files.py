@@ -28,14 +28,14 @@ from cryptography.hazmat.primitives.serialization import (
 
 from bench.canonical import dumps
 from bench.errors import UsageError
-from bench.receipt import keyring as keycheck
-from bench.receipt import publish as announcing
 from bench.receipt.files import changed, in_work_tree, is_ignored
-from bench.receipt.keyring import ChildRefused, Keyring, answer_with, ask, ask_passphrase
-from bench.receipt.keys import all_or_nothing, list_keys, new_key, revoke, rotate
-from bench.receipt.log_store import read_log
-from bench.receipt.signature import KeyRefused, PublicKey, SigningKey, decode, holds
-from bench.receipt.trust_store import TrustStore
+from bench.receipt.log import publish as announcing
+from bench.receipt.log.log_store import read_log
+from bench.receipt.signing import keyring as keycheck
+from bench.receipt.signing.keyring import ChildRefused, Keyring, answer_with, ask, ask_passphrase
+from bench.receipt.signing.keys import all_or_nothing, list_keys, new_key, revoke, rotate
+from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, holds
+from bench.receipt.signing.trust_store import TrustStore
 from tests.rows import each_row
 
 AT = "2026-11-01T00:00:00Z"
@@ -169,7 +169,7 @@ def test_a_mounted_secret_may_have_any_mode_and_a_link_to_it_too(
 ) -> None:
     secrets = tmp_path / "run" / "secrets"
     secrets.mkdir(parents=True)
-    monkeypatch.setattr("bench.receipt.signature.EXEMPT_FOLDER", secrets)
+    monkeypatch.setattr("bench.receipt.signing.signature.EXEMPT_FOLDER", secrets)
     (secrets / "k").write_bytes(PEM)
     (secrets / "k").chmod(0o444)
     link = tmp_path / "link"
@@ -581,7 +581,7 @@ def test_the_child_that_announces_appends_the_entry_as_it_came(
 def test_what_the_child_refuses_is_raised_again_here(ring: Keyring) -> None:
     question = {"workspace": str(ring.workspace), "key": str(ring.workspace / "none.key")}
     with pytest.raises(ChildRefused) as caught:
-        ask("bench.receipt.keyring", question)
+        ask("bench.receipt.signing.keyring", question)
     error = caught.value
     assert (error.kind, error.exit_code, error.message) == ("key_unreadable", 2, "No such file or directory")
     assert error.where == str(ring.workspace / "none.key")

@@ -19,13 +19,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from bench.canonical import dumps
 from bench.errors import UsageError
-from bench.receipt.keyring import Keyring
-from bench.receipt.keys import list_keys, new_key, revoke, rotate
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import KeyAdded, KeyRetired, KeyRevoked, read_log
-from bench.receipt.public_log import append
-from bench.receipt.signature import KeyRefused, PublicKey, SigningKey, decode, holds
-from bench.receipt.trust_store import TrustStore
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import KeyAdded, KeyRetired, KeyRevoked, read_log
+from bench.receipt.log.public_log import append
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.keys import list_keys, new_key, revoke, rotate
+from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, holds
+from bench.receipt.signing.trust_store import TrustStore
 
 AT = "2026-11-01T00:00:00Z"
 

@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 from bench.errors import BenchError, UsageError, VerificationError
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.keyring import Keyring
-from bench.receipt.keys import new_key
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import (
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import (
     Checkpoint,
     RunAbandoned,
     RunStarted,
@@ -27,11 +24,14 @@ from bench.receipt.log_store import (
     write_checkpoint,
     write_entry,
 )
-from bench.receipt.public_log import append
-from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
-from bench.receipt.signature import KeyRefused, PublicKey, SigningKey
-from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import VerificationRequest, verify
+from bench.receipt.log.public_log import append
+from bench.receipt.log.publish import NotPublishable, abandon, announce, announcement, publish, retract
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.keys import new_key
+from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.verify import VerificationRequest, verify
 from tests.cpu_time import at_most
 
 AT = "2026-11-02T00:00:00Z"
@@ -323,7 +323,7 @@ def test_files_of_the_log_are_all_there_unchanged_and_listed(ring: Keyring, fold
 def test_receipts_signed_before_a_rotation_stay_valid_when_logged(
     ring: Keyring, folder: Path, desk: Any, make: Any
 ) -> None:
-    from bench.receipt.keys import rotate
+    from bench.receipt.signing.keys import rotate
 
     path = signed_receipt(ring, desk, make)
     publish(path, ring, at=AT)
@@ -336,7 +336,7 @@ def test_receipts_signed_before_a_rotation_stay_valid_when_logged(
 def test_a_receipt_logged_before_its_key_was_lost_is_valid_with_a_warning(
     ring: Keyring, folder: Path, desk: Any, make: Any
 ) -> None:
-    from bench.receipt.keys import revoke
+    from bench.receipt.signing.keys import revoke
 
     path = signed_receipt(ring, desk, make)
     index = publish(path, ring, at=AT).index

@@ -13,11 +13,8 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.canonical import digest, dumps, sha256_hex
 from bench.errors import UsageError, VerificationError
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.keyring import Keyring
-from bench.receipt.keys import new_key, revoke, rotate
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import (
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import (
     AnyEntry,
     Checkpoint,
     KeyAdded,
@@ -29,9 +26,12 @@ from bench.receipt.log_store import (
     write_checkpoint,
     write_entry,
 )
-from bench.receipt.public_log import append
-from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
-from bench.receipt.signature import KeyRefused, SigningKey
+from bench.receipt.log.public_log import append
+from bench.receipt.log.publish import NotPublishable, abandon, announce, announcement, publish, retract
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.keys import new_key, revoke, rotate
+from bench.receipt.signing.signature import KeyRefused, SigningKey
+from bench.receipt.verification.findings import ReceiptVerdict
 
 AT, HEX = "2026-11-02T00:00:00Z", "ab" * 32
 OTHER_ID = make.RECEIPT_ID[:-1] + "1"

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.errors import BenchError, VerificationError
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.keyring import Keyring
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import Checkpoint, KeyAdded, RunAbandoned, read_log, read_note, write_checkpoint
-from bench.receipt.public_log import append
-from bench.receipt.publish import publish, retract
-from bench.receipt.signature import KeyRefused, SigningKey
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import Checkpoint, KeyAdded, RunAbandoned, read_log, read_note, write_checkpoint
+from bench.receipt.log.public_log import append
+from bench.receipt.log.publish import publish, retract
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.signature import KeyRefused, SigningKey
+from bench.receipt.verification.findings import ReceiptVerdict
 from tests.laws import examples
 from tests.rows import each_row
 

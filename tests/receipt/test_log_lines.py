@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 from bench.canonical import dumps
 from bench.errors import VerificationError
-from bench.receipt.log_store import MAX_NOTE, Checkpoint, key_id, read_entry, read_note, write_checkpoint, write_entry
-from bench.receipt.signature import SigningKey
+from bench.receipt.log.log_store import (
+    MAX_NOTE,
+    Checkpoint,
+    key_id,
+    read_entry,
+    read_note,
+    write_checkpoint,
+    write_entry,
+)
+from bench.receipt.signing.signature import SigningKey
 from tests.rows import each_row
 
 Json = dict[str, Any]

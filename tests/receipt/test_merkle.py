@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.receipt import merkle
+from bench.receipt.log import merkle
 
 
 def inclusion_proof(hashes: Sequence[bytes], index: int) -> list[bytes]:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.canonical import dumps
-from bench.receipt.findings import ReceiptVerdict
+from bench.receipt.verification.findings import ReceiptVerdict
 from tests.laws import examples
 
 relaxed = settings(

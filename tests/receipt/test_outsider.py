@@ -14,9 +14,9 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.canonical import dumps, parse
 from bench.errors import BenchError
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.signature import PublicKey, SigningKey, decode, encode, sign, signed_bytes, verify_document
-from bench.receipt.trust_store import TrustStore
+from bench.receipt.signing.signature import PublicKey, SigningKey, decode, encode, sign, signed_bytes, verify_document
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
 from tests.rows import each_row
 
 KEY = SigningKey.from_raw(bytes(range(32)))

@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 from bench.canonical import dumps
-from bench.receipt.keyring import Keyring
-from bench.receipt.keys import new_key, revoke
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.keys import new_key, revoke
 from tests.web.browser import CHROMIUM, Browser, browsing
 
 PAGE = Path("docs/verify.html")

@@ -17,9 +17,9 @@ import tests.receipt.test_items_rows as rows
 import tests.receipt.test_outsider as outsider
 import tests.receipt.test_schema_fields as fields
 from bench.canonical import dumps
-from bench.receipt.signature import sign
-from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import VerificationRequest, verify_file
+from bench.receipt.signing.signature import sign
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.verify import VerificationRequest, verify_file
 from tests.receipt.test_page import PAGE, driven, needs_browser
 
 ROWS = make.default_rows()

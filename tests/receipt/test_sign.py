@@ -20,15 +20,15 @@ from bench.journal import Journal, JournaledPhase, Key, Reader
 from bench.model import Phase, State
 from bench.plan import make_plan
 from bench.receipt.build import ReceiptOrder, learn_secrets, refusal
-from bench.receipt.diff import diff, load
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.keyring import Keyring
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import read_log
-from bench.receipt.publish import announce_in_child, announcement_of, publish
-from bench.receipt.reproduce import CannotReproduce, NotVerified, Setting, reproduce
-from bench.receipt.sign import SigningRequest, SignOutcome, sign_run
-from bench.receipt.verify import VerificationRequest, verify_file
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import read_log
+from bench.receipt.log.publish import announce_in_child, announcement_of, publish
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.sign import SigningRequest, SignOutcome, sign_run
+from bench.receipt.verification.diff import diff, load
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.reproduce import CannotReproduce, NotVerified, Setting, reproduce
+from bench.receipt.verification.verify import VerificationRequest, verify_file
 from bench.report import fold
 from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
@@ -197,7 +197,7 @@ async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: K
     publish(made.file, ring, at=AT)
     publish(found.signed.file, ring, at=AT)
     place = ring.workspace / "results" / "published"
-    from bench.receipt.public_log import LogPlace
+    from bench.receipt.log.public_log import LogPlace
 
     question = VerificationRequest(trust=ring.trusted(), log=place)
     outcome = verify_file(made.file, question, LogPlace.open(place, question.trust))
@@ -252,7 +252,7 @@ async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make
         changed = json.loads(json.dumps(document))
         make.change(changed, path, value)
         target = made.file.parent / "other.json"
-        from bench.receipt.signature import sign
+        from bench.receipt.signing.signature import sign
 
         target.write_text(json.dumps(sign(make.with_digests(changed), desk.key)))
         with pytest.raises(CannotReproduce) as caught:

@@ -15,7 +15,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 import bench.receipt
 from bench.canonical import dumps, parse, sha256_hex
 from bench.errors import BenchError, CanonicalError, VerificationError
-from bench.receipt.signature import KeyRefused, PublicKey, SigningKey, holds, sign, signed_bytes, verify_document
+from bench.receipt.signing.signature import (
+    KeyRefused,
+    PublicKey,
+    SigningKey,
+    holds,
+    sign,
+    signed_bytes,
+    verify_document,
+)
 
 
 def vector(shared: Path, name: str) -> list[dict[str, str]]:

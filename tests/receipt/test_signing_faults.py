@@ -21,15 +21,15 @@ from bench.journal import Reader, RunMeta
 from bench.receipt.base_model import admit, commit_or_none
 from bench.receipt.build import Draft, ReceiptOrder, ReceiptRefused, build, learn_secrets, refusal, refuse_secrets
 from bench.receipt.items_file import ItemsWriter
-from bench.receipt.keyring import Keyring
-from bench.receipt.log_check import check_log
-from bench.receipt.log_store import read_log
+from bench.receipt.log.log_check import check_log
+from bench.receipt.log.log_store import read_log
+from bench.receipt.log.publish import announcement_of
 from bench.receipt.metadata import environment
-from bench.receipt.publish import announcement_of
 from bench.receipt.schema import Body
-from bench.receipt.sign import SigningRequest, _verify_own, sign_run
-from bench.receipt.signature import sign
-from bench.receipt.trust_store import TrustStore
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.signing.sign import SigningRequest, _verify_own, sign_run
+from bench.receipt.signing.signature import sign
+from bench.receipt.signing.trust_store import TrustStore
 from bench.report import fold
 from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
@@ -230,7 +230,7 @@ async def test_signing_that_cannot_write_its_receipt_leaves_no_rows_behind(ring:
 
 
 def test_a_pinned_key_reads_a_log_of_any_name_and_heads_are_compared_by_that_name(ring: Keyring, desk: Any) -> None:
-    from bench.receipt.publish import publish
+    from bench.receipt.log.publish import publish
 
     desk.key = ring.signing_key("receipt")
     path = desk.good(run__log={"origin": "bench.local/log", "size": 1, "rootHash": "00" * 32})
@@ -255,7 +255,7 @@ def test_a_pinned_key_reads_a_log_of_any_name_and_heads_are_compared_by_that_nam
 def test_a_head_in_an_unread_receipt_that_is_no_head_is_another_history(
     ring: Keyring, desk: Any, head: dict[str, Any]
 ) -> None:
-    from bench.receipt.publish import publish
+    from bench.receipt.log.publish import publish
 
     desk.key = ring.signing_key("receipt")
     publish(desk.good(), ring, at=AT)
@@ -277,7 +277,7 @@ NO_HEADS = [
 
 @pytest.mark.parametrize("content", NO_HEADS)
 def test_what_holds_no_head_is_only_unlisted(ring: Keyring, desk: Any, content: str) -> None:
-    from bench.receipt.publish import publish
+    from bench.receipt.log.publish import publish
 
     desk.key = ring.signing_key("receipt")
     publish(desk.good(), ring, at=AT)

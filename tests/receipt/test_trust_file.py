@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.receipt.signature import KeyRefused, SigningKey
-from bench.receipt.trust_store import DEFAULT_ORIGIN, Decision, TrustedKey, TrustStore
+from bench.receipt.signing.signature import KeyRefused, SigningKey
+from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, Decision, TrustedKey, TrustStore
 from tests.rows import each_row
 
 Json = dict[str, Any]

@@ -12,10 +12,10 @@ import pytest
 
 from bench.canonical import dumps
 from bench.errors import UsageError, VerificationError
-from bench.receipt.findings import ReceiptVerdict
-from bench.receipt.signature import SigningKey
-from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import VerificationRequest, export, verify
+from bench.receipt.signing.signature import SigningKey
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.verify import VerificationRequest, export, verify
 from tests.rows import each_row
 
 

@@ -12,11 +12,11 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.cli import run as command_line
 from bench.errors import UsageError
-from bench.receipt.findings import CHECKS, ReceiptVerdict
-from bench.receipt.keyring import Keyring
-from bench.receipt.log_store import RunAbandoned
-from bench.receipt.public_log import append
-from bench.receipt.verify import CHECKLIST, VerificationRequest, verify
+from bench.receipt.log.log_store import RunAbandoned
+from bench.receipt.log.public_log import append
+from bench.receipt.signing.keyring import Keyring
+from bench.receipt.verification.findings import CHECKS, ReceiptVerdict
+from bench.receipt.verification.verify import CHECKLIST, VerificationRequest, verify
 from tests.rows import each_row
 
 Call = Callable[..., tuple[int, list[str]]]
@@ -145,7 +145,7 @@ SCORES: list[tuple[dict[str, Any], str]] = [
 
 @each_row(("changes", "line"), SCORES)
 def test_a_score_is_shown_with_everything_that_qualifies_it(changes: dict[str, Any], line: str) -> None:
-    from bench.cli.verify import _scores
+    from bench.cli.commands.verify import _scores
     from bench.receipt.base_model import admit
     from bench.receipt.schema import Receipt
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
-from bench.report.comparison_data import ComparisonTarget, Side, chosen_targets, newest_targets, sides_of
+from bench.report.comparison.comparison_data import ComparisonTarget, Side, chosen_targets, newest_targets, sides_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, record
 

@@ -12,11 +12,17 @@ import pytest
 from bench.errors import UsageError
 from bench.model import Interval, State, Verdict
 from bench.plan.job_record import ModelNames
-from bench.report.compare import compare_sides
-from bench.report.comparison import ComparisonRow, Comparisons, conclusion, gated
-from bench.report.comparison_data import ComparisonTarget, Side, chosen_targets, judge_noise, sides_of
-from bench.report.comparison_tests import headlines, shown_metrics
-from bench.report.comparison_text import HEAD, comparison_grids, comparison_json, comparison_markdown, conclusions
+from bench.report.comparison.compare import compare_sides
+from bench.report.comparison.comparison import ComparisonRow, Comparisons, conclusion, gated
+from bench.report.comparison.comparison_data import ComparisonTarget, Side, chosen_targets, judge_noise, sides_of
+from bench.report.comparison.comparison_tests import headlines, shown_metrics
+from bench.report.comparison.comparison_text import (
+    HEAD,
+    comparison_grids,
+    comparison_json,
+    comparison_markdown,
+    conclusions,
+)
 from bench.report.summary import rebuild
 from bench.stats import Comparison
 from tests.small_journal import Job, made, measuring, record

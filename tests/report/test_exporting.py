@@ -20,8 +20,9 @@ from bench.journal import Reader
 from bench.metrics import score
 from bench.model import Phase, State, Verdict
 from bench.plan.job_record import JobRecord, ModelNames
-from bench.report import export, fold
-from bench.report.export import (
+from bench.report import fold
+from bench.report.exports import export
+from bench.report.exports.export import (
     FLAT,
     AnswerFacts,
     ExportedRow,

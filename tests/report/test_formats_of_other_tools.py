@@ -16,10 +16,10 @@ import pytest
 import bench
 from bench.journal import Reader
 from bench.model import Phase, State, Verdict
-from bench.report.eval_record import export_records
-from bench.report.inspect_log import export_inspect
-from bench.report.junit import export_junit
-from bench.report.trace import export_otlp
+from bench.report.exports.eval_record import export_records
+from bench.report.exports.inspect_log import export_inspect
+from bench.report.exports.junit import export_junit
+from bench.report.exports.trace import export_otlp
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 

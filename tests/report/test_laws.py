@@ -18,13 +18,13 @@ from bench.journal.results_db import JobSummary, MetricSummary
 from bench.metrics import open_metrics
 from bench.metrics.fold_input import labels_of
 from bench.model import Measurement
-from bench.report import comparison_tests as rowtests
-from bench.report.comparability import like_for_like
-from bench.report.compare import compare_sides
-from bench.report.comparison import PairComparison, gated
-from bench.report.comparison_data import Side, _together
-from bench.report.comparison_tests import LEVEL, Pairs
-from bench.report.comparison_text import comparison_grids, comparison_json
+from bench.report.comparison.comparability import like_for_like
+from bench.report.comparison.compare import compare_sides
+from bench.report.comparison.comparison import PairComparison, gated
+from bench.report.comparison.comparison import comparison_tests as rowtests
+from bench.report.comparison.comparison_data import Side, _together
+from bench.report.comparison.comparison_tests import LEVEL, Pairs
+from bench.report.comparison.comparison_text import comparison_grids, comparison_json
 from bench.report.fold import IsolationProof, JobReport, Report
 from bench.report.leaderboard import VIEWS, RankedJob, board_csv, board_grids, board_json, saying, tables_of
 from bench.report.tables import matrix, overview

@@ -10,9 +10,9 @@ import pytest
 
 from bench.journal import RunState
 from bench.plan.job_record import ModelNames
-from bench.report.comparability import LikeForLike, like_for_like, shown
-from bench.report.compare import compare_sides
-from bench.report.comparison_data import ComparisonTarget, Side, sides_of
+from bench.report.comparison.comparability import LikeForLike, like_for_like, shown
+from bench.report.comparison.compare import compare_sides
+from bench.report.comparison.comparison_data import ComparisonTarget, Side, sides_of
 from tests.small_journal import RECORD, Job, made, measuring, record
 
 VALUES: Mapping[str, float] = {f"q{at}": float(at % 2) for at in range(10)}

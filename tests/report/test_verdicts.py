@@ -6,10 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.journal import Event
-from bench.report.compare import compare_sides
-from bench.report.comparison import ComparisonRow, Comparisons, amount, conclusion, finding_of, p_text, verdict_of
-from bench.report.comparison_data import ComparisonTarget, sides_of
-from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
+from bench.report.comparison.compare import compare_sides
+from bench.report.comparison.comparison import (
+    ComparisonRow,
+    Comparisons,
+    amount,
+    conclusion,
+    finding_of,
+    p_text,
+    verdict_of,
+)
+from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+from bench.report.comparison.comparison_text import comparison_grids, comparison_json, conclusions
 from bench.stats import Comparison
 from tests.rows import each_row
 from tests.small_journal import Job, made, record

@@ -19,8 +19,8 @@ import pytest
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from bench.config.benchmark import BenchmarkFile
-from bench.config.benchmark_manifest import Manifest
+from bench.config.benchmark.config import BenchmarkFile
+from bench.config.benchmark.manifest import Manifest
 from bench.config.catalog import Catalog
 from bench.config.file import keys_of
 from bench.config.run import RunRequest

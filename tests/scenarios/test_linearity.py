@@ -12,12 +12,12 @@ import pytest
 
 from bench.journal import Journal, Reader, merge
 from bench.model import Phase
-from bench.receipt.sign import SigningRequest, sign_run
-from bench.receipt.signature import SigningKey
-from bench.receipt.trust_store import TrustStore
-from bench.receipt.verify import VerificationRequest, verify
+from bench.receipt.signing.sign import SigningRequest, sign_run
+from bench.receipt.signing.signature import SigningKey
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.verify import VerificationRequest, verify
 from bench.report import fold
-from bench.report.export import export_rows
+from bench.report.exports.export import export_rows
 from bench.settings import Environment
 from tests.small_journal import Job, made, record
 

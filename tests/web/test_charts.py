@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.web.charts import NARROW, Measured, _box, _meet, frontier, intervals, latencies, pace, scatter
+from bench.web.documents.run_documents import EDGES, histogram, spread
 from bench.web.formatting import from_zero, nice_top, over
-from bench.web.run_documents import EDGES, histogram, spread
 
 POSITIVE = st.floats(min_value=1e-6, max_value=1e9)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.web.charts import RowChart, Scatter
+from bench.web.documents.run_documents import spread
 from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
-from bench.web.run_documents import spread
 from tests.rows import each_row
 
 Json = dict[str, Any]

@@ -12,8 +12,8 @@ import pytest
 
 from bench.errors import BenchError, JournalError, UsageError
 from bench.web.cache import MOST, SMALL_ITEMS, Json, Kept, apart, aside, read, stamp_of, told
-from bench.web.comparison_documents import comparison_of
-from bench.web.run_documents import document_of
+from bench.web.documents.comparison_documents import comparison_of
+from bench.web.documents.run_documents import document_of
 from tests import forked
 
 ONE, TWO = ((1, 1),), ((2, 2),)

@@ -13,8 +13,8 @@ from bench.journal import Journal, RunState
 from bench.model import State
 from bench.web import cache as apart
 from bench.web import cache as kept
-from bench.web import run_documents as reports
-from bench.web import workspace_documents as receiptviews
+from bench.web.documents import run_documents as reports
+from bench.web.documents import workspace_documents as receiptviews
 from tests import forked
 from tests.small_journal import record
 from tests.told_journal import Told, rows_of, told

@@ -10,8 +10,8 @@ import pytest
 
 from bench.journal import Reader
 from bench.report.item_outcomes import item_outcomes
+from bench.web.documents.item_filter import ItemFilter, around, positions
 from bench.web.formatting import judge_reason, pieces
-from bench.web.item_filter import ItemFilter, around, positions
 from tests.rows import each_row
 from tests.small_journal import record
 from tests.small_world import BENCHMARK, World

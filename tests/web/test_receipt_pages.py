@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.web.workspace_documents import receipts_by_job
+from bench.web.documents.workspace_documents import receipts_by_job
 from tests.web.test_pages import checked
 from tests.web.workspaces import bench, run_demo, visiting
 

@@ -14,7 +14,7 @@ from bench.model import Phase, State
 from bench.report import fold
 from bench.report.item_outcomes import item_outcomes
 from bench.report.summary import rebuild
-from bench.web.report_documents import report_page_file
+from bench.web.documents.report_documents import report_page_file
 from bench.web.report_page import ORDER, report_page_of
 from tests.small_journal import measuring, record
 from tests.told_journal import call, told

@@ -22,10 +22,10 @@ from bench.web.admission import admit
 from bench.web.app import is_loopback, learn_secrets
 from bench.web.cache import SMALL_ITEMS, patience, stamp_of
 from bench.web.charts import LABEL_CHARS, Measured, intervals, latencies, pace, scatter
+from bench.web.documents.run_documents import PARTS, histogram, spread
 from bench.web.errors import BadId, Busy, NotFound, RequestRefused, check_path, item_of, run_id, slug_of, status_of
 from bench.web.formatting import from_zero, nice_top, over, plain
 from bench.web.rendering import query_of
-from bench.web.run_documents import PARTS, histogram, spread
 from bench.web.security import same
 from bench.web.token_file import SHORTEST, Secret
 from tests.rows import each_row

@@ -15,7 +15,7 @@ from bench.providers.protocol import Batching, Capabilities, Durability, OnUnkno
 from bench.version import __version__
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 
 AT_ONCE = 200

@@ -1,6 +1,6 @@
 """Full-text search of SQLite FTS5: the baseline of every retrieval table.
 
-The query is the question's distinct lower-cased words (``bench.metrics.text_normalization``: single characters
+The query is the question's distinct lower-cased words (``bench.metrics.answers.text_normalization``: single characters
 and pairs of neighbors in scripts without spaces), each quoted, joined by OR; the order is ``bm25, rowid`` (k1 1.2,
 b 0.75 are FTS5's own); a memory without a common word is not returned::
 
@@ -9,7 +9,7 @@ b 0.75 are FTS5's own); a memory without a common word is not returned::
 
 from __future__ import annotations
 
-from bench.metrics.text_normalization import index_terms
+from bench.metrics.answers.text_normalization import index_terms
 from bench.model import Hit, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
 from bench.providers.builtin.store import NamespaceFile

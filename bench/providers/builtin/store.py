@@ -38,7 +38,7 @@ from urllib.parse import quote
 from anyio import CancelScope, Lock, to_thread
 
 from bench.errors import DiskFull, is_disk_full
-from bench.metrics.text_normalization import indexed
+from bench.metrics.answers.text_normalization import indexed
 from bench.model import Hit, Memory
 from bench.providers.statements import statements
 

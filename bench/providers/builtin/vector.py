@@ -19,7 +19,7 @@ from bench.providers.embedding import Vectors, normalised
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 READ_NAMESPACES = 4
 """namespaces whose vectors are kept in memory"""

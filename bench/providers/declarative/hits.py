@@ -21,7 +21,7 @@ from dataclasses import field as with_default
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bench.config.provider_calls import SearchCall, SearchResponse
+from bench.config.provider.calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, UNREADABLE, WARNED, Found, Hit, Query, Space
 from bench.providers.declarative.remarks import beside, remarks, warning
 from bench.providers.declarative.request import Paging, ProviderWire, Wired
@@ -33,7 +33,7 @@ from bench.providers.protocol import Capabilities, within_limits
 from bench.scalars import instant, number
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 
 SHOWN_VALUE = 100

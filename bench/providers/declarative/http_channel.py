@@ -12,8 +12,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from bench.config.provider_body import JsonLines
-from bench.config.provider_sections import Auth, checked_address
+from bench.config.provider.body import JsonLines
+from bench.config.provider.sections import Auth, checked_address
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
@@ -22,7 +22,7 @@ from bench.providers.declarative.response import BodyErrors, ServiceResponse
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 NDJSON = "application/x-ndjson"
 PREFIXES = {"bearer": "Bearer ", "token": "Token "}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.config.jsonpath import Path, compile_path
-from bench.config.provider_calls import AddCall, AddResponse, IdMap, Partial
+from bench.config.provider.calls import AddCall, AddResponse, IdMap, Partial
 from bench.errors import Rejected
 from bench.model import Ingested, Memory, Space
 from bench.providers.declarative.request import ProviderWire, Wired

@@ -28,8 +28,8 @@ import anyio
 from anyio import create_task_group
 
 from bench.config.jsonpath import Path, compile_path
-from bench.config.provider_body import Node, Scope
-from bench.config.provider_calls import ClearCall, Existing, SetupCall, VerifyCall, WaitBlock
+from bench.config.provider.body import Node, Scope
+from bench.config.provider.calls import ClearCall, Existing, SetupCall, VerifyCall, WaitBlock
 from bench.errors import IngestFailed, NotCleared, NotReady
 from bench.model import Readiness, Space
 from bench.providers.declarative.ingest import IdMapping, Reading
@@ -41,7 +41,7 @@ from bench.providers.protocol import Waiting, merge_captures
 from bench.scalars import whole
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 
 SAMPLE = "How long is a vector?"

@@ -24,8 +24,8 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from bench.config.file import did_you_mean
-from bench.config.provider import Mcp
-from bench.config.provider_checks import calls_of
+from bench.config.provider.checks import calls_of
+from bench.config.provider.config import Mcp
 from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_distrusted
 from bench.events import redact
 from bench.http import Http, Response, Timings
@@ -37,7 +37,7 @@ from bench.providers.protocol import ProviderContext
 from bench.settings import shown
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 START_S = 60.0
 SHOWN = 500

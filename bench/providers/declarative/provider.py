@@ -34,8 +34,8 @@ from bench.providers.protocol import (
 )
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
-    from bench.config.provider_calls import Endpoints, RequestSection
+    from bench.config.provider.calls import Endpoints, RequestSection
+    from bench.config.provider.config import ProviderConfig
 
 
 class Declarative:

@@ -26,8 +26,8 @@ from urllib.parse import quote
 
 import anyio
 
-from bench.config.provider_body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
-from bench.config.provider_calls import MultipartSection, PageSection, RequestSection
+from bench.config.provider.body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
+from bench.config.provider.calls import MultipartSection, PageSection, RequestSection
 from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
@@ -39,8 +39,8 @@ from bench.settings import VARIABLE
 from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
-    from bench.config.provider_calls import HealthCall
+    from bench.config.provider.calls import HealthCall
+    from bench.config.provider.config import ProviderConfig
 
 
 LOADING = 503

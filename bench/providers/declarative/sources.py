@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from bench.config.jsonpath import Path, compile_path
-from bench.config.provider_body import Compiler, Node, Scope, Text
-from bench.config.provider_calls import IdForm, SearchResponse
+from bench.config.provider.body import Compiler, Node, Scope, Text
+from bench.config.provider.calls import IdForm, SearchResponse
 from bench.config.value_rules import LONGEST_TEXT
 from bench.model import Hit, Space
 from bench.providers.declarative.request import ProviderWire

@@ -23,7 +23,7 @@ from bench.providers.factory import open_provider
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 __all__ = ["DoctorCheck", "DoctorReport", "examine"]
 

@@ -24,7 +24,7 @@ from bench.providers.namespaces import namespace
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 
 Outcome = Literal["pass", "fail", "skip"]

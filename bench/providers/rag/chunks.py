@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 
-from bench.metrics.text_normalization import search_words
+from bench.metrics.answers.text_normalization import search_words
 from bench.providers.batching import split_text
 from bench.providers.embedding import Vector, normalised
 from bench.providers.rag.settings import Chunking

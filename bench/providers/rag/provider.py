@@ -27,7 +27,7 @@ from bench.providers.rag.index import ChunkIndex, Files, Likeness, Piece
 from bench.providers.rag.settings import RagLocal
 
 if TYPE_CHECKING:
-    from bench.config.provider import ProviderConfig
+    from bench.config.provider.config import ProviderConfig
 
 ABREAST = 8
 """chunks that a model enriches concurrently"""

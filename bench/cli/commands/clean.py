@@ -1,0 +1,311 @@
+"""``bench clean``: delete runs, and clear the data that they left at providers.
+
+Without ``--yes`` it only lists what would be deleted. All runs are checked first: if one may not be deleted, none is.
+If a provider cannot be reached, only the runs with data there are kept. With ``--orphans`` no run is deleted, and each
+run is cleared independently."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.commands.status import folder_of
+from bench.cli.flags import Many
+from bench.cli.global_flags import current
+from bench.errors import BenchError, JournalError, Locked, UsageError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS, public_logs, run_ids
+
+if TYPE_CHECKING:
+    from bench.plan.leftover import Leftover
+    from bench.scalars import Json
+    from bench.settings import Environment
+
+
+def clean(
+    run_id: str | None = None,
+    /,
+    *,
+    older_than: str | None = None,
+    orphans: Annotated[bool, Parameter(negative=())] = False,
+    moved: Many = None,
+    forget: Many = None,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+) -> int:
+    """Delete old runs. Without --yes, only list them with their sizes. Namespaces left at providers are cleared first.
+
+    Parameters
+    ----------
+    run_id
+        One run.
+    older_than
+        Runs whose journal was not written for this time, for example 30d or 12h.
+    orphans
+        Only clear the namespaces that stopped runs left at providers. Delete no run.
+    moved
+        Providers with a new address or config but the same service: clear their namespaces with the new config.
+    forget
+        Providers that no longer exist: do not try to clear their namespaces. With ``--orphans``, the journal records
+        that they were not cleared. Without it, the journal is deleted too.
+    yes
+        Confirm. Without it, the command only shows what it would do.
+    """
+    workspace = current.get().workspace
+    found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
+    if orphans:
+        found = [one for one in found if one.namespaces and not one.running]
+    services = Services(moved=_names(moved), forgotten=_names(forget))
+    services.refuse_unknown(found)
+    if not current.get().json:
+        for one in found:
+            console.line(one.as_line())
+    if not found:
+        console.note("nothing to clean")
+    else:
+        freed = frozenset() if orphans else frozenset(one.folder.name for one in found)
+        environment = _environment(workspace)
+        work = Work(workspace=workspace, environment=environment, services=services, orphans=orphans, freed=freed)
+        if not yes:
+            _foretell(work, found)
+            console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
+        elif orphans:
+            _each(found, partial(_clear, work))
+        else:
+            _delete_all(work, found)
+    if current.get().json:  # what is said to be done is done
+        console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
+    return 0
+
+
+def _environment(workspace: Path) -> Environment:
+    from bench.settings import Environment
+
+    return Environment.load(workspace, current.get().env_file)
+
+
+def _names(given: Sequence[str] | None) -> frozenset[str]:
+    return frozenset(name for text in given or () for name in text.split(","))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The providers that the user named with ``--moved`` and ``--forget``."""
+
+    moved: frozenset[str]
+    forgotten: frozenset[str]
+
+    def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
+        """Raise UsageError for a provider without left data, or one that is given as both moved and gone."""
+        both = self.moved & self.forgotten
+        if both:
+            raise UsageError(
+                f"--moved and --forget both name {min(both)}",
+                hint="use --moved if the service has moved, --forget if it no longer exists",
+            )
+        left = [one for run in found for one in run.left]
+        for name in sorted(self.moved | self.forgotten):
+            if not any(one.is_at((name,)) for one in left):
+                places = sorted({one.provider for one in left})
+                flag = "moved" if name in self.moved else "forget"
+                hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
+                raise UsageError(f"--{flag} {name}: the run left no data at this provider", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The settings that are the same for every run to clean."""
+
+    workspace: Path
+    environment: Environment
+    services: Services
+    orphans: bool
+    """True if the runs are kept"""
+    freed: frozenset[str]
+    """runs that are deleted: memories that only they use need not be kept"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanable:
+    """A run that may be deleted, and the data that it left."""
+
+    folder: Path
+    size: int
+    """bytes"""
+    left: Sequence[Leftover]
+    """data left at providers; empty if the journal is not readable"""
+    readable: bool
+    """True if the journal can be read, so that the left data is known"""
+    holder: str | None
+    """the live process that writes the run"""
+
+    @property
+    def running(self) -> bool:
+        return self.holder is not None
+
+    @property
+    def namespaces(self) -> int:
+        return sum(len(one.attempts) for one in self.left)
+
+    def as_json(self) -> Json:
+        known = self.namespaces if self.readable else None
+        return {"run_id": self.folder.name, "bytes": self.size, "namespaces": known, "running": self.running}
+
+    def as_line(self) -> str:
+        return f"{self.folder.name}  {self.size / 1e6:.1f} MB, {self.standing}"
+
+    @property
+    def standing(self) -> str:
+        """The left data as text."""
+        where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
+        known = f"{self.namespaces} namespaces left at {where}"
+        return known if self.readable else "unknown data left at providers"
+
+
+def _cleanable(folder: Path) -> Cleanable:
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    try:
+        holder, left = anyio.run(_held_and_left, folder)
+    except JournalError as problem:
+        fault = problem.message.removesuffix("; it was not changed")  # it may be deleted in the next line
+        console.note(f"{folder.name}: {fault}")
+        return Cleanable(folder=folder, size=size, left=[], readable=False, holder=None)
+    return Cleanable(folder=folder, size=size, left=left, readable=True, holder=holder)
+
+
+async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
+    from bench.plan.leftover import leftovers
+
+    async with Reader.open(folder) as reader:
+        return (await reader.status()).holder, await leftovers(reader)
+
+
+def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
+    if run_id is None and older_than is None and not orphans:
+        raise UsageError(
+            "no run was given", hint="name a run (bench clean RUN_ID), or use --older-than 30d or --orphans"
+        )
+    if run_id is not None:
+        return [_own(workspace, run_id)]
+    folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
+    if older_than is None:
+        return folders
+    before = datetime.now(UTC) - _span(older_than)
+    return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
+
+
+def _own(workspace: Path, run_id: str) -> Path:
+    """Return the folder of a run of this workspace.
+
+    Raises:
+        UsageError: the journal is outside the workspace: its folder is never deleted.
+    """
+    folder = folder_of(run_id)
+    if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
+        raise UsageError(
+            f"{run_id} is not a run of this workspace",
+            hint="name a run that bench list runs shows; bench clean deletes no folder outside the workspace",
+        )
+    return folder
+
+
+def _span(text: str) -> timedelta:
+    units = {"d": "days", "h": "hours", "m": "minutes"}
+    found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
+    if found is None:
+        raise UsageError(f"--older-than {text}: expected a time such as 30d, 12h or 90m")
+    return timedelta(**{units[found[2]]: int(found[1])})
+
+
+def _before_deleting(found: Sequence[Cleanable]) -> str:
+    runs, them = ("the run", "it") if len(found) == 1 else (f"all {len(found)} runs", "them")
+    kept = f"; --orphans clears the namespaces and keeps {them}" if any(one.namespaces for one in found) else ""
+    return f"nothing was changed; --yes deletes {runs}: journal, report and receipts{kept}"
+
+
+def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
+    """Note the namespaces that would be abandoned and the runs that would be refused; send nothing."""
+    for one in found:
+        name = one.folder.name
+        given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
+        if given_up:
+            kept = "the journal records this" if work.orphans else "no record is kept, because the journal is deleted"
+            console.note(f"{name}: {given_up} namespaces would be abandoned without clearing them; {kept}")
+        try:
+            _refuse(work, one)
+        except BenchError as problem:
+            console.note(f"{name}: --yes would be refused: {problem}\n  hint: {problem.hint}")
+
+
+def _refuse(work: Work, one: Cleanable) -> None:
+    """Raise if a live process writes the run, if the run contains a public log, or if its providers have changed."""
+    from bench.engine.corpora.cleanup import sweepable
+
+    if public_logs(one.folder):
+        raise UsageError(f"{one.folder} contains a public log", hint="move the log to another folder first")
+    if one.running:
+        raise Locked(f"run {one.folder.name} is locked by {one.holder}", hint=f"bench pause {one.folder.name} first")
+    if one.namespaces:
+        services = work.services
+        known = partial(sweepable, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
+        anyio.run(partial(known, freed=work.freed), work.workspace, one.folder, work.environment)
+
+
+def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
+    """Check all runs, then delete each; a run whose provider cannot be reached is kept."""
+    for one in found:
+        _refuse(work, one)
+
+    def deleted(one: Cleanable) -> None:
+        _clear(work, one)
+        shutil.rmtree(one.folder)
+        report = work.workspace / "results" / one.folder.name
+        if public_logs(report):
+            console.note(f"{one.folder.name}: {report} contains a public log and was kept")
+        else:
+            shutil.rmtree(report, ignore_errors=True)
+        console.note(f"{one.folder.name}: deleted")
+
+    _each(found, deleted)
+
+
+def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
+    """Call ``act`` for every run; then note all errors and raise the first."""
+    problems = []
+    for one in found:
+        try:
+            act(one)
+        except BenchError as problem:
+            if len(found) > 1:
+                problem.message = f"{one.folder.name}: {_cleanable(one.folder).standing}: {problem.message}"
+            problems.append(problem)
+    for other in problems[1:]:
+        console.note(f"{other}\n  hint: {other.hint}")
+    if problems:
+        raise problems[0]
+
+
+def _clear(work: Work, one: Cleanable) -> None:
+    from bench.engine.corpora.cleanup import forget, sweep
+
+    if not one.namespaces:
+        return
+    name = one.folder.name
+    given_up = anyio.run(forget, one.folder, work.services.forgotten)
+    if given_up:
+        console.note(f"{name}: abandoned {given_up} namespaces without clearing them")
+    if given_up < one.namespaces:
+        moved = work.services.moved
+        swept = partial(
+            sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans, freed=work.freed
+        )
+        console.note(f"{name}: cleared {anyio.run(swept)} namespaces")

@@ -1,0 +1,349 @@
+"""``bench dispute``: score runs, receipts and answer files with the same judges and judge prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.commands.rescore import prompt_names
+from bench.cli.flags import Many, spread
+from bench.cli.global_flags import current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.canonical import JSON
+    from bench.config.catalog import Catalog
+    from bench.datasets import Dataset
+    from bench.engine.external_rows import ForeignRow
+    from bench.engine.items.judge_cells import JudgeCell
+    from bench.journal import Event, Reader
+    from bench.plan.job_record import JobRecord
+    from bench.receipt.schema import Receipt
+    from bench.report.judges.dispute import Dispute
+    from bench.report.judges.panel import Cell, Panel
+    from bench.report.judges.review import AnswerKey, Review
+    from bench.settings import Environment
+
+LEAST = 2
+UNKNOWN = "unknown"
+Switch = Annotated[bool, Parameter(negative=())]
+RECEIPT = "bench.receipt/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """One set of answers before it is judged."""
+
+    name: str
+    rows: Sequence[ForeignRow]
+    source: str
+    context: str = UNKNOWN
+    leaks: str = UNKNOWN
+    labels: LabelSource | None = None
+    """source of people's labels of these answers; None for a file or a receipt"""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSource:
+    """A job of a run, with its journal and the events in it."""
+
+    record: JobRecord
+    folder: Path
+    events: Sequence[Event]
+
+
+def dispute(
+    *targets: str,
+    judge_model: Many = None,
+    judge_prompt: Many = None,
+    benchmark: str | None = None,
+    markdown: Switch = False,
+    html: Path | None = None,
+) -> int:
+    """Judge the same answers with two or more judges and judge prompts, and show how the score depends on them.
+
+    Parameters
+    ----------
+    targets
+        RUN or RUN:PROVIDER, a receipt signed --with-answers, JSON lines {"item": ID, "answer": TEXT}, or a result file
+        of mem0, zep, memorybench, AMB or EverMemOS.
+    judge_model
+        Two or more models that judge.
+    judge_prompt
+        Two or more judge prompts: files or texts.
+    benchmark
+        The benchmark that answer files belong to.
+    markdown
+        Print the tables as Markdown.
+    html
+        Write one page without external resources to this file.
+    """
+    from bench.cli.commands.results import show_grids
+    from bench.cli.commands.run_command import surroundings
+    from bench.report.judges.dispute import dispute_grids
+    from bench.report.rendering import grids_page
+    from bench.report.rendering import markdown as as_markdown
+
+    console.one_form({"--markdown": markdown, "--html": html is not None})
+    judges, prompts = spread(judge_model), list(judge_prompt or ())
+    for flag, given in (("--judge-model", judges), ("--judge-prompt", prompts)):
+        if len(given) < LEAST:
+            raise UsageError(
+                f"a dispute needs at least {LEAST} values of {flag}, got {len(given)}",
+                hint=f"give another value to {flag}",
+            )
+    if not targets:
+        raise UsageError("no answers were given", hint="name a run, a receipt or an answer file: bench dispute RUN")
+    catalog, environment = surroundings()
+    found = anyio.run(_judged, catalog, environment, targets, benchmark, (judges, prompts))
+    grids = dispute_grids(found)
+    if current.get().json:
+        console.json_value(found.to_json())
+    elif markdown:
+        console.raw("\n".join(map(as_markdown, grids)))
+    elif html is not None:
+        from bench.report.publish import replace_text
+
+        replace_text(html, grids_page(f"Dispute: {found.benchmark}", grids))
+        console.line(str(html))
+    else:
+        show_grids(grids)
+    return 0
+
+
+async def _judged(
+    catalog: Catalog,
+    environment: Environment,
+    targets: Sequence[str],
+    benchmark: str | None,
+    cells: tuple[list[str], list[str]],
+) -> Dispute:
+    from bench.datasets import open_benchmark
+    from bench.report.judges.dispute import Dispute, DisputeSide
+
+    name = benchmark or await _benchmark_of(catalog.workspace, targets)
+    dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
+    sides = [side for target in targets for side in await _answers(catalog, target, dataset)]
+    if not sides:
+        raise UsageError(
+            f"{', '.join(targets)} has no answers to the benchmark {name}", hint="bench results shows a run's jobs"
+        )
+    if len({side.name for side in sides}) < len(sides):
+        raise UsageError("two of the given runs, receipts or files have the same name", hint="name each of them once")
+    planned = [await _cells(catalog, environment, dataset, side, cells) for side in sides]
+    _note_calls([cell for some in planned for cell in some])
+    panels = [await _panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]
+    return Dispute(
+        benchmark=dataset.name,
+        sides=tuple(
+            DisputeSide(
+                panel=panel, source=side.source, context=side.context, leaks=side.leaks, reviews=_reviews(side, panel)
+            )
+            for panel, side in zip(panels, sides, strict=True)
+        ),
+    )
+
+
+def _reviews(side: Answers, panel: Panel) -> tuple[Review | None, ...]:
+    """Return one review per cell from people's labels of a run's answers; empty without labels."""
+    from bench.report.judges.review import review_of
+
+    if side.labels is None:
+        return ()
+    return tuple(review_of(side.labels.events, side.labels.record, cell.verdicts) for cell in panel.cells)
+
+
+async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+    from bench.plan.job_record import read
+
+    for target in targets:
+        if (receipt := _receipt(target)) is not None:
+            return receipt.benchmark.name
+        if not Path(target).is_file():
+            async with Reader.open(find_run(workspace, target.partition(":")[0])) as reader:
+                return read(reader.meta.extra)[0].benchmark
+    raise UsageError("an answer file does not contain the name of its benchmark", hint="add --benchmark NAME")
+
+
+async def _answers(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
+    if (receipt := _receipt(target)) is not None:
+        return [_of_receipt(Path(target), receipt, dataset)]
+    if Path(target).is_file():
+        return [_of_file(Path(target), dataset)]
+    return await _of_run(catalog, target, dataset)
+
+
+def _receipt(target: str) -> Receipt | None:
+    """Return the receipt in the file ``target``; None if the file is not a receipt.
+
+    Raises:
+        UsageError: the file is a receipt that cannot be read.
+    """
+    from bench.receipt.base_model import Misfit
+    from bench.receipt.schema import read_receipt
+
+    path = Path(target)
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        tree: JSON = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    if not isinstance(tree, dict) or tree.get("schema") != RECEIPT:
+        return None
+    try:
+        return read_receipt(tree)
+    except Misfit as misfit:
+        raise UsageError(f"{path}: {misfit}", hint=f"bench verify {path} shows what is wrong") from misfit
+
+
+def _of_file(path: Path, dataset: Dataset) -> Answers:
+    from bench.engine.external_rows import read_foreign
+    from bench.engine.vendor_results import read_vendor
+
+    if path.suffix == ".json":
+        found = read_vendor(path, dataset)
+        return Answers(name=path.stem, rows=found.rows, source=found.text)
+    rows = [row for row in read_foreign(path) if row.answer is not None]
+    mapped = [row for row in rows if dataset.index_of(row.item) is not None]
+    text = f"{len(mapped)} of {len(rows)} rows mapped to items, {len(rows) - len(mapped)} not mapped"
+    return Answers(name=path.stem, rows=mapped, source=f"answers: {text}")
+
+
+def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
+    from bench.engine.external_rows import ForeignRow
+    from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
+    from bench.receipt.receipt_sheet import context_of, receipt_rows
+
+    items = path.parent / receipt.per_query.file
+    every = [row for row in receipt_rows(items) if row.get("epoch") == 1]
+    rows = [
+        ForeignRow(item=str(row["itemId"]), where=f"{items.name}", answer=str(row["answer"]))
+        for row in every
+        if row.get("answer") and dataset.index_of(str(row["itemId"])) is not None
+    ]
+    if not rows:
+        raise UsageError(
+            f"{path}: the items file of this receipt has no answers", hint="bench sign --with-answers includes them"
+        )
+    named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
+    return Answers(
+        name=receipt.receipt_id,
+        rows=rows,
+        source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
+        context=context_of(receipt, path) or UNKNOWN,
+        leaks="; ".join(named) or "the receipt lists no problem",
+    )
+
+
+async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+    from bench.plan.job_record import read
+
+    run, _, provider = target.partition(":")
+    folder = find_run(catalog.workspace, run)
+    async with Reader.open(folder) as reader:
+        jobs = [one for one in read(reader.meta.extra) if one.models.answering is not None]
+        every = {one.answer_owner: one for one in jobs if one.benchmark == dataset.name}
+        events = [event for _, event in await reader.events()]
+        return [
+            await _of_job(reader, LabelSource(record, folder, events))
+            for record in every.values()
+            if provider in ("", record.provider)
+        ]
+
+
+async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
+    from bench.engine.external_rows import ForeignRow
+    from bench.model import Phase
+    from bench.receipt.sheet import context_text
+    from bench.report.memory_cost import read_context
+
+    rows, record = [], labels.record
+    async for item in reader.items(record.chain):
+        answered = item.phases.get(Phase.ANSWER)
+        if item.epoch == 1 and answered is not None and answered.ok:
+            rows.append(ForeignRow(item=item.item, where=reader.meta.run_id, answer=str(answered.data.get("answer"))))
+    return Answers(
+        name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
+        rows=rows,
+        source=f"run {reader.meta.run_id}, {len(rows)} answers",
+        context=context_text(await read_context(reader, record)) or UNKNOWN,
+        leaks="; ".join(record.prompt_leaks) or "contains neither the gold answer nor question type",
+        labels=labels,
+    )
+
+
+# ------------------------------------------------------------------------------ judging
+
+
+async def _cells(
+    catalog: Catalog,
+    environment: Environment,
+    dataset: Dataset,
+    side: Answers,
+    asked: tuple[list[str], list[str]],
+) -> list[tuple[str, JudgeCell]]:
+    """Plan each prompt with each judge over the answers of one side; return pairs of prompt name and cell."""
+    from bench.config.run import RunRequest
+    from bench.engine.external_results import foreign_plan
+    from bench.engine.items.judge_cells import judge_cell
+
+    judges, prompts = asked
+    found = []
+    for name, prompt in zip(prompt_names(prompts), prompts, strict=True):
+        for judge in judges:
+            flags = {
+                "benchmarks": (dataset.name,),
+                "judge_model": (judge,),
+                "judge_prompt": (prompt,),
+                "evaluators": ("llm-judge",),
+                "metrics": ("accuracy",),
+            }
+            request = RunRequest.combine(None, flags)
+            plan, rows = foreign_plan(catalog, request, list(side.rows), label="answers", environment=environment)
+            run = None if side.labels is None else (side.labels.folder, side.labels.record.answer_owner)
+            found.append((name, await judge_cell(plan, rows, run=run)))
+    return found
+
+
+def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
+    """Note the number of verdicts to request, before any judge is called."""
+    asked, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
+    each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
+    console.note(
+        f"{asked + reused} verdicts: {reused} are reused, {asked} are requested"
+        + (f" ({'; '.join(each)})" if each else "")
+    )
+
+
+async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
+    """Judge the answers of one side; existing verdicts are reused."""
+    from bench.journal import Reader
+    from bench.plan.job_record import read
+    from bench.report.judges.panel import Panel, read_cell, with_texts
+
+    found: list[Cell] = []
+    types: dict[AnswerKey, str] = {}
+    for name, cell in cells:
+        folder = await cell.journal(environment)
+        async with Reader.open(folder) as reader:
+            (record,) = read(reader.meta.extra)
+            one, kinds = await read_cell(reader, record, 0, name)
+        found.append(one)
+        types.update(kinds)
+        if failed := cell.n_asked + cell.n_reused - len(one.verdicts):
+            console.note(f"{failed} verdicts of {one.name} on {side.name} failed; the same command requests them again")
+    panel = Panel(side=side.name, benchmark=record.benchmark, cells=tuple(found), types=types)
+    async with Reader.open(folder) as reader:
+        return await with_texts(reader, record, panel)

@@ -1,0 +1,528 @@
+"""``bench results``, ``failures``, ``export``, ``compare``, ``leaderboard``: read runs without any network call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO, TypeVar
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import Many, run_or_newest, spread, whole_number
+from bench.cli.global_flags import current
+from bench.errors import UsageError
+from bench.journal import Reader
+from bench.journal.paths import find_run
+from bench.report import fold, results_json
+from bench.report.outcome_text import outcome_texts
+from bench.report.rendering import csv_text
+from bench.report.tables import Grid, breakdown, matrix, overview
+
+if TYPE_CHECKING:
+    from bench.report import Report
+    from bench.report.comparison.comparison import Gated
+    from bench.report.comparison.comparison_data import Side
+
+
+T = TypeVar("T")
+SHOWN_ITEMS = 20
+"""default of --limit: lost items of a job that bench failures shows"""
+
+
+def results(
+    run_id: str = "",
+    *,
+    by: Many = None,
+    markdown: Annotated[bool, Parameter(negative=())] = False,
+    csv: Annotated[bool, Parameter(negative=())] = False,
+    html: Path | None = None,
+    junit: Path | None = None,
+    compare: Many = None,
+    benchmark: str | None = None,
+    rebuild: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Show the results of a run as tables, --json, --markdown, --csv, --html FILE or --junit FILE.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal; without it the newest run.
+    by
+        Dimensions for a breakdown of the headline metric: question_type, group, or a metadata key.
+    markdown
+        Print the whole report as Markdown.
+    csv
+        One line per metric and label, not rounded.
+    html
+        Write one page without external resources to this file.
+    junit
+        Write JUnit XML for CI to this file: one suite per job, one case per item.
+    compare
+        Two or more providers of RUN_ID. Without RUN_ID: the newest run of each, as in bench compare.
+    benchmark
+        Only the jobs of this benchmark; --compare without RUN_ID needs it.
+    rebuild
+        Rebuild results/results.sqlite from the journals.
+    """
+    if rebuild:
+        return _rebuilt()
+    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None, "--junit": junit is not None})
+    if junit is not None:
+        run_id = run_or_newest(run_id)
+        return _exported(run_id, "junit", str(junit), rows=_to_file(run_id, "junit", junit))
+    if compare:
+        if csv or html is not None:
+            raise UsageError("--compare cannot be used with --csv or --html", hint="use --json, --markdown or neither")
+        return _compared(run_id, spread(compare), benchmark, markdown=markdown)
+    run_id = run_or_newest(run_id)
+    dimensions = _dimensions(by)
+    own = [name for name in dimensions if name not in BUILT_IN]
+    in_words = not (current.get().json or markdown or csv or html)
+    report, told = read_run(run_id, partial(_folded, by=own, benchmark=benchmark, in_words=in_words))
+    _print_report(run_id, report, told, dimensions, markdown=markdown, csv=csv, html=html)
+    return 0
+
+
+def _print_report(
+    run_id: str,
+    report: Report,
+    told: Sequence[str],
+    dimensions: Sequence[str],
+    *,
+    markdown: bool,
+    csv: bool,
+    html: Path | None,
+) -> None:
+    """Print the report in the format of the flags, or write the HTML page."""
+    if current.get().json:
+        console.json_value(results_json(report))
+    elif markdown:
+        from bench.report.publish import report_markdown
+
+        console.raw(report_markdown(report))
+    elif csv:
+        console.raw(csv_text(report))
+    elif html is not None:
+        _write_page(run_id, report, html)
+    else:
+        show_outcome(told)
+        show_grids(result_grids(report, dimensions))
+
+
+async def _folded(
+    reader: Reader, *, by: Sequence[str], benchmark: str | None, in_words: bool
+) -> tuple[Report, list[str]]:
+    """Return the report of a run, and the sentences on its outcome if ``in_words``."""
+    report = await fold(reader, by=by, benchmark=benchmark)
+    return report, await outcome_texts(reader, report) if in_words else []
+
+
+def _write_page(run_id: str, report: Report, path: Path) -> None:
+    from bench.report.publish import replace_text
+    from bench.web.documents.report_documents import report_page_file
+
+    workspace = current.get().workspace
+    replace_text(path, read_run(run_id, lambda reader: report_page_file(reader, report, workspace)))
+    console.line(str(path))
+
+
+def show_outcome(texts: Sequence[str]) -> None:
+    """Print the sentences on the outcome of a run, before its tables."""
+    for text in texts:
+        console.paragraph(text)
+        console.line()
+
+
+def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
+    """Return the tables of a run: headline, every metric, and the headline by each dimension."""
+    width = console.width()
+    by = [grid for name in dimensions or BUILT_IN for grid in breakdown(report, name)]
+    return [*overview(report, width=width), *matrix(report), *by]
+
+
+def _compared(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
+    """Compare the providers of a run; without a run id, the newest run of each."""
+
+    if run_id:
+        return compare(*(f"{run_id}:{name}" for name in providers), benchmark=benchmark, markdown=markdown)
+    return compare(benchmark=benchmark, providers=providers, markdown=markdown)
+
+
+def _rebuilt() -> int:
+    from bench.report.summary import rebuild
+
+    count, broken = anyio.run(rebuild, current.get().workspace)
+    for text in broken:
+        console.note(f"not included: {text}")
+    if current.get().json:
+        console.json_value({"runs": count, "left_out": list(broken)})
+    else:
+        console.line(f"{count} runs read again")
+    return 0
+
+
+BUILT_IN = ("question_type", "group")
+
+
+def _dimensions(by: list[str] | None) -> list[str]:
+    from bench.metrics import dimension_name
+
+    return [dimension_name(name) for name in spread(by)]
+
+
+def show_grids(grids: list[Grid]) -> None:
+    """Print tables one below the other, with their notes."""
+    for grid in grids:
+        console.table(
+            grid.head, grid.rows, title=grid.title, right=grid.right, optional=grid.optional, breaks=grid.breaks
+        )
+        for note in grid.notes:
+            console.line(f"note: {note}")
+        if grid.notes:
+            console.line()
+
+
+def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
+    """Open the journal of a run, or of the newest one, read-only, and return the result of ``act``.
+
+    Raises:
+        UsageError: the run does not exist, or there is no run.
+        JournalError: the file cannot be read.
+    """
+    path = find_run(current.get().workspace, run_or_newest(run_id))
+
+    async def opened() -> T:
+        async with Reader.open(path) as reader:
+            return await act(reader)
+
+    return anyio.run(opened)
+
+
+def failures(
+    run_id: str = "",
+    *,
+    kind: Many = None,
+    benchmark: str | None = None,
+    provider: str | None = None,
+    limit: Annotated[int, Parameter(converter=whole_number)] = SHOWN_ITEMS,
+    full: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Show why items were lost, with one reason per item. Equal errors are one line with the number of items.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal; without it the newest run.
+    kind
+        Only these reasons, for example not_retrieved.
+    benchmark
+        Only this benchmark's jobs.
+    provider
+        Only this provider's jobs.
+    limit
+        Maximum number of items and errors per job. 0 shows all; --json always has all.
+    full
+        Show long texts in full.
+    """
+    from bench.report.failures import losses_grids, losses_json, lost_items
+
+    if limit < 0:
+        raise UsageError(f"--limit {limit} is not valid: expected 0 or more", hint="use 0 to show all items")
+    found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
+    if current.get().json:
+        console.json_value(losses_json(found))
+    else:
+        show_grids(losses_grids(found, limit=limit, cut=not full))
+    return 0
+
+
+def _inspect() -> FolderExport:
+    from bench.report.exports.inspect_log import export_inspect
+
+    return export_inspect
+
+
+def _records() -> FolderExport:
+    from bench.report.exports.eval_record import export_records
+
+    return export_records
+
+
+FolderExport = Callable[[Reader, Path], Awaitable[dict[str, int]]]
+ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "otlp", "inspect", "every-eval-ever"]
+JOB_FILES = {"inspect": _inspect, "every-eval-ever": _records}
+"""formats that write one or two files per job -> function that loads their exporter"""
+
+
+def export(
+    run_id: str = "",
+    *,
+    format: ExportFormat = "jsonl",  # noqa: A002  the flag's name
+    output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
+    site: Path | None = None,
+    follow: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Write the rows of a run for other tools. All durations are whole microseconds, also in metrics.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to a journal; without it the newest run.
+    format
+        Files: json, jsonl, csv, parquet, otlp-json (OpenTelemetry traces). Folders: trec (.run and .qrels files),
+        inspect (one log per job, for inspect view), every-eval-ever (one record per job). otlp sends the traces to
+        the collector that OTEL_EXPORTER_OTLP_ENDPOINT names (extra [otel]).
+    output
+        A file, a folder for trec, inspect and every-eval-ever, or - for stdout.
+    site
+        Write the web pages of RUN_ID, or of every run, to this folder. They need no server.
+    follow
+        With --format otlp: continue until the run ends.
+    """
+    if follow and format != "otlp":
+        raise UsageError(f"--follow works only with --format otlp, not with {format}", hint="use --format otlp")
+    if site is not None:
+        return _site(run_id, site)
+    if format == "otlp":
+        return _traces(run_or_newest(run_id), follow=follow)
+    from bench.report.exports.export import export_parquet, export_trec
+
+    if format in ("parquet", "trec", *JOB_FILES) and output == "-":
+        raise UsageError(f"--format {format} cannot be written to stdout", hint="name a file or folder with --output")
+    run_id = run_or_newest(run_id)
+    if format == "trec":
+        several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
+        for stem, count in several.items():
+            more = (
+                (f" ({count} hits have several ids: only the first id not yet in the ranking is written)")
+                if count
+                else ""
+            )
+            console.note(f"{stem}.run, {stem}.qrels{more}")
+        files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
+        return _exported(run_id, format, output, files=files)
+    if format in JOB_FILES:
+        written = read_run(run_id, lambda reader: JOB_FILES[format]()(reader, Path(output)))
+        for name, count in written.items():
+            console.note(f"{name}: {count} items")
+        return _exported(run_id, format, output, files=list(written))
+    if format == "parquet":
+        count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
+    elif output == "-":
+        count = read_run(run_id, lambda reader: _writer(format)(reader, sys.stdout))
+    else:
+        count = _to_file(run_id, format, Path(output))
+    console.note(f"{count} {'traces' if format == 'otlp-json' else 'rows'}")
+    return 0 if output == "-" else _exported(run_id, format, output, rows=count)
+
+
+def _traces(run_id: str, *, follow: bool) -> int:
+    from bench.cli.live_traces import send_traces
+    from bench.journal.paths import find_run
+
+    count = anyio.run(partial(send_traces, find_run(current.get().workspace, run_id), follow=follow))
+    console.note(f"{count} traces sent")
+    return _exported(run_id, "otlp", "", rows=count) if current.get().json else 0
+
+
+def _site(run_id: str, folder: Path) -> int:
+    from bench.web.site_export import export_site
+
+    written = anyio.run(export_site, current.get().workspace, folder, frozenset([run_id] if run_id else []))
+    for address, status in written.problems:
+        console.note(f"{address} answered with status {status}; its file contains the error")
+    if current.get().json:
+        console.json_value({"site": str(folder), "files": written.files})
+    else:
+        console.line(f"{folder / 'index.html'} ({written.files} files)")
+    return 0
+
+
+def _exported(run_id: str, form: str, output: str, **what: object) -> int:
+    """With ``--json``, print what was written and where; return the exit code 0."""
+    if current.get().json:
+        console.json_value({"run_id": run_id, "format": form, "output": output, **what})
+    return 0
+
+
+def _writer(form: str) -> Callable[[Reader, TextIO], Awaitable[int]]:
+    """Return the function that writes a run in format ``form`` to an open file."""
+    if form == "otlp-json":
+        from bench.report.exports.trace import export_otlp
+
+        return export_otlp
+    if form == "junit":
+        from bench.report.exports.junit import export_junit
+
+        return export_junit
+    from bench.report.exports.export import export_rows
+
+    return lambda reader, sink: export_rows(reader, form, sink)
+
+
+def _to_file(run_id: str, form: str, path: Path) -> int:
+    write = _writer(form)
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:
+            count = read_run(run_id, lambda reader: write(reader, sink))
+        part.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name a file that can be written") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+GATE_FAILED = 4
+Switch = Annotated[bool, Parameter(negative=())]
+
+
+def compare(
+    *pairs: str,
+    benchmark: str | None = None,
+    providers: Annotated[Many, Parameter(name=["--providers", "--provider"])] = None,
+    metric: Annotated[Many, Parameter(name=["--metric", "--metrics"])] = None,
+    markdown: Switch = False,
+    fail_on_regression: Many = None,
+    force: Switch = False,
+) -> int:
+    """Compare two or more providers or runs, paired by item, and test the differences. All must be comparable.
+
+    Parameters
+    ----------
+    pairs
+        Two or more of RUN_ID:PROVIDER, or RUN_ID:PROVIDER:MODEL if a run has several answering models. RUN_ID RUN_ID
+        compares each provider of the first run with the same provider of the others. One RUN_ID compares the providers
+        of this run. Default: the providers of the newest run.
+    benchmark
+        Only this benchmark. With --providers: use the newest complete valid run of each provider.
+    providers
+        Two or more providers by name.
+    metric
+        Metrics to compare, all as headlines. Default: every metric, with the benchmark's first as the headline.
+    markdown
+        Print the whole comparison as Markdown.
+    fail_on_regression
+        METRIC:POINTS: exit 4 if a later side is worse than the first by more than POINTS/100.
+    force
+        Compare even if the sides are not comparable. The output is marked.
+    """
+    from bench.report.comparison.compare import compare_sides
+    from bench.report.comparison.comparison_text import (
+        comparison_grids,
+        comparison_json,
+        comparison_markdown,
+        conclusions,
+    )
+
+    console.one_form({"--markdown": markdown})
+    gates = [_gate(text) for text in spread(fail_on_regression)]
+    if not pairs and not providers and benchmark is None:
+        pairs = (run_or_newest(None),)
+    groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, spread(providers))
+    found = compare_sides(groups, metrics=spread(metric), force=force)
+    checked = [one for gate in gates for one in _checked(groups, gate, force=force)]
+    if current.get().json:
+        console.json_value(comparison_json(found))
+    elif markdown:
+        console.raw(comparison_markdown(found))
+    else:
+        for text in conclusions(found):
+            console.line(f"conclusion: {text}")
+        console.line()
+        show_grids(comparison_grids(found))
+    if found.forced:
+        console.note("not like for like: the comparison was forced; do not quote these numbers as a comparison")
+    for one in checked:
+        console.note(one.text)
+    return GATE_FAILED if any(one.missed for one in checked) else 0
+
+
+def _gate(text: str) -> tuple[str, float]:
+    metric, _, points = text.rpartition(":")
+    try:
+        allowed = float(points)
+    except ValueError:
+        allowed = -1.0
+    if not metric or not 0 <= allowed < float("inf"):
+        raise UsageError(
+            f"--fail-on-regression {text}: expected METRIC:POINTS",
+            hint="for example accuracy:2, which means two percentage points",
+        )
+    return metric, allowed
+
+
+async def _loaded(
+    workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
+) -> list[list[Side]]:
+    """Load the sides to compare; note which run was selected for a provider that is given by name."""
+    from bench.report.comparison.comparison_data import are_runs, chosen_targets, sides_of, sides_of_runs
+
+    if are_runs(pairs, providers):
+        return await sides_of_runs(workspace, pairs, benchmark=benchmark)
+    chosen = await chosen_targets(workspace, pairs, benchmark=benchmark, providers=providers)
+    for target, job in chosen:
+        if job is not None:
+            console.note(f"{target.provider}: run {job.run_id} of {job.created_at:%Y-%m-%d %H:%M:%SZ}")
+    return await sides_of(workspace, [target for target, _ in chosen], benchmark=benchmark)
+
+
+def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[Gated]:
+    """Check a gate on its metric, also if no row of this metric is shown."""
+    from bench.report.comparison.compare import compare_sides
+    from bench.report.comparison.comparison import gated
+
+    metric, points = gate
+    return list(gated(compare_sides(groups, metrics=[metric], force=force), points))
+
+
+def leaderboard(
+    *,
+    view: Literal["overall", "benchmark", "type", "provider", "model"] = "benchmark",
+    benchmark: Annotated[Many, Parameter(name=["--benchmark", "--benchmarks"])] = None,
+    markdown: Switch = False,
+    csv: Switch = False,
+    html: Path | None = None,
+) -> int:
+    """Show all comparable results: the newest complete valid run of each provider with its models.
+
+    Parameters
+    ----------
+    view
+        benchmark: providers per benchmark; type: also per question type; overall: mean over benchmarks;
+        provider: providers over benchmarks; model: answering models of each provider.
+    benchmark
+        Only these benchmarks.
+    markdown
+        Print the tables as Markdown.
+    csv
+        One line per value, not rounded.
+    html
+        Write one page without external resources to this file.
+    """
+    from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
+
+    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
+    tables = tables_of(anyio.run(load_board, current.get().workspace, spread(benchmark)), view)
+    if current.get().json:
+        console.json_value(board_json(view, tables))
+    elif csv:
+        console.raw(board_csv(tables))
+    elif markdown:
+        from bench.report.rendering import markdown as as_markdown
+
+        console.raw("\n".join(as_markdown(grid) for grid in board_grids(tables, view)))
+    elif html is not None:
+        from bench.report.publish import replace_text
+        from bench.report.rendering import grids_page
+
+        replace_text(html, grids_page(f"Leaderboard: {view}", board_grids(tables, view)))
+        console.line(str(html))
+    else:
+        show_grids(board_grids(tables, view))
+    return 0

@@ -1,0 +1,185 @@
+"""``bench review``: let people label a sample of a judge's verdicts, and correct the score by these labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import whole_number
+from bench.cli.global_flags import current
+from bench.errors import DataError, UsageError
+from bench.journal import Reader
+from bench.journal.paths import find_run
+from bench.plan.job_record import JobRecord
+from bench.report.judges.review import Review, read_review
+from bench.report.judges.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, words_to_label
+from bench.report.tables import Grid
+
+HEAD = ("id", "question_type", "question", "expected", "answer", "label")
+RIGHT = frozenset({"1", "r", "right", "correct", "y", "yes", "true"})
+SHOWN: dict[bool | None, str] = {True: "right", False: "wrong"}
+WRONG = frozenset({"0", "w", "wrong", "incorrect", "n", "no", "false"})
+
+
+def review(
+    run_id: str,
+    /,
+    *,
+    n: Annotated[int | None, Parameter(converter=whole_number)] = None,
+    output: Path = Path("review.tsv"),
+    labels: Path | None = None,
+    provider: str | None = None,
+    seed: int = 0,
+) -> int:
+    """Draw answers for people to label (--n), then read their labels (--labels) and show the corrected score.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace with verdicts of a judge.
+    n
+        Number of answers per provider and answering model. Answers with doubtful or different verdicts are drawn more
+        often. All judges of a run share the answers.
+    output
+        The TSV file to write, without provider names and verdicts.
+    labels
+        The file with right or wrong in its last column. Rows without a label are left out.
+    provider
+        Only this provider's jobs.
+    seed
+        Seed of the draw.
+    """
+    folder = find_run(current.get().workspace, run_id)
+    if n is not None and labels is not None:
+        raise UsageError("--n and --labels exclude each other", hint="give one of them")
+    if n is not None:
+        drawn = anyio.run(_draw, folder, n, seed, provider, output)
+        console.line(str(output))
+        console.note(f"{drawn}; fill in the column label with right or wrong, then")
+        console.note(f"bench review {run_id} --labels {output}")
+        console.note(f"or label in the browser: bench serve, then /runs/{run_id}/review")
+        return 0
+    if labels is not None:
+        count = anyio.run(_read_labels, folder, labels)
+        console.note(f"{count} labels are in the journal of run {run_id}")
+    found = anyio.run(_reviews, folder, provider)
+    if not found:
+        raise UsageError(f"run {run_id} has no labels", hint=f"bench review {run_id} --n 50 draws answers to label")
+    if current.get().json:
+        jobs = [{"benchmark": one.benchmark, "provider": one.provider, **each.to_json()} for one, each in found]
+        console.json_value({"kind": "human_review", "version": 1, "jobs": jobs})
+    else:
+        from bench.cli.commands.results import show_grids
+
+        several = len({one.answer_owner for one, _ in found}) < len(found)
+        show_grids(
+            [
+                _grid(f"{one.provider} / {each.judge}" if several else one.provider, one.benchmark, each)
+                for one, each in found
+            ]
+        )
+    return 0
+
+
+async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
+    """Draw the answers and write the TSV file, with labels that exist; return a text with the number of answers."""
+    await draw_sheet(folder, n=n, seed=seed, provider=provider)
+    async with Reader.open(folder) as reader:
+        sheet = await read_sheet(reader, provider)
+        rows = [
+            {**await words_to_label(reader, entry), "label": SHOWN.get(sheet.labels.get(entry.id), "")}
+            for entry in sheet.entries.values()
+        ]
+    sink = io.StringIO()
+    writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
+    writer.writerow(HEAD)
+    writer.writerows([" ".join(row.get(name, "").split()) for name in HEAD] for row in rows)
+    from bench.report.publish import replace_text
+
+    replace_text(output, sink.getvalue())
+    owners = len({entry.jobs[0].answer_owner for entry in sheet.entries.values()})
+    return (
+        f"{len(rows)} answers"
+        + (f" ({n} of each of {owners} sets of answers)" if owners > 1 else "")
+        + (f", {sheet.labelled} of them have a label" if sheet.labelled else "")
+    )
+
+
+async def _read_labels(folder: Path, path: Path) -> int:
+    """Write every label of the file to the journal; return their number.
+
+    Raises:
+        DataError: a wrong header, an unknown id, or a label that is neither right nor wrong; with its line.
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="name the filled-in file") from error
+    async with Reader.open(folder) as reader:
+        await reader.refuse_held()
+        known = set((await read_sheet(reader)).entries)
+    if not lines or tuple(lines[0]) != HEAD:
+        raise DataError(
+            f"the header line must be {' '.join(HEAD)}",
+            where=f"{path}:1",
+            hint="use the file that bench review --n wrote",
+        )
+    found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
+    given = [one for one in found if one is not None]
+    await record_labels(folder, given)
+    return len(given)
+
+
+def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
+    if len(row) != len(HEAD):
+        raise DataError(
+            f"the row has {len(row)} cells, but the header has {len(HEAD)}",
+            where=where,
+            hint="keep the columns of the file that bench review --n wrote",
+        )
+    answer_id, label = row[0], row[-1]
+    given = label.strip().lower()
+    if answer_id not in known:
+        raise DataError(
+            f'"{answer_id}" is not the id of a drawn answer of this run',
+            where=where,
+            hint="use the file that bench review --n wrote for this run",
+        )
+    if not given:
+        return None
+    if given not in RIGHT | WRONG:
+        raise DataError(
+            f'"{label}" is not a valid label: expected right or wrong', where=where, hint="write right, wrong, 1 or 0"
+        )
+    return answer_id, given in RIGHT
+
+
+async def _reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
+    async with Reader.open(folder) as reader:
+        every = [(record, await read_review(reader, record)) for record in await judged_jobs(reader, provider)]
+    return [(record, found) for record, found in every if found is not None]
+
+
+def _grid(name: str, benchmark: str, found: Review) -> Grid:
+    rows = [(name, str(size), str(labelled), str(right)) for name, size, labelled, right in found.strata]
+    wrong, right = found.accepted_wrong, found.refused_right
+    kinds = ", ".join(f"{kind} {'-' if one is None else f'{one:.2f}'}" for kind, one in found.kappa_by_type.items())
+    return Grid(
+        title=f"Human review: {benchmark} x {name}",
+        head=("stratum", "answers", "labelled", "right"),
+        rows=tuple(rows),
+        right=(1, 2, 3),
+        notes=(
+            found.text,
+            f"{wrong[0]} of {wrong[1]} labelled answers that the judge accepts are wrong; "
+            f"{right[0]} of {right[1]} that it rejects are right",
+            *([f"kappa by question type: {kinds}"] if len(found.kappa_by_type) > 1 else []),
+        ),
+    )

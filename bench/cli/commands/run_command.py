@@ -1,0 +1,445 @@
+"""``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report.
+
+Also in this module:
+
+* The end of a run: the tables, the ``done`` event, the signature, the command of ``--on-end``.
+* ``--min-score METRIC=V``: a quality gate for CI. A gate on a metric without a value is missed.
+
+Example::
+
+    check_gates(plan)                   # UsageError before anything is called
+    missed_gates(plan, report)          # a line for each job below its gate"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bench.cli import console
+from bench.cli import signals as interrupts
+from bench.cli.flags import RunFlags, given
+from bench.cli.global_flags import command, current
+from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
+
+if TYPE_CHECKING:
+    from bench.config.catalog import Catalog
+    from bench.config.run import RunRequest
+    from bench.engine import Outcome
+    from bench.engine.run_context import Errand
+    from bench.journal import RunMeta
+    from bench.plan import Plan
+    from bench.report import Report
+    from bench.scalars import Json
+    from bench.settings import Environment
+
+
+NO_EFFECT = " has no effect: "
+
+
+def show(outcome: Outcome, report: Report, folder: Path, told: Sequence[str]) -> None:
+    from bench.cli.commands.results import show_grids, show_outcome
+    from bench.report.tables import matrix, overview
+
+    if outcome.message:
+        console.note(outcome.message if outcome.status == "complete" else f"{outcome.status}: {outcome.message}")
+    show_outcome(told)
+    show_grids([*overview(report, width=console.width()), *matrix(report)])
+    if outcome.cost_usd != "0" or outcome.unknown_costs:
+        unknown = f" or more ({outcome.unknown_costs} calls have no known price)" if outcome.unknown_costs else ""
+        console.note(f"cost USD {outcome.cost_usd}{unknown}")
+    console.line(f"results: {folder}")
+    for text in _next_steps(outcome, report):
+        console.note(f"next: {text}")
+
+
+def _next_steps(outcome: Outcome, report: Report) -> list[str]:
+    if outcome.resume is not None:
+        return [command(outcome.resume)]
+    run = outcome.run_id
+    steps = [(f"bench explore {run}", "web pages with every question, its hits and its answer")]
+    if any(job.n_scored for job in report.jobs):
+        steps.append((f"bench failures {run}", "why each lost item was lost"))
+    if len(report.jobs) > 1:
+        steps.append((f"bench compare {run}", "which differences are larger than chance"))
+    return [f"{command(words)}  ({purpose})" for words, purpose in steps]
+
+
+def done_event(outcome: Outcome, report: Report, code: int) -> Json:
+    from bench.report.results_document import done_job
+
+    return {
+        "event": "done",
+        "run_id": outcome.run_id,
+        "status": str(outcome.status),
+        "exit_code": code,
+        "message": outcome.message,
+        "jobs": [done_job(job) for job in report.jobs],
+        "cost_usd": outcome.cost_usd,
+        "cost_unknown_calls": outcome.unknown_costs,
+        "resume": command(outcome.resume) if outcome.resume else None,
+    }
+
+
+def sign(plan: Plan, outcome: Outcome) -> int:
+    """Sign in a child process, so that the process that runs providers never reads the signing key."""
+    words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
+    if plan.request.key:
+        words += ["--key", plan.request.key]
+    return subprocess.run(words, stdout=_spoken_by_others(), check=False).returncode  # noqa: S603  our own program
+
+
+def _spoken_by_others() -> int | None:
+    """Return a child's stdout: stderr with ``--json``, as stdout then has events only; else None (our stdout)."""
+    return sys.stderr.fileno() if current.get().json else None
+
+
+def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
+    """Run the command of ``--on-end`` with the run id and exit code in its environment; only note a failure."""
+    import os
+
+    if plan.request.on_end is None:
+        return
+    variables = {**os.environ, "BENCH_RUN_ID": outcome.run_id, "BENCH_EXIT_CODE": str(code)}
+    words: Sequence[str] = shlex.split(plan.request.on_end)
+    try:
+        done = subprocess.run(words, env=variables, stdout=_spoken_by_others(), check=False)  # noqa: S603  the user's own
+    except OSError as error:
+        console.note(f"--on-end: {words[0]}: {error.strerror}")
+        return
+    if done.returncode:
+        console.note(f"--on-end: {words[0]} ended with exit code {done.returncode}")
+
+
+def check_gates(plan: Plan) -> None:
+    """Raise UsageError for a gate on a metric that no benchmark computes, or without a number."""
+    known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
+    for name, wanted in plan.request.min_score.items():
+        if _first_name(name) not in known:
+            raise UsageError(
+                f"--min-score {name}: no benchmark of this run computes this metric", hint="add it with --metrics"
+            )
+        if not _is_number(wanted):
+            raise UsageError(f"--min-score {name}={wanted}: expected a number")
+
+
+def _is_number(wanted: object) -> bool:
+    """Return True for a finite number; a gate with NaN could never be missed."""
+    try:
+        return isfinite(float(str(wanted)))
+    except ValueError:
+        return False
+
+
+def _first_name(metric: str) -> str:
+    """Return the canonical name of a metric; a plug-in metric has only its own name."""
+    from bench.errors import UnknownMetric
+    from bench.metrics import resolve
+
+    try:
+        return resolve(metric).name
+    except UnknownMetric:
+        return metric
+
+
+def missed_gates(plan: Plan, report: Report) -> list[str]:
+    """Return one text per missed ``--min-score`` gate and job; a metric without a value misses its gate."""
+    missed = []
+    for name, wanted in plan.request.min_score.items():
+        metric = _first_name(name)
+        for job in report.jobs:
+            named = {_first_name(one): measured for one, measured in job.metrics.items()}
+            found = named.get(metric) if job.valid else None
+            value = found.value if found is not None else None
+            if value is None or value < float(str(wanted)):
+                who = f"{job.record.benchmark} x {job.record.provider}"
+                missed.append(f"gate failed: {who}: {metric} = {value}, expected at least {wanted}")
+    return missed
+
+
+GATE_FAILED = 4
+
+
+def run(*names: str, flags: RunFlags | None = None) -> int:
+    """Measure providers on benchmarks. Default: the demo and the built-in providers that need no key.
+
+    Parameters
+    ----------
+    names
+        BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    """
+    flags = _named(flags or RunFlags(), names)
+    if flags.resume is not None:
+        if names:
+            raise UsageError(
+                f"--resume cannot be used with the name {names[0]}",
+                hint="remove the name: a run resumes with its original settings",
+            )
+        return resume(flags.resume, flags=flags)
+    if flags.dry_run:
+        return plan(flags=flags)
+    from bench.plan import make_plan
+
+    catalog, environment = surroundings()
+    request = _request(catalog, flags)
+    if request.download:
+        _fetch(catalog, request)
+    planned = make_plan(catalog, request, _for_planning(environment, request.cluster))
+    return carry_out(planned, environment, resume=None)
+
+
+def eval_(*names: str, flags: RunFlags | None = None) -> int:
+    """The same as run.
+
+    Parameters
+    ----------
+    names
+        BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    """
+    return run(*names, flags=flags)
+
+
+def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
+    """Continue a run. Its plan is in its journal; flags that do not change results may be different.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to its journal.
+    """
+    from bench.engine import resumed_plan
+    from bench.journal import Reader
+    from bench.journal.paths import find_run
+
+    if flags is not None and flags.dry_run:
+        raise UsageError(
+            "--dry-run cannot be used when a run is resumed", hint=f"bench status {run_id} shows what is left"
+        )
+    catalog, environment = surroundings()
+    found = asked(catalog, flags or RunFlags())
+
+    async def planned() -> tuple[Path, Plan]:
+        async with Reader.open(find_run(catalog.workspace, run_id)) as reader:
+            cluster = found.get("cluster", reader.meta.request.get("cluster"))
+        ahead = _for_planning(environment, cluster)
+        return await resumed_plan(run_id, catalog=catalog, flags=found, environment=ahead)
+
+    folder, plan = anyio.run(planned)
+    return carry_out(plan, environment, resume=folder)
+
+
+def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None) -> int:
+    """Show what a run would do: items, calls, tokens, cost, shortest possible time. No call is made.
+
+    Parameters
+    ----------
+    names
+        BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
+    detect
+        Also show how many questions are needed to detect this difference, for example 0.05 for five points.
+    """
+    from bench.cli.commands.plan import show_plan
+    from bench.plan import make_plan
+    from bench.providers.facts import needs
+    from bench.settings import Rehearsal
+
+    flags = _named(flags or RunFlags(), names)
+    if detect is not None and not 0 < detect < 1:
+        raise UsageError(
+            f"--detect {detect} is not valid: expected a share between 0 and 1",
+            hint="write a fraction: 0.05 means five percentage points",
+        )
+    catalog, environment = surroundings()
+    ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
+    made = make_plan(catalog, _request(catalog, flags), ahead)
+    for lane in made.lanes:
+        for name in needs(lane.provider.config):
+            ahead.ensure(name, user=lane.provider.label)
+    show_plan(made, flags, unset=ahead.absent, detect=detect)
+    return 0
+
+
+# --------------------------------------------------------------------------- parts
+
+
+def surroundings() -> tuple[Catalog, Environment]:
+    """Load the configs and variables of the workspace, and set up logging."""
+    from bench import events
+    from bench.config.catalog import Catalog
+    from bench.settings import Environment
+
+    flags = current.get()
+    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
+    environment = Environment.load(flags.workspace, flags.env_file)
+    if environment.dotenv is not None:
+        console.note(f"variables from {environment.dotenv} (variables of the environment take precedence)")
+    return Catalog.load(flags.workspace), environment
+
+
+def _named(flags: RunFlags, names: Sequence[str]) -> RunFlags:
+    """Return the flags with names from positional arguments: the first is the benchmark, the others are providers.
+
+    Raises:
+        UsageError: the same flag is also given.
+    """
+    if not names:
+        return flags
+    benchmark, *providers = names
+    if flags.benchmarks is not None or (providers and flags.providers is not None):
+        raise UsageError(f"{benchmark} and --benchmarks or --providers exclude each other", hint="give one of them")
+    return replace(flags, benchmarks=[benchmark], providers=providers or flags.providers)
+
+
+def _for_planning(environment: Environment, cluster: object) -> Environment:
+    """Return an environment for planning; secrets may be missing if workers on other machines have them."""
+    if cluster is None or str(cluster).startswith("local:"):
+        return environment
+    from bench.settings import Rehearsal
+
+    return Rehearsal(values=environment.values, dotenv=environment.dotenv)
+
+
+def asked(catalog: Catalog, flags: RunFlags) -> Json:
+    """Return the flags that were given, merged over those of the run file.
+
+    Raises:
+        UsageError: a list flag without a value, or no such run file.
+        ConfigError: the run file is not valid.
+    """
+    from bench.config.file import Source, load
+    from bench.config.run import RunRequest
+    from bench.plan.cost_estimate import unknown_names
+
+    if flags.config is None:
+        return given(flags)
+    path = flags.config if flags.config.is_file() else _run_file(catalog, str(flags.config))
+    source = Source.read(path)
+    request = load(source, RunRequest)
+    for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
+        raise ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint)
+    return request.model_dump(exclude_unset=True) | given(flags)
+
+
+def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
+    from bench.config.run import RunRequest
+
+    return RunRequest.combine(None, asked(catalog, flags))
+
+
+def _run_file(catalog: Catalog, name: str) -> Path:
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        shipped = ", ".join(entry.name for entry in catalog.runs() if not entry.shadowed) or "none"
+        folder = catalog.workspace / "configs" / "runs"
+        raise UsageError(
+            f"--config {name}: no such file",
+            hint=f"give the path of an existing file, the name of a run file in {folder}, or a shipped one: {shipped}",
+        )
+    return catalog.find("runs", name).path
+
+
+def _fetch(catalog: Catalog, request: RunRequest) -> None:
+    """Download the missing datasets of the benchmarks of a request."""
+    from bench.cli.commands.workspace import download_benchmark
+
+    for name in request.benchmarks:
+        download_benchmark(catalog, name, source=None)
+
+
+def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
+    """Run the plan, write and show the report, and print the next steps; return the exit code."""
+    again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
+    interrupts.stage("no model or provider was called yet", hint=again)
+    check_gates(plan)
+    if plan.request.sign:
+        _check_key(plan)
+    outcome, report, folder, told = anyio.run(_execute, plan, environment, resume, errand)
+    failed_gates = missed_gates(plan, report)
+    code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
+    if current.get().json:
+        console.json_line(done_event(outcome, report, code))
+    else:
+        show(outcome, report, folder, told)
+        for text in plan.notes:
+            if NO_EFFECT in text:  # above the tables it is out of sight when the run has ended
+                console.note(f"note: {text}")
+    for text in failed_gates:
+        console.note(text)
+    if plan.request.sign and code == 0:
+        code = sign(plan, outcome)
+    on_end(plan, outcome, code)
+    return code
+
+
+def _check_key(plan: Plan) -> None:
+    """Check that the run can be signed before anything is paid; a child process reads the key."""
+    from bench.receipt.signing.keyring import check_in_child
+
+    console.note(f"the receipts will be signed with {check_in_child(plan.workspace, plan.request.key)}")
+
+
+def _announce(plan: Plan, meta: RunMeta) -> None:
+    """Write ``run-started`` to the public log before the first call; a child process reads the log key."""
+    from bench.receipt.log.publish import announce_in_child, announcement_of
+
+    index = announce_in_child(announcement_of(plan, meta))
+    console.note(f"announced in the public log at index {index}")
+
+
+async def _execute(
+    plan: Plan, environment: Environment, resume: Path | None, errand: Errand | None
+) -> tuple[Outcome, Report, Path, list[str]]:
+    from bench import events
+    from bench.cli.display import display_for, follow
+    from bench.engine import execute
+    from bench.engine.run import results_folder
+
+    display = display_for(current.get())
+    for text in plan.notes:
+        console.note(text)
+    announce = partial(_announce, plan) if plan.request.publishable and resume is None else None
+    async with follow(display):
+        if plan.is_spread and errand is None:
+            from bench.cluster import execute_on_cluster
+
+            outcome = await execute_on_cluster(
+                plan, environment=environment, observer=display, resume=resume, announce=announce
+            )
+        else:
+            outcome = await execute(
+                plan, environment=environment, observer=display, resume=resume, errand=errand, announce=announce
+            )
+    from bench.journal import Reader
+    from bench.report import fold
+    from bench.report.outcome_text import outcome_texts
+    from bench.report.publish import publish
+    from bench.report.summary import remember
+
+    interrupts.listen()
+    left = f"run {outcome.run_id} is {outcome.status}, but its report is not complete"
+    interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))
+    safe = 0
+    try:
+        async with Reader.open(outcome.folder) as reader:
+            safe = sum((await reader.counts()).values())
+            report = await fold(reader)
+            folder = await publish(reader, report, results_folder(plan))
+            await remember(reader, report, plan.workspace / "results")
+            told = [] if current.get().json else await outcome_texts(reader, report)
+    except (OSError, DiskFull) as error:
+        if not isinstance(error, DiskFull) and not is_disk_full(error):
+            raise
+        # the run's own words would be lost with its report
+        text = outcome.message if "stored" in outcome.message else f"the disk is full; {safe} phases are stored"
+        raise DiskFull(
+            text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
+        ) from error
+    events.close()
+    return outcome, report, folder, told

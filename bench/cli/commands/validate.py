@@ -1,0 +1,249 @@
+"""``bench validate``: check every kind of config, recognized by its folder or its keys; problems have positions.
+
+A missing environment variable or extra is a note here and an error in ``run``::
+
+    report = check_all(catalog, [Path("configs/providers/x.yaml")], environment)
+    report.problems, report.notes"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bench.config.catalog import Catalog, builtin_root
+from bench.config.file import Source, load, show
+from bench.errors import BenchError, ConfigError, UsageError
+from bench.scalars import Json
+from bench.settings import Environment
+
+Kind = Literal["benchmarks", "providers", "models", "runs"]
+KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
+SUFFIXES = (".yaml", ".yml", ".json")
+SHOWN = 6
+"""maximum number of config names in a folded note"""
+VARIABLE = re.compile(r"the (environment variable) \w+ (is not set).*")
+KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("benchmarks", frozenset({"manifest_version", "schema", "data"})),
+    ("providers", frozenset({"endpoints", "adapter", "mcp"})),
+    ("models", frozenset({"dialect"})),
+    ("runs", frozenset({"benchmarks", "providers"})),
+)
+
+
+@dataclass(slots=True)
+class Checked:
+    """The findings over all files."""
+
+    checked: int = 0
+    broken: int = 0
+    """number of configs with an error"""
+    problems: list[BenchError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    of_shipped: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """note -> (config name, kind of note) of shipped configs that were not named on the command line"""
+
+    def folded(self) -> list[str]:
+        """Return the notes for people: one line per kind of note on shipped configs."""
+        groups: dict[str, dict[str, None]] = {}
+        for name, kind in self.of_shipped.values():
+            groups.setdefault(kind, {})[name] = None
+        lines = [note for note in self.notes if note not in self.of_shipped]
+        for kind, named in groups.items():
+            names, more = [*named][:SHOWN], f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+            lines.append(
+                f"{len(named)} shipped config{'s' if len(named) > 1 else ''}: {kind} ({', '.join(names)}{more})"
+            )
+        return lines
+
+    def as_json(self) -> Json:
+        """Return the document of ``bench validate --json``."""
+        return {
+            "checked": self.checked,
+            "errors": [
+                {"kind": one.kind, "message": one.message, "where": one.where, "hint": one.hint}
+                for one in self.problems
+            ],
+            "notes": self.notes,
+        }
+
+
+def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment) -> Checked:
+    """Check the given files or folders, or every config that the catalog knows.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
+    found = Checked()
+    chosen = list(_given(catalog, paths)) if paths else list(_known(catalog))
+    for kind, path in chosen:
+        found.checked += 1
+        before = len(found.problems)
+        try:
+            resolved = kind or _kind_of(path)
+            for problem, note in CHECKS[resolved](catalog, path, environment):
+                found.problems += [problem] if problem else []
+                found.notes += [note] if note else []
+                if note and not paths and path.is_relative_to(builtin_root()):
+                    found.of_shipped[note] = (_name(path), _kind_of_note(note, path))
+        except BenchError as error:
+            found.problems += error.problems if isinstance(error, ConfigError) and error.problems else [error]
+        found.broken += len(found.problems) > before
+    return found
+
+
+def _name(path: Path) -> str:
+    return path.parent.name if path.name == "manifest.json" else path.stem
+
+
+def _kind_of_note(note: str, path: Path) -> str:
+    """Return a note without the parts that differ from file to file."""
+    return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
+
+
+def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
+    for kind in KINDS:
+        for entry in catalog.entries(kind):
+            yield kind, entry.path
+
+
+def _given(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
+    """Yield the configs of ``paths``, each with its kind; None if the folder does not show the kind.
+
+    A path is looked up in the current folder, then in the workspace, then among the names of configs.
+    """
+    for named in paths:
+        path = named if named.exists() else catalog.workspace / named
+        if not path.exists():
+            known = [
+                (kind, entry.path) for kind in KINDS for entry in catalog.entries(kind) if entry.name == str(named)
+            ]
+            if not known:
+                raise UsageError(
+                    f"{named}: no such file, folder or config",
+                    hint="give the name of a config, a config file, or a folder of config files",
+                )
+            yield from known
+            continue
+        files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
+        for file in files:
+            if file.stem.endswith(".compose"):  # is next to a provider and is Docker's
+                continue
+            kind = _kind_by_folder(file)
+            if path.is_file() or kind is not None:
+                yield kind, file
+
+
+def _kind_by_folder(path: Path) -> Kind | None:
+    """Return the kind from a folder ``configs/KIND``; None if there is none.
+
+    A JSON file of a benchmark counts only if it is a manifest or directly in that folder.
+    """
+    folders = [parent.name for parent in path.resolve().parents]
+    for kind in KINDS:
+        nested = folders[:3] if kind == "benchmarks" and path.name == "manifest.json" else folders[:2]
+        if kind in nested[:-1] and nested[nested.index(kind) + 1] == "configs":
+            return kind
+    return None
+
+
+def _kind_of(path: Path) -> Kind:
+    tree = Source.read(path).tree
+    keys = set(tree) if isinstance(tree, dict) else set()
+    for kind, telling in KEYS:
+        if keys & telling:
+            return kind
+    raise ConfigError(
+        "this is not a config of a known kind",
+        where=str(path),
+        hint="a benchmark has schema or manifest_version, a provider endpoints or adapter, a model dialect",
+    )
+
+
+Finding = tuple[BenchError | None, str | None]
+
+
+def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.datasets.validation import validate_benchmark
+    from bench.metrics import names, resolve
+    from bench.plan.benchmark import data_problems, scoring_problems
+    from bench.plan.scoring import written_metric_problems
+
+    found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
+    yield from ((error, None) for error in found.errors)
+    yield from ((None, _noted(path, note)) for note in found.notes)
+    told = {error.where for error in found.errors}
+    if found.name is None:  # the file is not a config as it is
+        yield from ((error, None) for error in written_metric_problems(path) if error.where not in told)
+        return
+    config = catalog.read_benchmark(path)
+    told |= {
+        config.place("metrics", at)
+        for at in range(len(config.metrics))
+        if config.place("metrics", at, "evaluator") in told
+    }
+    problems = scoring_problems(config, catalog.workspace)
+    yield from ((error, None) for error in problems if error.where not in told)
+    if found.dataset is not None and not found.errors and not problems:
+        yield from ((error, None) for error in data_problems(found.dataset, catalog.workspace))
+
+
+def _noted(path: Path, note: str) -> str:
+    """Add the path of the file to a note, unless it starts with a position in this file."""
+    return note if note.startswith(f"{show(path)}:") else f"{path}: {note}"
+
+
+def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.config.provider.file import load_provider
+    from bench.providers.adapters import provider_class
+    from bench.providers.facts import variables
+
+    config = load_provider(path)
+    if config.adapter is not None:
+        try:
+            provider_class(config)
+        except ConfigError as error:
+            missing_extra = error.hint.startswith("its extra is not installed")
+            yield (None, f"{path}: {error.hint}") if missing_extra else (error, None)
+    yield from ((None, _noted(path, warning)) for warning in config.warnings)
+    for name, needed in variables(config).items():
+        if needed and not environment.get(name):
+            yield None, f"{path}: the environment variable {name} is not set, but a run needs it"
+
+
+def _model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.config.model import read_model_file
+
+    read_model_file(path)
+    yield None, None
+
+
+def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+    from bench.config.run import RunRequest
+    from bench.plan.cost_estimate import unknown_names
+    from bench.plan.provider import load_named
+
+    source = Source.read(path)
+    request = load(source, RunRequest)
+    looks: list[tuple[str, Callable[[str], object], Sequence[str]]] = [
+        ("benchmarks", lambda name: catalog.find("benchmarks", name), request.benchmarks),
+        ("providers", lambda label: load_named(catalog, label.partition("@")[0]), request.providers),
+    ]
+    for key, look, names in looks:
+        for name in names:
+            try:
+                look(name)
+            except UsageError as error:
+                yield ConfigError(error.message, where=source.place((key,)), hint=error.hint), None
+    for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
+        yield ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint), None
+
+
+CHECKS: dict[Kind, Callable[[Catalog, Path, Environment], Iterator[Finding]]] = {
+    "benchmarks": _benchmark,
+    "providers": _provider,
+    "models": _model,
+    "runs": _run,
+}

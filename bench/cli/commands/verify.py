@@ -1,0 +1,232 @@
+"""``bench verify``: print the verdict on each receipt and log, and a description of the receipt.
+
+The package ``bench.receipt`` decides all verdicts; this module prints them. Text from a receipt is not trusted: it
+cannot start a new line, and scores are shown only for a VALID receipt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bench.cli import console
+from bench.cli.commands.receipts import Many, existing, keyring, trust
+from bench.cli.global_flags import current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.receipt.log.log_check import LogOutcome
+    from bench.receipt.schema import Body, Receipt
+    from bench.receipt.schema_results import ReceiptScore
+    from bench.receipt.verification.findings import Finding
+    from bench.receipt.verification.verify import Verification, VerificationOutcome, VerificationRequest
+
+SIGNATURE = {
+    "yes": "good: this key signed exactly these bytes",
+    "no": "bad: this key did not sign these bytes",
+    "unknown": "not checked",
+}
+
+
+def verify(
+    *receipts: Path,
+    trusted: Path | None = None,
+    pubkey: Annotated[list[Path] | None, Many] = None,
+    items: Path | None = None,
+    dataset: Path | None = None,
+    log: Path | None = None,
+    policy: Literal["default", "strict"] = "default",
+    profile: Literal["bench", "przm-p1", "przm-p2"] = "bench",
+    export: Path | None = None,
+) -> int:
+    """Check receipts offline. Exit 0 valid, 3 untrusted key, 4 superseded or retracted, 5 invalid, 7 policy, 2 usage.
+
+    Parameters
+    ----------
+    receipts
+        Receipt files, or folders: each *.json in the folder, and the public log if the folder has one.
+    trusted
+        Trusted keys. Default: keys/trusted.json of the workspace.
+    pubkey
+        Trust exactly these public keys for this call.
+    items
+        The items file, if it is not in the folder of the receipt.
+    dataset
+        The dataset file. Its digest is compared with the receipt.
+    log
+        Folder of the public log. Default: results/published of the workspace.
+    policy
+        strict: every warning is a failure.
+    profile
+        Format of the receipt; przm-p1 and przm-p2: receipts of the original system.
+    export
+        Write canonical.bin, sig.bin and pub.pem to this folder, and print the openssl command that checks them.
+    """
+    from bench.receipt.verification.verify import VerificationRequest
+    from bench.receipt.verification.verify import verify as verify_all
+
+    if not receipts:
+        raise UsageError(
+            "no receipt was given", hint="name a receipt or a folder of receipts: bench verify RECEIPT.json"
+        )
+    question = VerificationRequest(
+        trust=trust(trusted, pubkey or ()),
+        items=existing(items),
+        dataset=existing(dataset),
+        log=log or (None if pubkey else keyring().log_folder),
+        policy=policy,
+        profile=profile,
+    )
+    found = verify_all(receipts, question)
+    _show(found)
+    if export is not None:
+        _export(found, question, export)
+    return found.verdict.exit_code
+
+
+def _export(found: Verification, question: VerificationRequest, folder: Path) -> None:
+    from bench.receipt.verification.verify import export
+
+    if len(found.outcomes) != 1:
+        raise UsageError("--export can be used with one receipt only", hint="name a single receipt file")
+    command = export(found.outcomes[0], question, folder)
+    say = console.note if current.get().json else console.line
+    say(f"cd {folder} && {command}")
+
+
+# ------------------------------------------------------------------------- printing
+
+
+def _show(found: Verification) -> None:
+    if current.get().json:
+        console.json_value(found.value())
+        return
+    if len(found.outcomes) > 1:
+        for outcome in found.outcomes:
+            _say(_first_line(outcome))
+        console.line()
+    for outcome in found.outcomes:
+        show_outcome(outcome)
+    for checked in found.logs:
+        show_log(checked)
+    if len(found.outcomes) > 1:
+        counts = Counter(str(outcome.verdict) for outcome in found.outcomes)
+        console.line(f"{len(found.outcomes)} receipts: {', '.join(f'{n} {name}' for name, n in counts.items())}")
+
+
+def _first_line(outcome: VerificationOutcome) -> str:
+    """Return the verdict on a receipt, with the first reason if it is not VALID."""
+    failed = next((one for one in outcome.findings if one.status == "fail"), None)
+    return f"{outcome.verdict}  {outcome.file}" + (f"  {failed.detail}" if failed is not None else "")
+
+
+def show_outcome(outcome: VerificationOutcome) -> None:
+    """Print the verdict, the subject of the receipt, the findings, and for a VALID receipt the scores."""
+    from bench.receipt.verification.foreign import scores_of, subject_of
+
+    unchecked = f"  NOT CHECKED: {'; '.join(outcome.unchecked)}" if outcome.unchecked else ""
+    _say(f"{outcome.verdict}  {outcome.file}{unchecked}")
+    believed = outcome.verdict == "VALID"
+    if outcome.receipt is not None:
+        _say_all(_subject(outcome.receipt, "measured" if believed else "claims"))
+    elif outcome.foreign is not None:
+        _say_all(f"  {name:9} {text}" for name, text in subject_of(outcome.foreign))
+    if outcome.fingerprint:
+        _say(f"  {'key':9} {outcome.fingerprint}")
+        _say(f"  {'signature':9} {SIGNATURE[outcome.checklist['signature']]}")
+    show_findings(outcome.findings)
+    if believed and outcome.receipt is not None:
+        recomputed = any((finding.check, finding.status) == ("recompute", "ok") for finding in outcome.findings)
+        _say_all(_scores(outcome.receipt, recomputed=recomputed))
+    elif believed and outcome.foreign is not None:
+        _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
+    answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
+    how = "" if outcome.defensible else '; see "A result is defensible when" in docs/methodology.md'
+    _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
+
+
+def show_findings(findings: Sequence[Finding]) -> None:
+    """Print failures and warnings, one per line; of many of one kind, only the first ones and a count of the others."""
+    told = Counter(_kind(one) for one in findings)
+    shown: Counter[tuple[str, str, str]] = Counter()
+    for finding in findings:
+        kind = _kind(finding)
+        shown[kind] += 1
+        if finding.status not in ("fail", "warn") or shown[kind] > SHOWN_ALIKE:
+            continue
+        _say(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
+        if shown[kind] == SHOWN_ALIKE < told[kind]:
+            _say(f"  {finding.status}  {finding.check}  {finding.code}: and {told[kind] - SHOWN_ALIKE} more (--json)")
+
+
+SHOWN_ALIKE = 3
+
+
+def _kind(finding: Finding) -> tuple[str, str, str]:
+    return str(finding.status), str(finding.check), str(finding.code)
+
+
+def show_log(outcome: LogOutcome) -> None:
+    """Print the verdict on a log."""
+    _say(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
+    show_findings(outcome.findings)
+
+
+def _say(text: str) -> None:
+    """Print one line; line breaks in the text are escaped, so that it cannot imitate a verdict."""
+    console.line(text.replace("\n", "\\x0a"))
+
+
+def _say_all(lines: Iterator[str]) -> None:
+    for text in lines:
+        _say(text)
+
+
+# ------------------------------------------------------------------ a receipt in words
+
+
+def _subject(receipt: Receipt, word: str) -> Iterator[str]:
+    """Yield lines on the subject of a receipt: benchmark, provider, models, times, and counts of items."""
+    benchmark, provider, counts = receipt.benchmark, receipt.provider, receipt.counts
+    split = f" ({benchmark.split})" if benchmark.split else ""
+    yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
+    yield f"  {'models':9} {_models(receipt)}"
+    yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (stated by the signer)"
+    failed = counts.by_state.error + counts.by_state.not_ready
+    kind = "whole run" if receipt.kind == "run" else "part of a run"
+    epochs = receipt.run.epochs
+    each = f", each of {counts.planned // epochs} items {epochs} times" if epochs > 1 else ""
+    yield f"  {'items':9} {counts.planned} planned{each}, {failed} failed, {counts.pending} pending ({kind})"
+
+
+def _models(body: Body) -> str:
+    used = [f"{model.role} {'/'.join(filter(None, (model.provider, model.requested)))}" for model in body.models]
+    return ", ".join(used) or "none"
+
+
+def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
+    """Yield one line per score; scores of a judge are listed separately from scores that can be recomputed."""
+    word = "" if recomputed else ", NOT RECOMPUTED: stated by the signer"
+    groups = (
+        (f"judged by a model{word}", receipt.scores.judged),
+        (f"deterministic{word or ', recomputed from the rows'}", receipt.scores.deterministic),
+    )
+    width = max((len(name) for _, group in groups for name in group), default=0)
+    for title, group in groups:
+        if group:
+            yield f"  {title}"
+        for name, score in group.items():
+            yield f"    {name:{width}} = {_value(score)}"
+
+
+def _value(score: ReceiptScore) -> str:
+    if score.value is None:
+        return f"none (n {score.n}, {score.definition})"
+    interval = score.interval
+    shown = f"{score.value:.4f}"
+    if interval is not None:
+        shown += f" [{interval.low:.4f}, {interval.high:.4f}]"
+    if score.n_failed and score.value_failures_as_zero is not None:
+        shown += f", {score.value_failures_as_zero:.4f} if the {score.n_failed} failed items count as 0"
+    return f"{shown} (n {score.n}, {score.definition})"

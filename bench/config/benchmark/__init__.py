@@ -1,0 +1,1 @@
+"""The benchmark config: its sections in both dialects, and how its files are read."""

@@ -1,0 +1,364 @@
+"""The benchmark config as one typed model for both file dialects, YAML and manifest.
+
+Also in this module:
+
+* The identity of a benchmark config: a digest of all settings that can change a result.
+
+Example::
+
+    config = Catalog.load(Path(".")).benchmark("locomo")
+    config.search.default_limit, config.unit, config.evaluation.method      # 10, "session", "locomo-f1"
+    config.judge_prompt("temporal", abstention=False)                       # ("temporal", "...") or None
+    config_sha256(config)       # 64 hex digits; the same for either dialect of the same config
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from bench.canonical import digest
+from bench.config.benchmark.sections import (
+    Abstention,
+    ContextSection,
+    Data,
+    Evaluation,
+    EvidenceFields,
+    FieldOnly,
+    Ingestion,
+    MetricEntry,
+    PublicFacts,
+    QuestionDate,
+    QuestionType,
+    Runtime,
+    SchemaSection,
+    Search,
+    Visibility,
+)
+from bench.config.benchmark.terms import (
+    UNIT_OF_MODE,
+    Capability,
+    ConfigOrigin,
+    DateFormat,
+    FieldPath,
+    Milliseconds,
+    Positive,
+    Segment,
+    Unit,
+    Zone,
+)
+from bench.config.file import ConfigModel
+
+__all__ = [
+    "BenchmarkConfig",
+    "BenchmarkFile",
+    "ContextSection",
+    "DeletionSection",
+    "HistorySection",
+    "ItemFlatten",
+    "MatchOptions",
+    "Rendering",
+]
+
+
+class BenchmarkFile(ConfigModel):
+    """The keys that a YAML benchmark file may have."""
+
+    name: Segment
+    """name that runs use: letters, digits, dots, dashes and underscores; equals the file name without its suffix"""
+    version: str
+    """version of the benchmark; increase it when items or protocol change"""
+    display_name: str | None = None
+    """human-readable name"""
+    description: str | None = None
+    """one sentence"""
+    source: str | None = None
+    """URL of the source of the data"""
+    paper: str | None = None
+    """URL of the paper"""
+    license: str | None = None
+    """SPDX identifier of the license of the data"""
+    published: PublicFacts = PublicFacts()
+    """facts from the publishers: size, official score, results"""
+    tags: tuple[str, ...] = ()
+    """tags for bench list --tags"""
+    aliases: tuple[Segment, ...] = ()
+    """alternative names"""
+    extends: str | None = None
+    """name of another benchmark; its keys apply where this file does not set them"""
+    data: Data
+    """location of the rows"""
+    fields: SchemaSection = Field(alias="schema")
+    """where the parts of a row are"""
+    categories: Mapping[str, str] = Field(default_factory=dict)
+    """id of a question type in the data -> name of the type"""
+    categories_strict: bool = False
+    """true: an id without a name in categories is an error; false: it gives a note"""
+    question_types: tuple[QuestionType, ...] = ()
+    """the allowed question types; any other type is an error"""
+    groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """name -> question types; additional rows of a report"""
+    evidence: EvidenceFields = EvidenceFields()
+    """location of the sessions and turns that hold the answer"""
+    abstention: Abstention = Abstention()
+    """rules for items that have no answer and must not be answered"""
+    question_date: QuestionDate = QuestionDate()
+    """source of the question date"""
+    timezone: Zone = "UTC"
+    """IANA time zone of dates without an offset"""
+    date_formats: tuple[DateFormat, ...] = ()
+    """strptime formats that are tried before the built-in ones; unix and unix_ms are numeric dates since 1970"""
+    corpus: FieldOnly | None = None
+    """rows with the same value of this field share one corpus; unset: each row is its own corpus"""
+    visibility: Visibility | None = None
+    """end of the part of the history that an item may see; each distinct cut-off makes its own corpus"""
+    overlay: str | None = None
+    """list of disputed gold answers: NAME of the file overlays/NAME.yaml next to this file"""
+    cluster_by: Literal["corpus"] | None = "corpus"
+    """independent unit for confidence intervals: corpus; null: each item"""
+    ingestion: Ingestion = Ingestion()
+    """rules for making memories from the history"""
+    search: Search = Search()
+    """number of hits to request"""
+    evaluation: Evaluation
+    """models, prompts and evaluators of answers"""
+    epochs_reducer: Literal["mean", "mode", "max"] = "mean"
+    """rule to combine the values of an item's epochs"""
+    metrics: tuple[str | MetricEntry, ...] = ()
+    """metrics: names, or objects with name, method, config, breakdown and evaluator"""
+    required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
+    """operations that a provider must support; other providers are skipped"""
+    runtime: Runtime = Runtime()
+    """accepted for compatibility with other tools; has no effect, because a run always writes its journal"""
+
+    @field_validator("categories", mode="before")
+    @classmethod
+    def _text_labels(cls, value: object) -> object:
+        """Convert names that are numbers to text."""
+        if not isinstance(value, Mapping):
+            return value
+        return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
+
+
+class ItemFlatten(ConfigModel):
+    """The rule that makes one item of each child of a list in a row."""
+
+    field: FieldPath
+    """path of the list whose children become items"""
+    max_items: Positive | None = None
+    """maximum children per row; the number of dropped children is reported"""
+    promote_fields: tuple[str, ...] = ()
+    """keys of the row that are copied to each child"""
+
+
+class HistorySection(ConfigModel):
+    """The part of each history that is ingested. Only results of the mode ``full`` are publishable."""
+
+    mode: Literal["full", "lazy", "shared"] = "full"
+    """full: all sessions; lazy: evidence sessions only; shared: evidence sessions and the first other sessions"""
+    shared_sample_size: Positive = 10
+    """number of other sessions in mode shared"""
+
+
+class DeletionSection(ConfigModel):
+    """The three steps of an add-delete-verify benchmark."""
+
+    target: FieldPath
+    """path of the memory to delete"""
+    verify_query: FieldPath
+    """path of the query to run after the deletion"""
+    deleted_content: FieldPath | None = None
+    """path of the text that must not be found any more"""
+    fuzzy_match: bool = False
+    """also count a nearly equal text as found"""
+    phase_delay_ms: Milliseconds = 0
+    """minimum milliseconds between add, delete and verify"""
+
+
+class Rendering(ConfigModel):
+    """The text form of sessions and turns, which only a manifest sets."""
+
+    formatter: Literal["conversation", "json", "raw"] = "conversation"
+    """form of a session's text: lines, JSON of its turns, or the texts of its turns"""
+    dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
+    """beginning of a turn's line: its speaker, or its role; auto: its speaker if it has one, otherwise its role"""
+
+
+class MatchOptions(ConfigModel):
+    """Options of exact-match."""
+
+    case_sensitive: bool = False
+    """distinguish upper and lower case"""
+    normalize_whitespace: bool = True
+    """treat a run of white space as one space"""
+
+
+class BenchmarkConfig(BenchmarkFile):
+    """A benchmark config from either dialect. Only the manifest dialect sets the fields that this class adds."""
+
+    row_id_candidates: tuple[str, ...] = ()
+    """the first of these fields that row 1 has is the row id; if row 1 has none, the ids are ``row_1``, ``row_2``..."""
+    fields_by_name: bool = False
+    """true: turns are read by the usual field names instead of an itemSchema"""
+    memory_metadata: tuple[str, ...] = ()
+    """row fields that are copied to ``Memory.metadata``"""
+    flatten: ItemFlatten | None = None
+    """rule that makes one item of each child of a list in a row"""
+    history: HistorySection = HistorySection()
+    """the part of each history that is ingested"""
+    deletion: DeletionSection | None = None
+    """the steps of an add-delete-verify benchmark"""
+    rendering: Rendering = Rendering()
+    """text forms of sessions and turns"""
+    exact_match: MatchOptions = MatchOptions()
+    """options of exact-match"""
+    type_instructions: Mapping[str, str] = Field(default_factory=dict)
+    """question type -> instruction for the judge; ``_default`` for the rest"""
+
+    _origin: ConfigOrigin | None = PrivateAttr(default=None)
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def origin(self) -> ConfigOrigin | None:
+        """Return the files of the config; None for a config that was read from a journal."""
+        return self._origin
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes on the config for the user; they do not stop a run."""
+        return self._notes
+
+    @property
+    def unit(self) -> Unit:
+        """Return the benchmark's unit of one memory; a provider's config may set another."""
+        return UNIT_OF_MODE[self.ingestion.mode]
+
+    @property
+    def title(self) -> str:
+        return self.display_name or self.name
+
+    @property
+    def has_choices(self) -> bool:
+        """Return True when the config names a field with the choices of a question."""
+        return bool(self.fields.choice_paths or any(one.choices_field for one in self.fields.question_lists))
+
+    @property
+    def has_evidence(self) -> bool:
+        """Return True when the config names fields of the gold evidence."""
+        nested = any(one.evidence_field for one in self.fields.question_lists)
+        fields = (
+            self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag,
+            self.evidence.texts_field,
+        )  # fmt: skip
+        return nested or any(fields)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Return the marks of results of this config, such as ``altered``; each is a reason not to publish them."""
+        found = {
+            "altered": self.ingestion.preprocessing.escape_html,
+            "reduced_history": self.history.mode != "full",
+            "dataset_unpinned": self.data.type != "local" and self.data.sha256 is None,
+        }
+        return tuple(mark for mark, holds in found.items() if holds)
+
+    def place(self, *path: str | int) -> str:
+        """Return ``file:line:column`` of a key, for errors; the benchmark's name for a config from a journal."""
+        return self._origin.place(path) if self._origin else self.name
+
+    def written(self, *path: str | int) -> str:
+        """Return a key path joined with dots, in the spelling of its file, for messages."""
+        return self._origin.written(path) if self._origin else ".".join(map(str, path))
+
+    def says(self, *path: str | int) -> bool:
+        """Return True when a file of the config sets the key; False for a default."""
+        return self._origin is not None and self._origin.says(path)
+
+    def folder_of(self, *path: str | int) -> Path | None:
+        """Return the folder of the file that sets a value; None for a config that was read from a journal."""
+        return self._origin.folder_of(path) if self._origin else None
+
+    def question_type(self, name: str | None) -> QuestionType | None:
+        """Return the declared question type with this name; None when it is not declared."""
+        return next((kind for kind in self.question_types if kind.name == name), None)
+
+    def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
+        """Return name and text of the judge prompt: for abstention, else for the question type, else the default.
+
+        The result is None when the config has none of these.
+        """
+        prompts = self.evaluation.judge_prompts
+        if abstention and prompts.abstention is not None:
+            return "abstention", prompts.abstention
+        return self._prompt(prompts.by_question_type, prompts.default, question_type)
+
+    def answer_prompt(self, question_type: str | None) -> tuple[str, str] | None:
+        """Return name and text of the answer prompt for the question type, else of the default; None without both."""
+        prompts = self.evaluation.answer_prompt
+        return self._prompt(prompts.by_question_type, prompts.default, question_type)
+
+    def _prompt(self, by_type: Mapping[str, str], default: str | None, name: str | None) -> tuple[str, str] | None:
+        kind = self.question_type(name)
+        for candidate in (kind.evaluation_prompt if kind else None, name):
+            if candidate is not None and candidate in by_type:
+                return candidate, by_type[candidate]
+        return None if default is None else ("default", default)
+
+
+_APART = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
+"""fields that are not part of the identity: descriptions, ``extends``, ``runtime``, and the overlay
+
+The identity of the plan has the digest of the overlay.
+"""
+
+_ADDED: Mapping[str, object] = {
+    "abstention": {"equals", "phrases", "where"},
+    "data": {"files", "columns", "rows", "with_", "where"},
+    "evidence": {"reference", "texts_field", "grade"},
+    "fields": {"context": {"id", "session"}, "questions": {"where"}},
+    "ingestion": {"chunk"},
+    "visibility": {"through"},
+    "evaluation": {
+        "answering_model": {"max_tokens"},
+        "judge": {"max_tokens"},
+        "": {"methods", "methods_by", "values", "labels"},  # of the section itself
+    },
+}
+"""keys that earlier versions did not have; an unset one is left out, so that older configs keep their digest"""
+_SILENT = (("through", False), ("methods_by", "question_type"))
+"""keys of `_ADDED` that have a default, each with its default"""
+
+
+def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
+    """Return the resolved config as a JSON tree, without descriptions and file locations."""
+    tree = config.model_dump(mode="json", exclude=_APART)
+    tree["data"].pop("local_path")
+    tree["data"].pop("fetch")
+    _forget(tree, _ADDED)
+    return tree
+
+
+def _forget(tree: object, added: object) -> None:
+    """Remove the added keys that the config does not set."""
+    if isinstance(tree, list):
+        for one in tree:
+            _forget(one, added)
+    if not isinstance(tree, dict):
+        return
+    if isinstance(added, Mapping):
+        for key, below in added.items():
+            _forget(tree.get(key) if key else tree, below)
+        return
+    assert isinstance(added, set)
+    for key in added & tree.keys():
+        said = tree[key]
+        if said is None or said == [] or said == {} or (key, said) in _SILENT:
+            del tree[key]
+
+
+def config_sha256(config: BenchmarkConfig) -> str:
+    """Return the hex SHA-256 of the RFC 8785 form of `identity_tree`."""
+    return digest(identity_tree(config))

@@ -1,0 +1,512 @@
+"""Read a `BenchmarkConfig` from a file of either dialect, with the files it extends and its prompt files.
+
+Also in this module:
+
+* The checks of a benchmark config that need no data, in addition to the types of its fields, and the user's notes.
+
+Example::
+
+    config = read_benchmark(Path("configs/benchmarks/demo.yaml"), find=catalog_path)
+    config.notes        # notes for the user
+    problems_of(config)     # [ConfigError('demo.yaml:1:1: name "demo2" must equal the file name "demo"')]
+    notes_of(config)        # ('runtime.checkpointing: false has no effect: a run always has its journal',)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePath
+
+from bench.config.benchmark.config import BenchmarkConfig, BenchmarkFile
+from bench.config.benchmark.manifest import PLACES, LlmAsJudge, Manifest
+from bench.config.benchmark.sections import ContextSection, Questions
+from bench.config.benchmark.terms import ConfigOrigin, Format
+from bench.config.file import Source, did_you_mean, in_file_order, load
+from bench.config.jsontext import TreePath
+from bench.config.template import Template
+from bench.errors import ConfigError
+
+ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric", "rubric-points", "order-agreement", "memory-audit"})
+"""evaluators that need no gold answer"""
+SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
+_SLOT_NAME = re.compile(r"(?<!\$)\$\{\s*([A-Za-z_]\w*)\s*[|}]")
+ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
+JUDGE_NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
+_SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
+
+
+def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
+    """Return the fields that formatTemplate reads from a session object itself; empty if it reads none."""
+    template = config.ingestion.preprocessing.format_template
+    if template is None or not any(context.session for context in config.fields.contexts):
+        return ()
+    return tuple(dict.fromkeys(name for name in _SLOT_NAME.findall(template) if name not in SESSION_NAMES))
+
+
+def session_names(config: BenchmarkConfig) -> tuple[str, ...]:
+    """Return the names that formatTemplate can use."""
+    return (*SESSION_NAMES, *session_fields(config))
+
+
+SUFFIXES: Mapping[str, Format] = {
+    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet",
+    ".pq": "parquet",
+}  # fmt: skip
+"""file suffix -> format; ``.gz`` may follow the suffix"""
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix of a file name in lower case, without a ``.gz`` at its end."""
+    return PurePath(name.removesuffix(".gz")).suffix.lower()
+
+
+def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
+    """Return every problem of the config, in no fixed order."""
+    checks = (_name, _schema, _context, _format, _evaluation, _types, _abstention, _gold, _templates)
+    found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
+    return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
+
+
+Finding = tuple[TreePath, str, str]
+
+
+def _name(config: BenchmarkConfig) -> Iterator[Finding]:
+    if config.origin is None:
+        return
+    path = config.origin.path
+    expected = path.parent.name if path.name == "manifest.json" else path.stem
+    is_manifest = path.name == "manifest.json"
+    if config.name != expected and (is_manifest or path.parent.name == "benchmarks"):
+        kind = "folder" if is_manifest else "file"
+        yield ("name",), f'name "{config.name}" must equal the {kind} name "{expected}"', "rename one of the two"
+
+
+def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
+    schema = config.fields
+    if not schema.question_lists:
+        if schema.question is None:
+            yield ("schema",), 'missing field "question" in schema', "name the field that contains the question"
+        if schema.answer is None and not ANSWERLESS.issuperset(config.evaluation.every_method):
+            words = '"expected_answer_field" in query' if config.fields_by_name else '"answer" in schema'
+            yield ("schema",), f"missing field {words}", "name the field that contains the answer"
+    for path, context in contexts_of(config):
+        items = context.item_schema
+        if items is not None and items.content is None and items.text is None:
+            text = 'itemSchema needs "content" or "text"'
+            yield (*path, "itemSchema"), text, "name the field with the text of a turn"
+        if context.type == "string" and (items or context.date_field):
+            yield (*path, "type"), "a context of type string has no turns and no dates", "use array or object"
+
+
+def contexts_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, ContextSection]]:
+    """Yield each history section with its key path."""
+    one = not isinstance(config.fields.context, tuple)
+    for index, context in enumerate(config.fields.contexts):
+        yield ("schema", "context") if one else ("schema", "context", index), context
+
+
+def questions_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, Questions]]:
+    """Yield each section of nested questions with its key path."""
+    several = isinstance(config.fields.questions, tuple)
+    for index, questions in enumerate(config.fields.question_lists):
+        yield ("schema", "questions", index) if several else ("schema", "questions"), questions
+
+
+OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "date_pattern")
+
+
+def _context(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Check that each history section sets only keys that its type reads."""
+    for place, context in contexts_of(config):
+        kind = context.type
+        unread = {"array": (*OF_KEYS, "id"), "object": (*OF_LISTS, "id"), "session": (*OF_LISTS, *OF_KEYS),
+                  "string": (*OF_LISTS[1:], *OF_KEYS)}[kind]  # fmt: skip
+        for name in (*unread, *(("session",) if kind != "array" else ())):
+            path = (*place, name)
+            if config.says(*path):
+                text = f"{config.written(*path)} has no effect: {KINDS[kind]}"
+                yield path, text, "remove it"
+
+
+KINDS = {
+    "array": "its sessions are the elements of a list",
+    "object": "its keys contain the ids and dates of the sessions",
+    "string": "it contains the history as one text",
+    "session": "it contains the history as one session",
+}
+
+
+def _format(config: BenchmarkConfig) -> Iterator[Finding]:
+    data = config.data
+    if bool(data.path) == bool(data.files):
+        text = 'data has both "path" and "files"' if data.path else 'missing field "path" in data'
+        yield ("data",), text, "give one of the two" if data.path else "add path"
+        return
+    if data.files and data.type != "local":
+        yield (
+            ("data", "files"),
+            "data.files needs type: local",
+            "write type: local, and give the address of each file in data.fetch",
+        )
+    if data.fetch and data.type != "local":
+        yield ("data", "fetch"), "data.fetch needs type: local", "write type: local"
+    for name, address in data.fetch.items():
+        where = PurePath(name)
+        if where.is_absolute() or ".." in where.parts:
+            yield ("data", "fetch", name), f'"{name}" leaves the workspace', "write a path inside it"
+        if not address.startswith(("http://", "https://")) and len(address.removeprefix("hf:").split("/")) < 3:
+            yield ("data", "fetch", name), f'"{address}" is not an address', "write a URL, or hf:OWNER/NAME/FILE"
+    for name in data.names:
+        if data.format is None and suffix_of(name) not in SUFFIXES:
+            yield ("data",), f'cannot tell the format of "{name}"', "add format: json, jsonl, csv, tsv or parquet"
+
+
+def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
+    evaluation = config.evaluation
+    if ("custom" in evaluation.every_method) != (evaluation.custom_evaluator is not None):
+        text = "method custom and customEvaluator must be used together"
+        yield ("evaluation", "method"), text, "write method: custom and customEvaluator: ./file.py:Class"
+    fields = config.fields
+    if "mcq" in evaluation.every_method and not config.has_choices:
+        yield ("schema",), 'method mcq needs "choices" in schema', "name the field that contains the choices"
+    if "mcq" in evaluation.every_method and fields.choice_answer is None:
+        yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that contains the right choice"
+    yield from _prompts_without_choices(config)
+    if "labels" in evaluation.every_method and not evaluation.labels:
+        yield ("evaluation", "method"), "method labels needs the key labels", "labels: {correct: 1, wrong: 0}"
+    known = ("question_type", "choices", *fields.metadata)
+    if evaluation.methods_by not in known:
+        text = f'methodsBy "{evaluation.methods_by}" is unknown{did_you_mean(evaluation.methods_by, known)}'
+        yield ("evaluation", "methodsBy"), text, "write question_type, choices or a key of schema.metadata"
+    if evaluation.method == "deletion-check" and config.deletion is None:
+        text = "method deletion-check needs the strategy add-delete-verify"
+        yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
+    if evaluation.pack is not None and "@" not in evaluation.pack:
+        yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
+
+
+def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Check that the answer prompts of a multiple-choice benchmark show the choices."""
+    prompts = config.evaluation.answer_prompt
+    named: list[tuple[tuple[str, ...], str]] = [(("default",), prompts.default or "")]
+    named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
+    for path, text in named if config.evaluation.method == "mcq" else ():
+        if text and not _SHOWS_CHOICES.search(text):
+            problem = "method mcq needs ${choices} in the answer prompt, so that the model sees the options"
+            yield ("evaluation", "answerPrompt", *path), problem, "add a line with ${choices} to the prompt"
+
+
+def _types(config: BenchmarkConfig) -> Iterator[Finding]:
+    known = {kind.name for kind in config.question_types} or set(config.categories.values())
+    if not known:
+        return
+    for group, members in config.groups.items():
+        for index, name in enumerate(members):
+            if name not in known:
+                text = f'group "{group}" names the unknown type "{name}"{did_you_mean(name, known)}'
+                yield ("groups", group, index), text, f"types: {', '.join(sorted(known))}"
+    for index, name in enumerate(config.abstention.question_types):
+        if name not in known:
+            text = f'abstention names the unknown type "{name}"{did_you_mean(name, known)}'
+            yield ("abstention", "questionTypes", index), text, f"types: {', '.join(sorted(known))}"
+
+
+_MEAN_ANSWERABLE = frozenset((
+    "answerable", "isanswerable", "answered", "isanswered", "hasanswer", "hasanswers", "hasananswer", "containsanswer",
+    "canbeanswered", "cananswer", "possible", "ispossible", "answerpossible", "answerexists", "answeravailable",
+    "isanswerpresent", "answerpresent", "ispresent", "answerincontext", "solvable", "issolvable",
+))  # fmt: skip
+"""names of flags that are true for an answerable question, in lower case without separators"""
+
+
+def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Check that ``equals`` has a ``field``, and that a field named like ``answerable`` has ``equals``.
+
+    Without ``equals``, a true value of the field means that there is no answer.
+    """
+    rule = config.abstention
+    if rule.field is None:
+        if rule.equals is not None:
+            yield ("abstention", "equals"), "abstention.equals needs abstention.field", "name the field to compare"
+        return
+    last = re.split(r"[.\[\]'\"]+", rule.field.rstrip("]'\""))[-1]
+    if rule.equals is None and re.sub(r"[^a-z]", "", last.lower()) in _MEAN_ANSWERABLE:
+        text = f'abstention.field "{rule.field}" seems to be true for items that have an answer'
+        yield (
+            ("abstention", "field"),
+            text,
+            "write abstention: {field: ..., equals: false}, or equals: true if true means no answer",
+        )
+
+
+def _texts(tree: object) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    for one in tree if isinstance(tree, tuple) else ():
+        yield from _texts(one)
+
+
+def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Check that no gold field is sent to a provider, and that ``id`` is not copied from a row to its children."""
+    fields, evidence = config.fields, config.evidence
+    named = (
+        fields.answer,
+        fields.choice_answer,
+        fields.rubric_paths,
+        evidence.session_ids_field,
+        evidence.turn_ids_field,
+        evidence.texts_field,
+    )
+    gold = set(_texts(named))
+    for index, name in enumerate(config.memory_metadata):
+        if name in gold:
+            text = f'metadata_fields names "{name}", which contains the answer or its evidence'
+            yield ("memory_metadata", index), text, "remove it: the provider would receive it with the memories"
+    for index, name in enumerate(config.flatten.promote_fields if config.flatten else ()):
+        if name == "id":
+            text = 'promote_fields names "id", but children have the ids ROW_0, ROW_1, ...'
+            yield ("flatten", "promote_fields", index), text, "remove it"
+
+
+def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
+    for path, text, names in templates_of(config):
+        try:
+            Template.parse(text, names)
+        except ConfigError as error:
+            yield path, error.message, error.hint
+
+
+def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
+    """Yield every template of a config: its key path, its text, and the names that it may use."""
+    template = config.ingestion.preprocessing.format_template
+    if template is not None:
+        yield ("ingestion", "preprocessing", "formatTemplate"), template, session_names(config)
+    answer, judge = config.evaluation.answer_prompt, config.evaluation.judge_prompts
+    answer_names = (*ANSWER_NAMES, *answer.prompt_fields)
+    sections = (("answerPrompt", answer.default, answer.by_question_type, answer_names),
+                ("judgePrompts", judge.default, judge.by_question_type, JUDGE_NAMES))  # fmt: skip
+    for section, default, by_type, names in sections:
+        if default is not None:
+            yield ("evaluation", section, "default"), default, names
+        for name, text in by_type.items():
+            yield ("evaluation", section, "byQuestionType", name), text, names
+    if judge.abstention is not None:
+        yield ("evaluation", "judgePrompts", "abstention"), judge.abstention, JUDGE_NAMES
+
+
+def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
+    """Return the notes for the user; they do not stop a run."""
+    return tuple(text for check in (_runtime_notes, _data_notes, _prompt_notes) for text in check(config))
+
+
+def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
+    for key in ("checkpointing", "resumable"):
+        if not getattr(config.runtime, key):
+            yield f"runtime.{key}: false has no effect: every run has a journal and can be resumed"
+    if config.runtime.checkpoint_granularity != "item":
+        yield "runtime.checkpointGranularity has no effect: a run stores every phase of every item"
+    if config.ingestion.preprocessing.escape_html:
+        yield "preprocessing.escapeHtml changes the stored texts, so answers may not match: the run is marked altered"
+    if config.history.mode != "full":
+        yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
+
+
+def _data_notes(config: BenchmarkConfig) -> Iterator[str]:
+    data = config.data
+    if data.type == "local":
+        return
+    if data.sha256 is None:
+        yield "data.sha256 is missing: the file cannot be checked, and results cannot be published"
+    pinned = data.revision is not None and len(data.revision) == 40 and set(data.revision) <= set("0123456789abcdef")
+    if data.type == "huggingface" and data.revision is not None and not pinned:
+        yield f'data.revision "{data.revision}" is not a commit, so the data may change'
+
+
+def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
+    prompts = config.evaluation.judge_prompts
+    if prompts.source == "paper" and config.evaluation.pack is None:
+        yield "judgePrompts.source is paper, but no pack is named: the prompts count as custom (fidelity: custom)"
+    for kind in config.question_types:
+        wanted = kind.evaluation_prompt
+        if wanted != "default" and wanted not in prompts.by_question_type and kind.name not in prompts.by_question_type:
+            yield (
+                f'evaluationPrompt "{wanted}" of {kind.name} is not in judgePrompts.byQuestionType: the prompt '
+                "default is used"
+            )
+
+
+Find = Callable[[str], Path | None]
+"""benchmark name -> its file, for ``extends``; None for an unknown name"""
+
+MAX_EXTENDS = 10
+
+
+def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> BenchmarkConfig:
+    """Read one benchmark file of either dialect; prompt files are looked up next to it, then in the workspace.
+
+    Raises:
+        ConfigError: the file has problems; the error lists all of them.
+    """
+    origin = ConfigOrigin(sources=_chain(path, find))
+    is_manifest = _is_manifest(origin.sources[0])
+    if any(_is_manifest(source) != is_manifest for source in origin.sources):
+        raise ConfigError(
+            "a manifest and a YAML benchmark cannot extend each other",
+            where=origin.place(("extends",)),
+            hint="extend a benchmark of the same dialect",
+        )
+    config, problems = _from_manifest(origin) if is_manifest else _from_yaml(origin, workspace)
+    problems += problems_of(config)
+    if problems:
+        raise ConfigError.of(in_file_order(problems))
+    config._notes = notes_of(config)
+    return config
+
+
+def _is_manifest(source: Source) -> bool:
+    return "manifest_version" in source.tree or source.path.name == "manifest.json"
+
+
+def _chain(path: Path, find: Find) -> tuple[Source, ...]:
+    """Return the file and the files that it extends, itself first."""
+    sources = [Source.read(path)]
+    while (name := sources[-1].tree.get("extends")) is not None:
+        parent = find(name) if isinstance(name, str) else None
+        where = sources[-1].place(("extends",))
+        if parent is None:
+            text = f'extends "{name}": there is no benchmark with this name'
+            raise ConfigError(text, where=where, hint="bench list benchmarks shows the known ones")
+        if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
+            raise ConfigError(f'extends "{name}" is circular', where=where, hint="remove one of the extends")
+        sources.append(Source.read(parent))
+    return tuple(sources)
+
+
+def _merged(origin: ConfigOrigin) -> Source:
+    """Return one source with the merged tree; each place is in the nearest file that has the key."""
+    if len(origin.sources) == 1:
+        return origin.sources[0]
+    tree = origin.tree() | _own(origin.sources[0])
+    return _Merged(path=origin.path, tree=tree, places=origin.sources[0].places, origin=origin)
+
+
+def _own(child: Source) -> dict[str, object]:
+    """Return the keys that are never inherited, with the child's own values: aliases."""
+    return {"aliases": child.tree.get("aliases") or []}
+
+
+class _Merged(Source):
+    """Several merged files as one source; the place of a key is in the file that has the key."""
+
+    __slots__ = ("origin",)
+    origin: ConfigOrigin
+
+    def __init__(self, *, path: Path, tree: Mapping[str, object], places: object, origin: ConfigOrigin) -> None:
+        super().__init__(path=path, tree=tree)
+        object.__setattr__(self, "origin", origin)
+
+    def place(self, path: TreePath) -> str:
+        return self.origin.place(path)
+
+
+def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
+    """Return the config, and an error for each prompt file that cannot be read; the prompt then stays ``@file``."""
+    file = load(_merged(origin), BenchmarkFile)
+    values = file.model_dump(by_alias=True)
+    problems = _insert_prompts(values["evaluation"], origin, workspace)
+    _home_of_data(values, origin)
+    config = BenchmarkConfig.model_validate(values)
+    config._origin = origin
+    return config, problems
+
+
+def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
+    """Set the local path of the data.
+
+    The folder of a download is named after the config that defines it, so that all configs that extend it share it.
+    """
+    data = values["data"]
+    assert isinstance(data, dict)
+    if data["localPath"] is not None or data["files"]:
+        return
+    if data["type"] == "local":
+        data["localPath"] = data["path"]
+        return
+    owner = origin.source_of(("data", "file") if data["file"] else ("data", "path"))
+    name = Path(str(data["file"] or data["path"])).name
+    data["localPath"] = f"datasets/{owner.tree.get('name', owner.path.stem)}/{name}"
+
+
+_PROMPTS: tuple[TreePath, ...] = (
+    ("answerPrompt", "default"),
+    ("answerPrompt", "byQuestionType"),
+    ("judgePrompts", "default"),
+    ("judgePrompts", "byQuestionType"),
+    ("judgePrompts", "abstention"),
+)
+
+
+def _insert_prompts(evaluation: object, origin: ConfigOrigin, workspace: Path | None) -> list[ConfigError]:
+    """Replace each ``@file`` with the text of the file; return an error for each file that cannot be read."""
+    problems: list[ConfigError] = []
+    for section, key in _PROMPTS:
+        holder = evaluation[section]  # type: ignore[index]
+        entries = holder[key] if isinstance(holder[key], dict) else holder
+        for name in list(entries) if isinstance(holder[key], dict) else [key]:
+            text = entries[name]
+            path: TreePath = ("evaluation", section, key) if entries is holder else ("evaluation", section, key, name)
+            if isinstance(text, str) and text.startswith("@"):
+                try:
+                    entries[name] = _file_text(text[1:].strip(), path, origin, workspace)
+                except ConfigError as error:
+                    problems.append(error)
+    return problems
+
+
+def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path | None) -> str:
+    folders = [origin.folder_of(path), *([workspace] if workspace else [])]
+    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if found is None:
+        looked = " and ".join(str(folder) for folder in folders)
+        raise ConfigError(f'the file "{name}" is not there', where=origin.place(path), hint=f"looked in {looked}")
+    try:
+        return found.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f'cannot read "{name}": {error}', where=origin.place(path), hint="save it as UTF-8"
+        ) from error
+
+
+def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigError]]:
+    manifest = load(_merged(origin), Manifest)
+    problems: list[ConfigError] = []
+    try:
+        instructions = _instructions(manifest, origin)
+    except ConfigError as error:
+        instructions, problems = {}, [error]
+    config = BenchmarkConfig.model_validate(manifest.as_benchmark(instructions))
+    config._origin = ConfigOrigin(sources=origin.sources, aliases=PLACES)
+    return config, problems
+
+
+def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
+    """Read the type_instructions_file next to the manifest: question type -> instruction; empty without such a file."""
+    if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
+        return {}
+    path: TreePath = ("evaluation", "type_instructions_file")
+    text = _file_text(manifest.evaluation.type_instructions_file, path, origin, None)
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"the type_instructions_file is not JSON: {error}", where=origin.place(path), hint="correct the file"
+        ) from error
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+        raise ConfigError(
+            "the type_instructions_file must be a JSON object that maps each question type to a text",
+            where=origin.place(path),
+            hint="correct the file",
+        )
+    return values

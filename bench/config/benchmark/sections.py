@@ -1,0 +1,559 @@
+"""The sections of a benchmark config in the YAML dialect, as typed models that reject unknown keys.
+
+Also in this module:
+
+* The section ``evaluation`` of a benchmark file (answering model, judge, prompts), and its metrics.
+
+Example::
+
+    data: {type: local, path: ./datasets/notes.jsonl}                      # Data
+    schema: {itemId: id, question: q, answer: a, context: {field: text, type: string}}   # SchemaSection
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Protocol
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from bench.config.benchmark.terms import (
+    FieldPath,
+    FieldPaths,
+    FieldValue,
+    Format,
+    Granularity,
+    Method,
+    Milliseconds,
+    Mode,
+    Parser,
+    Pattern,
+    Positive,
+    PythonClass,
+    Sha256,
+    Temperature,
+)
+from bench.config.file import ConfigModel
+
+Scalar = bool | int | float | str
+
+
+class Criterion(ConfigModel):
+    """Conditions on a value; all that are set must hold."""
+
+    differs: Scalar | None = Field(default=None, alias="not")
+    """the value differs from this one; both are compared as text"""
+    like: str | None = None
+    """the value matches this pattern, in which * matches anything"""
+    above: float | None = None
+    """the value is greater than this number"""
+    present: bool | None = None
+    """true: the value is present and not empty; false: it is absent or empty"""
+
+    @model_validator(mode="after")
+    def _compares(self) -> Criterion:
+        if all(said is None for said in (self.differs, self.like, self.above, self.present)):
+            raise ValueError("a condition needs one of these keys: not, like, above, present")
+        return self
+
+
+Condition = Scalar | None | tuple[Scalar, ...] | Criterion
+Where = Mapping[FieldPath, Condition]
+
+
+class FieldStep(ConfigModel):
+    """A field that is added to each row by ``decode``, ``zip`` or ``file``."""
+
+    decode: FieldValue | None = None
+    """path of a text that is parsed as JSON, else as a Python literal"""
+    zip: Mapping[str, FieldValue] | None = None
+    """name -> path of a list: parallel lists become one list of objects"""
+    file: str | None = None
+    """another file whose rows are joined; a template may name a different file for each row"""
+    rows: FieldPath | None = None
+    """path of the rows in that file"""
+    columns: tuple[str, ...] = ()
+    """column names of that file, if it has no header"""
+    where: Where = Field(default_factory=dict)
+    """conditions on the rows of that file"""
+    key: FieldValue | None = None
+    """path of the key in each row of that file; only rows whose key equals the value of by are joined"""
+    by: FieldValue | None = None
+    """path of a value in a row of the benchmark; a list joins one row per element, in the order of the list"""
+    many: bool = False
+    """true: join every row with the key, or none; false: exactly one row must have the key"""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> FieldStep:
+        if sum(kind is not None for kind in (self.decode, self.zip, self.file)) != 1:
+            raise ValueError("a step needs exactly one of these keys: decode, zip, file")
+        if (self.key is None) != (self.by is None):
+            raise ValueError("key and by must be used together: set both")
+        if self.file is None and (self.rows or self.columns or self.where or self.key or self.many):
+            raise ValueError("rows, columns, where, key, by and many can be used only together with file")
+        return self
+
+
+class Data(ConfigModel):
+    """The location of the rows."""
+
+    type: Literal["huggingface", "local", "url"]
+    """local: a file on disk; huggingface and url: a file that bench download gets"""
+    path: str = ""
+    """huggingface: repository id; local: file; url: URL"""
+    files: tuple[str, ...] = ()
+    """several local files instead of a path, read one after the other"""
+    file: str | None = None
+    """huggingface: path of the file in the repository"""
+    revision: str | None = None
+    """huggingface: commit of the repository"""
+    local_path: str | None = None
+    """huggingface and url: path of the downloaded file, by default datasets/NAME/FILE; local: set it to the value of
+    path if users must provide the file themselves"""
+    format: Format | None = None
+    """file format; by default from the suffix"""
+    sha256: Sha256 | None = None
+    """SHA-256 of the file; another digest is an error"""
+    fetch: Mapping[str, str] = Field(default_factory=dict)
+    """local: file in the workspace -> address from which bench download gets it (a URL, or hf:OWNER/NAME/FILE)"""
+    columns: tuple[str, ...] = ()
+    """column names of a csv or tsv file without a header line"""
+    rows: FieldPath | None = None
+    """path of the rows in a JSON document: in the whole json file, or in each line of jsonl"""
+    with_: Mapping[str, FieldStep] = Field(default_factory=dict, alias="with")
+    """name -> step: fields that are added to each row, in this order"""
+    where: Where = Field(default_factory=dict)
+    """path -> condition: only rows that meet all conditions are used"""
+
+    @property
+    def joins(self) -> bool:
+        """Return True when other files are joined to the rows."""
+        return any(step.file is not None for step in self.with_.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the files with the rows, as the config writes them."""
+        if self.files:
+            return self.files
+        return (self.path if self.type == "local" else self.local_path or self.path,)
+
+
+class ItemSchema(ConfigModel):
+    """The paths of the parts of a turn, inside the turn."""
+
+    content: FieldValue | None = None
+    """JSONPath of a turn's text"""
+    role: FieldValue | None = None
+    """JSONPath of the role: user or assistant"""
+    speaker: FieldValue | None = None
+    """JSONPath of the speaker's name"""
+    text: FieldValue | None = None
+    """JSONPath of the text, for turns without content"""
+    dialog_id: FieldValue | None = None
+    """JSONPath of the id of the turn, never of its session"""
+    caption: FieldValue | None = None
+    """JSONPath of the caption of the turn's picture"""
+    id: FieldValue | None = None
+    """JSONPath of the id of the turn; for a session that is a single turn object, the id of the session"""
+    date: FieldValue | None = None
+    """JSONPath of a turn's own date"""
+
+
+class SessionParts(ConfigModel):
+    """The paths of the parts of a session, inside its element of the list."""
+
+    id: FieldValue | None = None
+    """path of the session's id"""
+    date: FieldValue | None = None
+    """path of the session's date"""
+    turns: FieldPath | None = None
+    """path of the session's turns; unset: the element itself is the list of turns"""
+
+
+class ContextSection(ConfigModel):
+    """The history of a row."""
+
+    field: FieldPath
+    """path of the history in a row"""
+    type: Literal["array", "object", "string", "session"] = "array"
+    """array: list of sessions; object: one key per session; string: one text; session: one session"""
+    id: FieldValue | None = None
+    """types session and string: path of the session's id"""
+    session: SessionParts | None = None
+    """type array: paths of id, date and turns in each element"""
+    date_field: FieldPath | None = None
+    """type array: path of the list of session dates, one per session in the same order"""
+    session_id_field: FieldPath | None = None
+    """type array: path of the list of session ids, one per session in the same order"""
+    session_pattern: str = "session_*"
+    """type object: pattern of the keys that hold sessions; ``*`` matches digits"""
+    date_pattern: str = "session_*_date_time"
+    """type object: pattern of the keys that hold the dates of sessions; ``*`` matches digits"""
+    item_schema: ItemSchema | None = None
+    """paths of the parts of a turn"""
+
+    @field_validator("session_pattern", "date_pattern")
+    @classmethod
+    def _one_star(cls, value: str) -> str:
+        if value.count("*") != 1:
+            raise ValueError(f'"{value}" must contain one "*" in place of the session number')
+        return value
+
+
+class Questions(ConfigModel):
+    """Questions nested in a row; they share its history."""
+
+    field: FieldPath
+    """path of the list of questions in a row"""
+    where: Where = Field(default_factory=dict)
+    """path -> condition: only questions that meet all conditions are used"""
+    question_field: FieldValue
+    """path of the question's text"""
+    answer_field: FieldPaths | None = None
+    """path of the expected answer; for a list of paths, each answer that is found is accepted"""
+    evidence_field: FieldPaths | None = None
+    """path of the evidence ids"""
+    category_field: FieldValue | None = None
+    """path of the question type"""
+    id_field: FieldValue | None = None
+    """path of the item's id"""
+    date_field: FieldValue | None = None
+    """path of the question's date"""
+    choices_field: FieldPaths | None = None
+    """path of the choices, or a list of paths, one per choice"""
+
+
+class Choices(ConfigModel):
+    """The choices of a question, and whether they are shuffled."""
+
+    from_: FieldPaths = Field(alias="from")
+    """path of the choices, or a list of paths, one per choice"""
+    shuffle: bool = False
+    """true: shuffle the choices, in an order that depends on the item only and does not reveal the right choice"""
+
+
+class RubricPoints(ConfigModel):
+    """The points of a rubric whose points are objects."""
+
+    from_: FieldPath = Field(alias="from")
+    """path of the objects"""
+    text: FieldPath
+    """path of the point's text in each object"""
+    where: Where = Field(default_factory=dict)
+    """path -> condition: only objects that meet all conditions are used"""
+
+
+class SchemaSection(ConfigModel):
+    """The paths of the parts of a row."""
+
+    item_id: FieldValue
+    """path of the item's id, which must be unique in the data"""
+    question: FieldValue | None = None
+    """path of the question, for data with one question per row"""
+    answer: FieldPaths | None = None
+    """path of the expected answer or answers; for a list of paths, each answer that is found is accepted"""
+    choices: FieldPaths | Choices | None = None
+    """path of the choices, for mcq; or a list of paths, one per choice; or from and shuffle"""
+    rubric: FieldPaths | RubricPoints | None = None
+    """path of the rubric's points, or a list of paths; for points that are objects: from, text and where"""
+    choice_answer: FieldValue | None = None
+    """path of the right choice"""
+    context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
+    """location of the history; a list: several histories, one after the other"""
+    questions: Questions | Annotated[tuple[Questions, ...], Field(min_length=1)] | None = None
+    """location of nested questions, which share the row's corpus; a list: several lists, one after the other"""
+    metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
+    """name -> path; ``questionType`` and ``questionDate`` set the item's type and date; other values are stored with
+    the item and never sent to a provider"""
+
+    @property
+    def contexts(self) -> tuple[ContextSection, ...]:
+        """Return the history sections."""
+        return self.context if isinstance(self.context, tuple) else (self.context,)
+
+    @property
+    def question_lists(self) -> tuple[Questions, ...]:
+        """Return the sections of nested questions; empty for one question per row."""
+        if self.questions is None:
+            return ()
+        return self.questions if isinstance(self.questions, tuple) else (self.questions,)
+
+    @property
+    def rubric_paths(self) -> FieldPaths | None:
+        """Return the path or paths of the rubric's points; None without a rubric."""
+        return self.rubric.from_ if isinstance(self.rubric, RubricPoints) else self.rubric
+
+    @property
+    def choice_paths(self) -> FieldPaths | None:
+        """Return the path or paths of the choices; None without choices."""
+        return self.choices.from_ if isinstance(self.choices, Choices) else self.choices
+
+
+class QuestionType(ConfigModel):
+    name: str
+    """name of the type, as in the items"""
+    evaluation_prompt: str = "default"
+    """name of the judge prompt for this type"""
+    allow_off_by_one: bool = False
+    """true: the judge is asked to accept numbers that are off by one"""
+
+
+class EvidenceFields(ConfigModel):
+    """The location of the gold evidence."""
+
+    session_ids_field: FieldPaths | None = None
+    """path of the ids of the evidence sessions, or a list of paths"""
+    turn_ids_field: FieldPaths | None = None
+    """path of the ids of turns that hold the answer, or a list of paths"""
+    turn_flag: FieldPath | None = None
+    """key of a turn that is true for gold turns"""
+    texts_field: FieldPaths | None = None
+    """path of the sentences that hold the answer, for granularity text"""
+    parser: Parser = "direct"
+    """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
+    ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
+    reference: FieldValue | None = None
+    """template that makes an id from each object at the evidence path"""
+    grade: FieldValue | None = None
+    """path of the relevance grade in each of these objects: a number that nDCG uses as gain; 0 or less: not relevant"""
+
+    @model_validator(mode="after")
+    def _graded_by_object(self) -> EvidenceFields:
+        if self.grade is not None and (self.reference is None or self.parser == "exact_text"):
+            raise ValueError("grade needs reference, and cannot be used with parser: exact_text")
+        return self
+
+
+class Abstention(ConfigModel):
+    """Rules for items that have no answer in the history; one matching rule is enough."""
+
+    id_pattern: Pattern | None = None
+    """regular expression; an item whose id contains a match has no answer"""
+    question_types: tuple[str, ...] = ()
+    """question types whose items have no answer"""
+    field: FieldPath | None = None
+    """path of a flag that is true when there is no answer"""
+    equals: bool | int | str | None = None
+    """value of ``field`` that means there is no answer, such as false for a flag ``answerable``"""
+    where: Where = Field(default_factory=dict)
+    """path -> condition; an item that meets all of them has no answer; paths are looked up in the question, then in its
+    row, then in its history"""
+    phrases: tuple[str, ...] = ()
+    """phrases that decline to answer, in addition to the built-in ones of 19 languages; they are searched in the first
+    sentence of an answer"""
+    score_retrieval: bool = False
+    """true: the evidence of these items counts in retrieval metrics"""
+
+
+class QuestionDate(ConfigModel):
+    source: Literal["none", "last_session"] = Field(default="none", alias="from")
+    """last_session: an item without a date gets the date of its newest session; none: it gets none"""
+
+
+class PublicFacts(ConfigModel):
+    """Published facts about a benchmark; shown only, and not part of any digest."""
+
+    page: str | None = None
+    """name of the benchmark's documentation page; by default the benchmark's name"""
+    split: str | None = None
+    """the part of the data that this config reads"""
+    items: Positive | None = None
+    """number of questions"""
+    memories: Positive | None = None
+    """number of memories that are stored for the questions"""
+    memory_tokens: Positive | None = None
+    """mean number of tokens of a memory"""
+    size: str | None = None
+    """size of the data as a text, with its source"""
+    score: str | None = None
+    """rule that computes the official score"""
+    differs: str | None = None
+    """differences from the official score, and the reasons"""
+    baselines: tuple[str, ...] = ()
+    """published results, each with its source"""
+
+
+class FieldOnly(ConfigModel):
+    """A section with one path."""
+
+    field: FieldPath
+    """path of the value"""
+
+
+class Visibility(FieldOnly):
+    """The end of the part of the history that an item may see: an index or a date."""
+
+    through: bool = False
+    """true: the session or date of the cut-off itself is included"""
+
+
+class ChunkSection(ConfigModel):
+    words: Positive
+    """maximum words per chunk; chunks end at sentence and line ends"""
+
+
+class Preprocessing(ConfigModel):
+    escape_html: bool = False
+    """escape HTML in the stored text; the run is marked as altered"""
+    remove_roles: tuple[str, ...] = ()
+    """roles whose turns are not ingested"""
+    remove_fields: tuple[str, ...] = ()
+    """keys that are removed from each turn before rendering"""
+    format_template: str | None = None
+    """template for the text of a session memory"""
+
+
+class Ingestion(ConfigModel):
+    mode: Mode = "session-based"
+    """session-based: one memory per session; incremental: one per turn; bulk: one per corpus"""
+    date_header: Literal["session", "always", "never"] = "session"
+    """session: only session memories begin with their date; always: all memories; never: none"""
+    batch_size: Positive | None = None
+    """memories per add call; the provider's limit still applies; unset: the provider's limit"""
+    delay_between_batches: Milliseconds = 0
+    """minimum milliseconds between two add calls of a corpus"""
+    preprocessing: Preprocessing = Preprocessing()
+    """changes to sessions and turns before memories are made"""
+    chunk: ChunkSection | None = None
+    """split a context of type string into pieces, which become turns"""
+
+
+class Search(ConfigModel):
+    default_limit: Positive = 10
+    """k, the number of hits to request; -k of a run takes precedence"""
+    default_threshold: float | None = None
+    """minimum score of a hit, for providers whose config sends $.threshold"""
+    include_chunks: bool = False
+    """true: request the matching chunks from providers that support this"""
+
+
+class Runtime(ConfigModel):
+    checkpointing: bool = True
+    """false has no effect and gives a note"""
+    resumable: bool = True
+    """false has no effect and gives a note"""
+    checkpoint_granularity: Literal["item", "batch", "session"] = "item"
+    """has no effect: a run stores every phase of every item"""
+
+
+_METHOD_ALIASES = {"llm-as-judge": "llm-judge", "locomo_qa_score": "locomo-f1", "code_correctness": "code-correctness"}
+
+
+class ModelChoice(ConfigModel):
+    model: str | None = None
+    """full model name, provider/model; a flag of the run takes precedence; if both are unset, no model is used"""
+    temperature: Temperature = 0
+    """sampling temperature; 0 makes replies as deterministic as the model allows"""
+    max_tokens: PositiveInt | None = None
+    """maximum tokens of a reply, reasoning included; a flag of the run takes precedence; by default 1024"""
+
+
+class AnswerPrompt(ConfigModel):
+    default: str | None = None
+    """text, or @file"""
+    by_question_type: Mapping[str, str] = Field(default_factory=dict)
+    """question type -> text, or @file"""
+    user_override: bool = True
+    """false: --answer-prompt is an error"""
+    prompt_fields: tuple[str, ...] = ()
+    """names of metadata that the prompts may contain"""
+
+
+class JudgePromptFiles(ConfigModel):
+    source: Literal["custom", "paper"] = "custom"
+    """custom, or paper: the prompts of the benchmark's paper"""
+    paper_reference: str | None = None
+    """location of the prompts in the paper, such as a section"""
+    default: str | None = None
+    """text, or @file"""
+    by_question_type: Mapping[str, str] = Field(default_factory=dict)
+    """question type or prompt name -> text, or @file"""
+    abstention: str | None = None
+    """prompt for items without an answer, text or @file; it takes precedence over the prompt of the type"""
+    user_override: bool = True
+    """false: --judge-prompt is an error"""
+
+
+class Routable(Protocol):
+    """The properties of an item that select its evaluator."""
+
+    @property
+    def question_type(self) -> str | None: ...
+    @property
+    def choices(self) -> Sequence[str]: ...
+    @property
+    def metadata(self) -> Mapping[str, object]: ...
+
+
+def is_routed(item: Routable, by: str, pattern: str) -> bool:
+    """Return True when the property of an item that ``methodsBy`` names matches the pattern."""
+    if by == "choices":
+        return fnmatchcase("present" if item.choices else "absent", pattern)
+    return fnmatchcase(str((item.question_type if by == "question_type" else item.metadata.get(by)) or ""), pattern)
+
+
+class Evaluation(ConfigModel):
+    method: Method
+    """evaluator that decides whether an answer is right"""
+    methods: Mapping[str, Method] = Field(default_factory=dict)
+    """value of the property in methodsBy -> evaluator of the items with this value; * in a value matches anything"""
+    methods_by: str = "question_type"
+    """property by which methods selects: question_type, a key of schema.metadata, or choices (present or absent)"""
+    values: tuple[float, ...] = ()
+    """possible values of a rubric point from 0 to 1, for method rubric-points; by default 0, 0.5 and 1"""
+    labels: Mapping[str, float] = Field(default_factory=dict)
+    """label that the judge may return -> its value from 0 to 1, for method labels"""
+    answering_model: ModelChoice = ModelChoice()
+    """the model that answers"""
+    answer_prompt: AnswerPrompt = AnswerPrompt()
+    """the prompt for answers"""
+    judge: ModelChoice = ModelChoice()
+    """the judge model, for methods that need one"""
+    judge_prompts: JudgePromptFiles = JudgePromptFiles()
+    """the prompts for the judge"""
+    pack: str | None = None
+    """prompt pack, NAME@VERSION"""
+    granularity: Granularity = "auto"
+    """evidence level of retrieval metrics. session: sessions; text: a hit counts for the evidence sentences that its
+    text contains; auto, turn, memory: turns if memories are turns and the data has turn evidence, otherwise sessions"""
+    custom_evaluator: PythonClass | None = None
+    """./file.py:Class next to this file, for method custom"""
+
+    @property
+    def every_method(self) -> tuple[str, ...]:
+        """Return the names of the evaluator and of the evaluators that replace it for some items, each once."""
+        return tuple(dict.fromkeys((self.method, *self.methods.values())))
+
+    def method_of(self, item: Routable) -> str:
+        """Return the name of the evaluator of one item."""
+        return next((name for one, name in self.methods.items() if is_routed(item, self.methods_by, one)), self.method)
+
+    @field_validator("values", "labels")
+    @classmethod
+    def _in_range(cls, value: Mapping[str, float] | tuple[float, ...]) -> Mapping[str, float] | tuple[float, ...]:
+        for share in value.values() if isinstance(value, Mapping) else value:
+            if not 0 <= share <= 1:
+                raise ValueError(f"{share:g} is not in 0..1")
+        return value
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _aliases(cls, value: object) -> object:
+        """Replace an alias of a method with the name of the method."""
+        return _METHOD_ALIASES.get(value, value) if isinstance(value, str) else value
+
+
+class MetricEntry(ConfigModel):
+    """A metric with parameters."""
+
+    name: str
+    """a name or alias of bench list metrics"""
+    method: str | None = None
+    """the evaluator whose verdicts the metric reads"""
+    config: Mapping[str, object] = Field(default_factory=dict)
+    """parameters of the metric"""
+    breakdown: tuple[str, ...] = ()
+    """dimensions: question_type, or a metadata key"""
+    evaluator: PythonClass | None = None
+    """./file.py:Class of a custom metric or evaluator"""

@@ -1,0 +1,409 @@
+"""Body trees: JSON with paths, variables and operators, compiled once and filled for each call.
+
+Also in this module:
+
+* The nodes of a body tree: constants, paths, texts, maps, lists and operators, each with a method ``fill``.
+
+Example::
+
+    tree = compile_tree({"ids": {"$column": "id"}, "n": "$.k", "note": "run ${runId}"})
+    tree.fill(Scope({"items": [{"id": "a"}], "k": 5, "runId": "r1"}))
+    # {"ids": ["a"], "n": 5, "note": "run r1"}
+
+A string that is a path, such as ``$.k``, becomes the value at the path and keeps the type of this value. ``${name}``
+inside a string becomes text. ``$$.x`` and ``$${`` are the literal texts ``$.x`` and ``${``.
+
+Inserted values are not scanned again, so a memory may contain ``${x}`` or ``$.x`` as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import quote
+
+from bench.config.file import did_you_mean
+from bench.config.jsonpath import Path, compile_path
+from bench.config.provider.sections import ELEMENT, MESSAGE, OPERATORS
+from bench.errors import ConfigError
+
+Place = tuple[str | int, ...]
+"""key path of a node in the file, relative to its call"""
+
+
+class Missing(LookupError):
+    """An error when a tree is filled: a path matches nothing, or a value has the wrong type."""
+
+    def __init__(self, path: str, problem: str = "nothing there") -> None:
+        super().__init__(f'"{path}": {problem}')
+        self.path = path
+
+
+class _Absent:
+    """The type of ``ABSENT``, the result of a node that is left out."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The values that fill a tree: the request variables, and the current element inside ``$each``."""
+
+    values: Mapping[str, object]
+    element: object = ABSENT
+
+
+class Node(Protocol):
+    """One compiled node of a tree."""
+
+    def fill(self, scope: Scope) -> object:
+        """Return the value for this scope; ``ABSENT`` when the node is left out.
+
+        Raises:
+            Missing: a path matches nothing, or a value has the wrong type.
+        """
+        ...
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        """Yield the name of each request variable that the node needs, with its place."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant value."""
+
+    value: object
+
+    def fill(self, scope: Scope) -> object:
+        return self.value
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A path into the request variables (``$``) or into the current element of ``$each`` (``@``).
+
+    Its value keeps its type. ``variable`` is the name of the request variable, None for a path of the element.
+    """
+
+    text: str
+    path: Path
+    of_element: bool
+    variable: str | None
+    place: Place
+
+    def fill(self, scope: Scope) -> object:
+        root = scope.element if self.of_element else scope.values
+        found = self.path.all(root)
+        if not found:
+            raise Missing(self.text)
+        return found[0] if self.path.single else found
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        if self.variable is not None:
+            yield self.variable, self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string with ``${name}`` variables; ``parts`` are literal texts and variable names in turn, a text first."""
+
+    parts: tuple[str, ...]
+    place: Place = ()
+
+    def fill(self, scope: Scope) -> str:
+        return self.join(scope.values, str)
+
+    def join(self, values: Mapping[str, object], encode: Callable[[str], str]) -> str:
+        """Return the text with the value of each variable encoded by ``encode``, for example percent-encoded."""
+        return "".join(
+            part if index % 2 == 0 else encode(as_text(part, values)) for index, part in enumerate(self.parts)
+        )
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        for name in self.parts[1::2]:
+            yield name, self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A JSON object; a key with an absent value is left out."""
+
+    entries: tuple[tuple[str, Node], ...]
+
+    def fill(self, scope: Scope) -> dict[str, object]:
+        filled = ((key, node.fill(scope)) for key, node in self.entries)
+        return {key: value for key, value in filled if value is not ABSENT}
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        for _, node in self.entries:
+            yield from node.uses()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A JSON list; an absent element is left out."""
+
+    elements: tuple[Node, ...]
+
+    def fill(self, scope: Scope) -> list[object]:
+        filled = (node.fill(scope) for node in self.elements)
+        return [value for value in filled if value is not ABSENT]
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        for node in self.elements:
+            yield from node.uses()
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A list of filled trees: one for each element of another list."""
+
+    source: Reference
+    do: Node
+
+    def fill(self, scope: Scope) -> list[object]:
+        elements = self.source.fill(scope)
+        if not isinstance(elements, list | tuple):
+            raise Missing(self.source.text, "is not a list")
+        filled = (self.do.fill(Scope(scope.values, element)) for element in elements)
+        return [value for value in filled if value is not ABSENT]
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        yield from self.source.uses()
+        yield from self.do.uses()
+
+
+@dataclass(frozen=True, slots=True)
+class OmitIfNull:
+    """A tree that is left out when its value is null or missing."""
+
+    inner: Node
+
+    def fill(self, scope: Scope) -> object:
+        try:
+            value = self.inner.fill(scope)
+        except Missing:
+            return ABSENT
+        return ABSENT if value is None else value
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        return self.inner.uses()
+
+
+@dataclass(frozen=True, slots=True)
+class AsJson:
+    """A tree that is sent as one JSON string."""
+
+    inner: Node
+
+    def fill(self, scope: Scope) -> object:
+        value = self.inner.fill(scope)
+        return ABSENT if value is ABSENT else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        return self.inner.uses()
+
+
+class JsonLines(str):
+    """JSON values, one per line. The text is the whole body and is sent unchanged."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AsLines:
+    """A list whose elements are sent as lines of JSON; an element that is a list gives one line per element."""
+
+    inner: Node
+    place: Place = ()
+
+    def fill(self, scope: Scope) -> object:
+        value = self.inner.fill(scope)
+        if not isinstance(value, list):
+            raise Missing("$lines", "is not a list")
+        rows = (row for element in value for row in (element if isinstance(element, list) else [element]))
+        return JsonLines("".join(_line(row) for row in rows))
+
+    def uses(self) -> Iterator[tuple[str, Place]]:
+        return self.inner.uses()
+
+
+def _line(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return (text if text.isprintable() else json.dumps(value, separators=(",", ":"))) + "\n"
+
+
+def as_text(name: str, values: Mapping[str, object]) -> str:
+    """Return the value of a variable as text: a string unchanged, any other value as JSON.
+
+    Raises:
+        Missing: there is no such variable, or its value is null.
+    """
+    if name not in values:
+        raise Missing(name)
+    value = values[name]
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise Missing(name, "is null, expected text")
+    return json.dumps(value, ensure_ascii=False)
+
+
+ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*(:-[^}]*)?")
+_VARIABLE = re.compile(r"(\$\$\{)|\$\{([^}]*)\}")
+_ROOTED = re.compile(r"\$(?:$|[.\[])")
+_ELEMENT = re.compile(r"@(?:$|[.\[])")
+
+
+def unfilled(text: str) -> list[str]:
+    """Return the names of all ``${NAME}`` in a text; an escaped ``$${`` is not counted."""
+    return [match[2] for match in _VARIABLE.finditer(text) if not match[1]]
+
+
+class TreeError(ValueError):
+    """An error in a tree that cannot be compiled; ``place`` is its key path from the root of the tree."""
+
+    def __init__(self, message: str, place: Place, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.place = place
+        self.hint = hint
+
+
+Fields = frozenset[str] | None
+"""known fields of the current element of ``$each``; empty = any field is allowed, None = outside of ``$each``"""
+
+Resolve = Callable[[str], str]
+"""function that replaces the environment variables (``${UPPER_CASE}``) in a text"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The compiler of body trees; ``resolve`` replaces environment variables."""
+
+    resolve: Resolve = field(default=lambda text: text)
+
+    def tree(self, value: object, place: Place = (), element: Fields = None) -> Node:
+        """Compile one value of a body.
+
+        Raises:
+            TreeError: an operator or path is invalid.
+        """
+        if isinstance(value, str):
+            return self.string(value, place, element)
+        if isinstance(value, Mapping):
+            return self._mapping(value, place, element)
+        if isinstance(value, list | tuple):
+            nodes = (self.tree(inner, (*place, index), element) for index, inner in enumerate(value))
+            return Listed(tuple(nodes))
+        return Constant(value)
+
+    def string(self, text: str, place: Place = (), element: Fields = None) -> Node:
+        """Compile a string: a path, or a text that may contain variables.
+
+        Raises:
+            TreeError: the path is invalid, or ``@`` is used outside of ``$each``.
+        """
+        if text.startswith("$$") and _ROOTED.match(text[1:]):
+            return self.text(text[1:], place)
+        if _ROOTED.match(text):
+            return self._reference(text, place)
+        if _ELEMENT.match(text):
+            if element is None:
+                raise TreeError(
+                    f'"{text}" can be used only inside $each', place, "@ means the current element of $each"
+                )
+            return self._reference("$" + text[1:], place, element)
+        return self.text(text, place)
+
+    def text(self, text: str, place: Place = ()) -> Node:
+        """Compile a text that may contain variables; a path in it is plain text."""
+        parts: list[str] = [""]
+        end = 0
+        for match in _VARIABLE.finditer(text):
+            parts[-1] += text[end : match.start()]
+            end = match.end()
+            escaped, name = match.groups()
+            if escaped:
+                parts[-1] += "${"
+            elif ENVIRONMENT.fullmatch(name):
+                parts[-1] += self.resolve(match.group())
+            else:
+                parts += [name, ""]
+        parts[-1] += text[end:]
+        return Text(tuple(parts), place) if len(parts) > 1 else Constant(parts[0])
+
+    def path(self, text: str) -> Node:
+        """Compile the URL path of a call; the value of an environment variable is percent-encoded as one segment."""
+        return Compiler(lambda variable: quote(self.resolve(variable), safe="")).text(text)
+
+    def _mapping(self, value: Mapping[object, object], place: Place, element: Fields) -> Node:
+        operators = [key for key in value if isinstance(key, str) and key.startswith("$")]
+        if operators:
+            return self._operator(value, operators, place, element)
+        entries = ((str(key), self.tree(inner, (*place, str(key)), element)) for key, inner in value.items())
+        return Mapped(tuple(entries))
+
+    def _operator(self, value: Mapping[object, object], keys: list[str], place: Place, element: Fields) -> Node:
+        names = set(map(str, value))
+        if names == {"$each", "$do"}:
+            source = self.string(str(value["$each"]), (*place, "$each"), element)
+            if not isinstance(source, Reference):
+                raise TreeError("$each needs a JSONPath to a list, such as $.items", (*place, "$each"))
+            return Each(source, self.tree(value["$do"], (*place, "$do"), _fields_of(source)))
+        if names == {"$column"}:
+            items = self._reference("$.items", place)
+            column = self._reference(f"$.{value['$column']}", (*place, "$column"), ELEMENT)
+            return Each(items, column)
+        if names == {"$omit_if_null"}:
+            return OmitIfNull(self.tree(value["$omit_if_null"], (*place, "$omit_if_null"), element))
+        if names == {"$literal"}:
+            return Constant(value["$literal"])
+        if names == {"$json"}:
+            return AsJson(self.tree(value["$json"], (*place, "$json"), element))
+        if names == {"$lines"}:
+            return AsLines(self.tree(value["$lines"], (*place, "$lines"), element), place)
+        raise self._misuse(keys, names, place)
+
+    def _misuse(self, keys: list[str], names: set[str], place: Place) -> TreeError:
+        unknown = next((key for key in keys if key not in OPERATORS), None)
+        if unknown is not None:
+            known = ", ".join(OPERATORS)
+            return TreeError(
+                f'unknown operator "{unknown}"; known: {known}',
+                (*place, unknown),
+                "write {$literal: ...} around keys of the API that start with $",
+            )
+        hint = "use $each with $do, and every other operator alone"
+        return TreeError(f"{', '.join(sorted(names))} cannot be used together", (*place, keys[0]), hint)
+
+    def _reference(self, text: str, place: Place, element: Fields = None) -> Reference:
+        shown = text if element is None else "@" + text[1:]
+        try:
+            path = compile_path(text)
+        except ConfigError as error:
+            raise TreeError(error.message.replace(text, shown, 1), place, error.hint) from error
+        first = path.root
+        if element and first is not None and first not in element:
+            message = f'unknown field "{first}" of the element{did_you_mean(first, element)}'
+            raise TreeError(message, place, hint=f"known: {', '.join(sorted(element))}")
+        return Reference(shown, path, element is not None, first if element is None else None, place)
+
+
+def _fields_of(source: Reference) -> frozenset[str]:
+    """Return the fields of the elements of a list; empty when they are unknown, which means that all are allowed."""
+    if source.text == "$.items":
+        return ELEMENT
+    return MESSAGE if source.text in {"$.messages", "@.messages"} else frozenset()
+
+
+def compile_tree(value: object, resolve: Resolve = str) -> Node:
+    """Compile a body, query value or header; see :meth:`Compiler.tree`."""
+    return Compiler(resolve).tree(value)

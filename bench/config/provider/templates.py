@@ -1,0 +1,291 @@
+"""Check the templates of a provider file before the run: each variable must be known.
+
+Also in this module:
+
+* The check of all paths that read a response: each must be a valid path.
+
+Example::
+
+    chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
+    chroma.yaml:33:21: "$.documents[" is not a path: expected an index
+
+Both checks read the raw tree, so that a file with unknown keys is checked too and all its errors are reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.config.file import Source, did_you_mean, fold, name_of
+from bench.config.jsonpath import compile_path
+from bench.config.jsontext import TreePath
+from bench.config.provider.body import ENVIRONMENT, Compiler, Node, Scope, Text, TreeError, unfilled
+from bench.config.provider.sections import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
+from bench.config.value_rules import problem_of, texts
+from bench.errors import ConfigError
+
+NAMES_OF = {
+    "add": ADD | ELEMENT,
+    "update": ADD | ELEMENT,
+    "search": SEARCH,
+    "delete": DELETE,
+    "list": LIST,
+    "clear": CLEAR,
+    "teardown": CLEAR,
+    "verifyclear": CLEAR,
+}
+"""endpoint -> its request variables, in addition to those that every call has"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """One template of a call: its place, the function that compiles it, and the names that it may use."""
+
+    place: TreePath
+    compile: Callable[[], Node]
+    names: frozenset[str]
+
+
+def template_problems(source: Source) -> Iterator[ConfigError]:
+    """Compile every template of every call, and yield a problem for each invalid template and unknown variable."""
+    compiled: list[TreePath] = []
+    for path, call, names in _calls(source.tree):
+        for template in _templates(path, call, names):
+            compiled.append(template.place)
+            yield from _problems(source, template)
+    yield from _literal_problems(source, compiled)
+
+
+FROM_ENVIRONMENT = frozenset({"connection", "docker", "mcp", "vars", "local", "auth", "embedswith", "clientembeddings"})
+"""blocks in which ``${UPPER_CASE}`` is an environment variable"""
+READ_ELSEWHERE = frozenset({("ingest", "text"), ("scoping", "runidformat")})
+"""templates that the models of their blocks check"""
+PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
+
+
+def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[ConfigError]:
+    """Yield a problem for each ``${NAME}`` outside of templates, because it would be used as literal text.
+
+    Environment variables in the blocks of `FROM_ENVIRONMENT` are allowed.
+    """
+    for path, text in texts(source.tree):
+        block = tuple(fold(str(part)) for part in path)
+        is_template = any(path[: len(place)] == place for place in compiled)
+        if is_template or block[0] in PROSE or block[:2] in READ_ELSEWHERE:
+            continue
+        for name in unfilled(text):
+            from_environment = block[0] in FROM_ENVIRONMENT
+            if from_environment and ENVIRONMENT.fullmatch(name):
+                continue
+            known = (
+                "only variables of the environment, in upper case" if from_environment else "none here; write the value"
+            )
+            yield ConfigError(
+                f'unknown variable "{name}" in {name_of(path)}; the text is sent unchanged',
+                where=source.place(path),
+                hint=f"known variables: {known}; a literal is written $${{{name}}}",
+            )
+
+
+def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
+    try:
+        used = list(template.compile().uses())
+    except TreeError as error:
+        where = source.place((*template.place, *error.place))
+        yield ConfigError(str(error), where=where, hint=error.hint or "see docs/add-a-provider.md")
+        return
+    for name, place in used:
+        if name in template.names:
+            continue
+        shown = ".".join(part for part in template.place if isinstance(part, str))
+        guess = did_you_mean(name, template.names) or "; no capture defines it"
+        yield ConfigError(
+            f'unknown variable "{name}" in {shown}{guess}',
+            where=source.place((*template.place, *place)),
+            hint=f"known variables: {', '.join(sorted(template.names))}",
+        )
+
+
+def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]) -> Iterator[_Template]:
+    """Yield the templates of one call."""
+    compiler = Compiler()
+    loop = _get(call, "for_each")
+    if isinstance(loop, str):
+        yield _Template((*path, "for_each"), lambda: compiler.string(loop), names)
+        names = names | {EACH}
+    address = _get(call, "path")
+    if isinstance(address, str):
+        yield _Template((*path, "path"), lambda: compiler.text(address), names)
+    body = _get(call, "body")
+    if body is not None:
+        yield _Template((*path, "body"), lambda: compiler.tree(body), names)
+    forms = _get(_mapping(_get(call, "response")), "id_from")
+    of_answers = names - SEARCH - LIST
+    for index, form in enumerate(forms if isinstance(forms, list) else ()):
+        for key in ("tag_prefix", "pattern"):
+            text = _get(_mapping(form), key)
+            if isinstance(text, str):
+                place = (*path, "response", "id_from", index, key)
+                yield _Template(place, _compiling_form(compiler, text, is_pattern=key == "pattern"), of_answers)
+    for key in ("query", "headers", "multipart", "match"):
+        block = _get(call, key)
+        for name, value in block.items() if isinstance(block, Mapping) else ():
+            yield _Template((*path, key, str(name)), _compiling(compiler, value), names)
+
+
+def _compiling_form(compiler: Compiler, text: str, *, is_pattern: bool) -> Callable[[], Node]:
+    def compiled() -> Node:
+        node = compiler.text(text)
+        if is_pattern:
+            shown = "".join(node.parts[::2]) if isinstance(node, Text) else str(node.fill(Scope({})))
+            problem = problem_of(shown)
+            if problem is not None:
+                raise TreeError(f'pattern "{text}" {problem}', (), "for example ^${runTag}-(.*)\\.txt$")
+        return node
+
+    return compiled
+
+
+def _compiling(compiler: Compiler, value: object) -> Callable[[], Node]:
+    return lambda: compiler.tree(value)
+
+
+def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
+    """Yield every call of the raw tree: its key path, its tree, and the names that it may use.
+
+    A setup call may use only the captures of earlier setup calls.
+    """
+    known = EVERYWHERE | frozenset(_mapping(_get(tree, "vars")))
+    if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
+        known |= {"sessionId"}
+    for path, call in _listed(tree, "setup"):
+        yield path, call, known | SETUP
+        existing = _get(call, "existing")
+        if isinstance(existing, Mapping):
+            yield (*path, "existing"), existing, known | SETUP
+        known |= _captured(call)
+    endpoints = _mapping(_get(tree, "endpoints"))
+    later = [*endpoints.values(), *(step for endpoint in endpoints.values() for step in _steps(endpoint))]
+    everywhere = known.union(*map(_captured, map(_mapping, later)), _captured_in_wait(tree))
+    for key, endpoint in endpoints.items():
+        own = NAMES_OF.get(fold(key), frozenset())
+        yield from _endpoint(("endpoints", key), _mapping(endpoint), everywhere | own, known | own)
+    yield from _waiting(("wait",), _get(tree, "wait"), everywhere)
+    for path, call in _listed(tree, "teardown"):
+        yield path, call, everywhere | CLEAR
+
+
+def _endpoint(
+    path: TreePath, call: Mapping[str, object], names: frozenset[str], before: frozenset[str]
+) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
+    steps = list(_steps(call))
+    if not steps:
+        yield path, call, names
+    for index, step in enumerate(steps):
+        yield (*path, "steps", index), step, before
+        before |= _captured(step)
+    existing = _get(call, "existing")
+    if isinstance(existing, Mapping):
+        yield (*path, "existing"), existing, names
+    yield from _waiting((*path, "wait"), _get(call, "wait"), names)
+
+
+def _waiting(
+    path: TreePath, wait: object, names: frozenset[str]
+) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
+    request = _get(_mapping(wait), "request")
+    if isinstance(request, Mapping):
+        yield (*path, "request"), request, names | WAIT
+
+
+def _listed(tree: Mapping[str, object], key: str) -> Iterator[tuple[TreePath, Mapping[str, object]]]:
+    block = _get(tree, key)
+    for index, call in enumerate(block if isinstance(block, list) else ()):
+        if isinstance(call, Mapping):
+            yield (key, index), call
+
+
+def _steps(call: object) -> Iterator[Mapping[str, object]]:
+    steps = _get(_mapping(call), "steps")
+    return (step for step in (steps if isinstance(steps, list) else ()) if isinstance(step, Mapping))
+
+
+def _captured(call: Mapping[str, object]) -> frozenset[str]:
+    response = _mapping(_get(call, "response"))
+    id_map = _get(_mapping(_get(response, "id_map")), "name")
+    return frozenset(_mapping(_get(call, "capture"))) | ({id_map} if isinstance(id_map, str) else set())
+
+
+def _captured_in_wait(tree: Mapping[str, object]) -> frozenset[str]:
+    wait = _mapping(_get(tree, "wait"))
+    id_map = _get(_mapping(_get(wait, "id_map")), "name")
+    names = _captured(_mapping(_get(wait, "request")))
+    return names | ({id_map} if isinstance(id_map, str) else set())
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _get(tree: Mapping[str, object], name: str) -> object:
+    """Return the value of a key in either spelling."""
+    if name in tree:
+        return tree[name]
+    return next((value for key, value in tree.items() if fold(str(key)) == fold(name)), None)
+
+
+READS = frozenset(
+    {
+        "results", "contentfield", "scorefield", "chunksfield", "idfield", "when", "field", "value", "empty", "cursor",
+        "items", "key", "ids", "countatleast", "id", "message",
+    }
+)  # fmt: skip
+"""keys whose value is a path, in the spelling of :func:`fold`"""
+WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
+"""key of an id_map -> the word that it accepts instead of a path"""
+HOLD_PATHS = frozenset({"zip", "keep", "capture"})
+"""blocks in which every value is a path"""
+KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
+"""blocks whose keys are paths"""
+SENT = frozenset({"query", "headers", "body", "multipart", "foreach"})
+"""blocks of the request, which have templates instead of paths"""
+
+
+def answer_path_problems(source: Source) -> Iterator[ConfigError]:
+    """Compile every path that reads a response, and yield an error for each invalid path."""
+    for path, text in _answer_paths(source.tree):
+        if text == WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
+            continue
+        try:
+            compile_path(text, where=source.place(path))
+        except ConfigError as error:
+            yield error
+
+
+def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
+    for name in ("wait", "setup", "teardown", "endpoints", "errors"):
+        yield from _inside((name,), tree.get(name))
+
+
+def _inside(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
+    """Yield each path in a block, with its key path; blocks of the request are skipped."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            name = str(key)
+            if path and fold(str(path[-1])) in KEYED_BY_PATH:
+                yield (*path, name), name
+            if fold(name) in SENT:
+                continue
+            yield from _inside((*path, name), value)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _inside((*path, index), value)
+    elif isinstance(node, str) and _reads(path):
+        yield path, node
+
+
+def _reads(path: TreePath) -> bool:
+    named = [fold(part) for part in path if isinstance(part, str)]
+    inside, last = ["", *named][-2:]
+    return last in READS or inside in HOLD_PATHS or (last == "path" and inside in ("flatten", "errorwhen"))

@@ -1,0 +1,1 @@
+"""Guess a benchmark config from sample rows, for ``bench new benchmark``."""

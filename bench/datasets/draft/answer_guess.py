@@ -1,0 +1,197 @@
+"""Guess the answer fields in sample rows: answer texts, or choices with the right choice.
+
+Example::
+
+    answer = AnswerGuess(place)
+    answer.answers()            # "[answer, answer_aliases]"
+    answer.choices()            # ("options", '"${gold_label|letter:1}"')
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from bench.datasets.draft.config_guess import (
+    ALIASES,
+    ANSWER_LIKE,
+    ANSWERS,
+    CHOICES,
+    DECODE,
+    RIGHT,
+    TYPES,
+    Row,
+    field_path,
+    first,
+    is_date,
+    plain_name,
+    union,
+    written,
+)
+from bench.datasets.draft.question_place import QuestionPlace, looks_numbered
+from bench.datasets.rows.row import scalar_text
+
+_TEXTS = ("text", "texts", "value", "answer", "input_text", "content", "span_text", "name")
+
+
+class AnswerGuess:
+    """The fields that hold the answers and choices of the questions at a `QuestionPlace`."""
+
+    def __init__(self, place: QuestionPlace, joined: Collection[str] = ()) -> None:
+        self.place = place
+        self.asked = {name: value for name, value in place.asked.items() if name not in joined}
+        self.unmapped: list[str] = []
+        self.guessed: str | None = None
+        """the answer field, if its name is not a usual name for answers"""
+        self.field = self._field()
+        self.chosen = self._choices()
+
+    def _field(self) -> str | None:
+        named = first(self.asked, ANSWERS) or next(
+            (name for name, one in self.asked.items() if one is not None and _like_answer(name)), None
+        )
+        if (
+            named is None
+            and self.place.question()
+            and (self.place.inside or self.place.child is not None)
+            and len(self.asked) <= 6
+        ):
+            self.guessed = named = self._other()
+        return named
+
+    def _other(self) -> str | None:
+        """Return the only text field of the questions that has an unknown name and holds neither dates nor ids.
+
+        The result is None when there is no such field, or more than one.
+        """
+        known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
+        left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
+                and not is_date(one) and not looks_numbered(name)]  # fmt: skip
+        return left[0] if len(left) == 1 else None
+
+    def without(self) -> tuple[str, int, int] | None:
+        """Return the answer field, the number of questions where it is empty, and the number of all questions.
+
+        The result is None when the answer field is empty in none or in all of the questions.
+        """
+        every = self.place.every()
+        empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
+        return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
+
+    def answers(self) -> str | None:
+        """Return the answer field as the config writes it; a list, if other fields hold alternative answers too."""
+        name = self.field
+        if name is None:
+            return None
+        path = self._texts(name)
+        if path is not None and (others := self.place.lacking(name, ANSWERS)):
+            return f"[[{', '.join([path, *filter(None, map(self._texts, others))])}]]"
+        numbered = re.fullmatch(r"(.*?)_?1", name)
+        stem = re.escape(numbered[1]) if numbered else ""
+        beside = [key for key in self.asked if stem and re.fullmatch(rf"{stem}_?\d+", key)]
+        if path is not None and len(beside) > 1:
+            return f"[{', '.join(map(self.place.at, beside))}]"
+        more = [alias for alias in ALIASES if self.asked.get(alias) not in (None, "") and alias != name]
+        if path is None or not more:
+            return path
+        names = ", ".join((path, *map(self.place.at, more)))
+        every = all(all(one.get(alias) for alias in (name, *more)) for one in self.place.children or self.place.rows)
+        return f"[[{names}]]" if self.place.child is not None and not every else f"[{names}]"
+
+    def _texts(self, name: str) -> str | None:
+        """Return the path to the texts of an answer field, whose values may be objects; None if it is unknown."""
+        values = [one[name] for one in self.place.every() if one.get(name) not in (None, "", [], {})]
+        steps = _steps_to_texts(values)
+        if steps is None:
+            self.unmapped.append(
+                f'"{name}" contains objects, and no field of them has a usual name: write the path of their text, '
+                "for example "
+                f"$.{name}[*].NAME"
+            )
+            return None
+        return self.place.at(name) if not steps or steps == ["[*]"] else self.place.at(name, *steps)
+
+    # ---------------------------------------------------------------- choices
+
+    def choices(self) -> tuple[str, str] | None:
+        """Return the config values of the choices and of the right choice; None for questions without choices."""
+        return self.chosen
+
+    def _choices(self) -> tuple[str, str] | None:
+        asked, at = self.asked, self.place.at
+        lettered = sorted(key for key in asked if re.fullmatch(r"(?:choice|option)_?[A-Ha-h1-8]", key))
+        named = re.compile(r".*(?:options|choices)", re.IGNORECASE)
+        name = first(asked, CHOICES, (list, Mapping)) or next(
+            (key for key, one in asked.items() if named.fullmatch(key) and isinstance(one, list) and one[1:]), None
+        )  # fmt: skip
+        right = first(asked, RIGHT) or first(asked, ANSWERS)
+        wrong = first(asked, ("incorrect_answers", "wrong_answers", "distractors"), list)
+        if wrong and right and name is None:
+            return f"{{from: [{at(right)}, {at(wrong)}], shuffle: true}}", at(right)
+        if name and right is None:
+            self.unmapped.append(
+                f'no field marks the right choice of "{name}": the first one is used, and the choices are '
+                "shuffled; if this "
+                "is wrong, correct schema.choiceAnswer"
+            )
+            first_one = written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
+            return f"{{from: {at(name)}, shuffle: true}}", first_one
+        if right is None or (name is None and len(lettered) < 2):
+            if texts := first(asked, CHOICES, str):
+                self.unmapped.append(f'"{texts}" contains the choices as one text: {DECODE}')
+            return None
+        holder = asked.get(name or "")
+        if name and isinstance(holder, Mapping) and isinstance(holder.get("text"), list):
+            return at(name, "text"), self._right(right, len(holder["text"]))
+        if name and isinstance(holder, list) and (steps := _steps_to_texts([holder])) and steps != ["[*]"]:
+            return at(name, *steps), self._right(right, len(holder))
+        size = len(holder) if isinstance(holder, list | Mapping) else len(lettered)
+        return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right(right, size)
+
+    def _right(self, name: str, size: int) -> str:
+        """Return the config value of the right choice: its field, or a template that makes a letter of its number."""
+        values = [one.get(name) for one in self.place.every()]
+        if any(isinstance(value, list) for value in values):
+            return written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
+        texts = [text for value in values if (text := scalar_text(value)) is not None]
+        if not texts or not all(text.isdecimal() for text in texts) or isinstance(values[0], bool):
+            return self.place.at(name)
+        numbers = {int(text) for text in texts}
+        if max(numbers) > size:
+            return self.place.at(name)
+        start = 0 if 0 in numbers else 1
+        if 0 not in numbers and size not in numbers:
+            self.unmapped.append(
+                f'"{name}" is the number of a choice, counted from 0 or from 1: 1 is assumed; for 0, write |letter'
+            )
+        path = self.place.at(name).strip('"')
+        return json.dumps(f"${{{path}|letter{':1' if start else ''}}}")
+
+    def mixed(self) -> bool:
+        """Return True when some questions have choices and others have none."""
+        name = first(self.asked, CHOICES, (list, Mapping))
+        return name is not None and any(not one.get(name) for one in self.place.every())
+
+
+def _like_answer(name: str) -> bool:
+    return ANSWER_LIKE.fullmatch(plain_name(name)) is not None
+
+
+def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
+    """Return the steps of the path from answers to their texts: empty for plain texts, None when it is unknown."""
+    found = list(values)
+    if all(scalar_text(one) is not None for one in found):
+        return []
+    if all(isinstance(one, list) for one in found):
+        inner = _steps_to_texts([part for one in found for part in _items(one)])
+        return None if inner is None else ["[*]", *inner]
+    maps: Sequence[Row] = [one for one in found if isinstance(one, Mapping)]
+    if len(maps) != len(found) or (name := first(union(maps), _TEXTS)) is None:
+        return None
+    inner = _steps_to_texts([one[name] for one in maps if one.get(name) is not None])
+    return None if inner is None else [name, *inner]
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

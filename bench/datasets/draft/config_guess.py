@@ -1,0 +1,284 @@
+"""The field names and value types by which the other modules guess a config from sample rows.
+
+Gold is never part of the history. A name matches in any spelling::
+
+    first({"answerKey": "A"}, ("answer_key",))      # "answerKey"
+    is_gold("gold_answer"), is_date("2023-05-30")   # True, True
+    field_path("log", "[*]", "text")                # "$.log[*].text"
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bench.datasets.dates import DateReader
+from bench.datasets.rows.row import scalar_text
+
+Row = Mapping[str, object]
+
+IDS = ("id", "question_id", "sample_id", "case_id", "item_id", "uid", "_id", "qid", "query_id", "uuid")
+QUESTIONS = ("question", "query", "q", "Q", "user_question_or_message", "user_query", "prompt", "input",
+             "ask", "question_text", "final_question", "inquiry", "input_text", "problem")  # fmt: skip
+ANSWERS = ("answer", "expected_answer", "expected", "answers", "gold", "a", "output", "target", "gold_answer",
+           "ground_truth", "ideal_response", "correct_answer", "reference_answer", "A", "ideal_answer",
+           "gold_response", "ideal", "outputs", "targets", "gold_answers", "short_answers", "reference_answers",
+           "solution", "reply", "want", "reference", "response")  # fmt: skip
+ANSWER_LIKE = re.compile(
+    r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
+    r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
+)
+"""field names that mean an answer, in the form of `plain_name`"""
+_ANSWER_NAMES = frozenset(name.lower() for name in ANSWERS)
+ALIASES = ("answer_aliases", "aliases", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
+HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
+             "document", "passage", "items", "dialogue", "dialogues", "dialog", "chat", "chats", "chat_history",
+             "turns", "paragraphs", "passages", "documents", "conversations", "transcript", "memories",
+             "article", "story", "log", "logs", "diary", "notes", "ctxs", "contexts",
+             "meeting_transcripts")  # fmt: skip
+DATES = ("dates", "haystack_dates", "session_dates", "timestamps", "days")
+SESSION_IDS = ("session_ids", "haystack_session_ids")
+ONE_ID = (
+    "id",
+    "session_id",
+    "sid",
+    "turn_id",
+    "message_id",
+    "msg_id",
+    "dia_id",
+    "idx",
+    "turn_idx",
+    "_id",
+    "uuid",
+    "docid",
+    "doc_id",
+    "document_id",
+    "passage_id",
+    "pid",
+    "conversation_id",
+    "url",
+    "title",
+)
+ONE_DATE = (
+    "date",
+    "session_date",
+    "timestamp",
+    "time",
+    "datetime",
+    "created_at",
+    "time_anchor",
+    "date_time",
+    "published_at",
+    "create_time",
+    "sent_at",
+    "ts",
+    "when",
+    "day",
+    "started_at",
+    "start_time",
+)
+TURNS = (
+    "turns",
+    "messages",
+    "chat_messages",
+    "dialogue",
+    "dialog",
+    "conversation",
+    "utterances",
+    "chat",
+    "content",
+    "sentences",
+)
+WORDS = ("content", "text")
+SPEAKERS = ("role", "speaker", "who", "author", "sender", "from", "name", "title")
+ROLES = ("user", "assistant", "system", "human", "ai", "bot", "gpt")
+TYPES = ("question_type", "type", "category", "kind", "pref_type", "domain", "task", "topic")
+NESTED = (
+    "qa",
+    "qa_pairs",
+    "questions",
+    "queries",
+    "probing_questions",
+    "qas",
+    "test_questions",
+    "qa_list",
+    "question_answer_pairs",
+)
+CHOICES = ("choices", "options", "all_options", "candidates")
+RIGHT = (
+    "answerKey",
+    "answer_key",
+    "correct_choice",
+    "correct_option",
+    "correct",
+    "label",
+    "answer_index",
+    "gold_label",
+    "ground_truth",
+)
+NESTED_EVIDENCE = ("evidence", "evidence_ids", "expectedAnswerIds")
+CORPORA = (
+    "corpus_id",
+    "persona_id",
+    "user_id",
+    "conversation_id",
+    "shared_context_id",
+    "context_id",
+    "dialogue_id",
+    "sample_id",
+    "conv_id",
+)
+REFUSED = ("abstention", "is_abstention", "unanswerable", "is_unanswerable", "is_impossible", "no_answer")
+ANSWERABLE = ("answerable", "is_answerable", "has_answer")
+GOLD = re.compile(
+    r"(?:gold|answer|correct|label|evidence|support|rubric|explanation|rationale|ground_?truth|ideal|expected|target"
+    r"|has_answer|related|relevan|reference|citation|memory_points?|facts?|incorrect|wrong|qrels|hint|is_|question"
+    r"|all_options|choice|option|candidate|distractor|key_?points).*|R|refs?"
+    r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
+    re.IGNORECASE,
+)
+"""names of fields that are never part of the history: gold, which a provider must not see, and some others"""
+EVIDENCE = re.compile(
+    r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
+    re.IGNORECASE,
+)
+GRADES = ("score", "grade", "relevance", "rel", "gain", "label")
+FLAG = re.compile(r"has_?answer|(?:is_?)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
+LITERAL = re.compile(r"\s*(?:\{\s*['\"]|\[\s*['\"{\[(])")
+DECODE = "add data.with: {NAME: {decode: NAME}} for it"
+STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+NUMBERED = re.compile(r"(.*?)[0-9]+(\D*)")
+
+
+def plain_name(name: str) -> str:
+    """Return a name in lower case with underscores: ``answerKey`` and ``Answer Key`` become ``answer_key``."""
+    return re.sub(r"[\s_-]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()
+
+
+def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
+    """Return the field that matches the earliest of ``names``, in any spelling, and has a value of type ``kind``.
+
+    The result is None when no field matches. A null value does not match.
+    """
+    plain: dict[str, str] = {}
+    for name in row:
+        plain.setdefault(plain_name(name), name)
+    for name in names:
+        for key in (name, plain.get(plain_name(name))):
+            if key is not None and row.get(key) is not None and isinstance(row[key], kind):
+                return key
+    return None
+
+
+def is_gold(name: str) -> bool:
+    """Return True for the name of a field that no provider may see: gold or an answer."""
+    plain = plain_name(name)
+    return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
+
+
+def weakly_asks(part: Row, name: str) -> bool:
+    """Return True when an object has a request in ``name`` and a response: a part of a conversation, not a question."""
+    weak = name.lower() in ("query", "prompt", "input", "ask") and first(part, ("response", "reply", "output"), str)
+    return bool(weak) and not str(part[name]).rstrip().endswith(("?", "？"))
+
+
+def is_question(part: Row) -> bool:
+    """Return True for an object with a question and an answer; such an object must never be ingested."""
+    name = first(part, QUESTIONS, (str, Mapping))
+    return name is not None and first(part, ANSWERS) is not None and not weakly_asks(part, name)
+
+
+def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
+    """Return the date field of objects: one with a usual name, else the only field whose values are all dates.
+
+    With ``all_have``, a field with a usual name must have a date in every object. The result is None without a field.
+    """
+    if not found:
+        return None
+    have = all if all_have else any
+    for name in ONE_DATE:
+        key = first(union(found), (name,))
+        if key is not None and have(is_date(one.get(key)) for one in found):
+            return key
+    dated = [name for name in found[0] if not GOLD.fullmatch(name) and all(_dated(one.get(name)) for one in found)]
+    return dated[0] if len(dated) == 1 else None
+
+
+def _dated(value: object) -> bool:
+    return isinstance(value, str) and len(value) >= 8 and bool(re.search(r"\d{4}", value)) and is_date(value)
+
+
+def field_path(*steps: str) -> str:
+    """Return the JSONPath of these names, as a config writes it; a step ``[*]`` stays as it is."""
+    parts = (
+        step if step == "[*]" else f".{step}" if STEP.fullmatch(step) else f"[{json.dumps(step)}]" for step in steps
+    )
+    return "$" + "".join(parts)
+
+
+def written(text: str) -> str:
+    """Return a path quoted for YAML if it needs quotes."""
+    return text if re.fullmatch(r"\$[\w.\[\]*]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
+
+
+def field_name(name: str) -> str:
+    """Return a field name as the config writes it; a name that would be read as a path becomes a path."""
+    return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name)
+
+
+def quoted(name: str) -> str:
+    """Return a name quoted for YAML if it needs quotes."""
+    plain = PLAIN.fullmatch(name) and name.lower() not in SPECIAL
+    return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def part_of(row: Row, name: str) -> Row:
+    """Return the map in a field; an empty map if the field holds anything else."""
+    part = row.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def union(rows: Iterable[Row]) -> dict[str, object]:
+    """Return every key that occurs in the objects, each with its first value that is not null or empty."""
+    merged: dict[str, object] = {}
+    for row in rows:
+        for key, value in row.items():
+            if merged.get(key) in (None, "", []):
+                merged[key] = value
+    return merged
+
+
+def objects(value: object) -> Iterator[Row]:
+    """Yield the objects in a list or map, and in the lists nested in it."""
+    for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        if isinstance(part, Mapping):
+            yield part
+        elif isinstance(part, list):
+            yield from objects(part)
+
+
+DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
+"""date formats that a config must set explicitly: dates with dots and the day first"""
+_DATES_READ = DateReader("UTC", DAY_FIRST)
+
+
+def is_date(value: object) -> bool:
+    text = None if isinstance(value, bool) else scalar_text(value)
+    return bool(text) and _DATES_READ.read(text or "") is not None
+
+
+def date_formats(value: object) -> Iterator[str]:
+    """Yield the strptime format of each date with dots in a value and in the lists and maps inside it."""
+    if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
+        yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value[:50]:
+            yield from date_formats(part)
+
+
+def are_ids(values: Sequence[object]) -> bool:
+    texts = [scalar_text(value) for value in values]
+    return None not in texts and len(set(texts)) == len(texts)

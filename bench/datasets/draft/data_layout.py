@@ -1,0 +1,225 @@
+"""Find the roles of the files in a folder: those with the questions, and those whose fields are joined to them.
+
+Example::
+
+    layout = lay_out(Path("data"))
+    layout.files, layout.steps          # (["questions.csv"], {"history": {"file": "contexts.jsonl", ...}})
+    layout.rows                         # the first rows with every field that the steps add
+    layout.unmapped                         # notes on files and fields that could not be mapped
+
+Two files are joined when rows of one contain the keys of the other, or the names of other files. A single other file
+without such keys is joined as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.config.benchmark.file import SUFFIXES, suffix_of
+from bench.datasets.draft.config_guess import (
+    ANSWERS,
+    LITERAL,
+    NESTED,
+    QUESTIONS,
+    WORDS,
+    Row,
+    first,
+    is_gold,
+    is_question,
+    objects,
+)
+from bench.datasets.draft.file_joins import Layout, add_field, add_judgements, join, join_named_files
+from bench.datasets.draft.question_place import lists_of_questions, texts_that_ask
+from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, asking, kind_of, sampled
+from bench.datasets.draft.turn_paths import way_to_turns
+from bench.datasets.rows.field_steps import decoded
+from bench.datasets.rows.row import value_of
+from bench.errors import DataError, UsageError
+
+_WORDS = 20
+"""number of characters; a longer text can be a memory"""
+
+
+def lay_out(data: Path) -> Layout:
+    """Find the roles of a file, or of the files in a folder.
+
+    Raises:
+        UsageError: there is no file of a known format.
+        DataError: the only file is invalid, or the rows are not objects.
+    """
+    if not data.is_dir():
+        if suffix_of(data.name) not in SUFFIXES:
+            hint = (
+                "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them; for a file with another "
+                "name, create a "
+                f"link with a suffix: ln -s {data.name} {data.name}.jsonl"
+            )
+            raise UsageError(f'cannot tell the format of "{data}"', hint=hint)
+        table = sampled(data, data.name)
+        return _enriched(_plain([table]), data.parent, [], siblings=True)
+    found = [path for path in sorted(data.rglob("*")) if path.is_file() and suffix_of(path.name) in SUFFIXES]
+    tables, broken = [], []
+    for path in found[:200]:
+        try:
+            tables.append(sampled(path, path.relative_to(data).as_posix()))
+        except DataError as error:
+            broken.append(f"{path.name} is not used, because it cannot be read: {error.message}")
+    if not tables:
+        hint = "name a folder with .json, .jsonl, .csv, .tsv or .parquet files"
+        reasons = "".join(f"; {one}" for one in broken[:3])
+        raise UsageError(f'there is no data file to read in "{data}"{reasons}', hint=hint)
+    asked = max(tables, key=asking)
+    kin = [table for table in tables if kind_of(table) == kind_of(asked) and asking(table) == asking(asked)]
+    layout = _plain(kin)
+    layout.unmapped += broken
+    layout.elsewhere = [table.name for table in tables if table not in kin and any(texts_that_ask(list(table.sample)))]
+    return _enriched(layout, data, [table for table in tables if table not in kin], siblings=False)
+
+
+def first_rows(data: Path, most: int = SAMPLED) -> list[Row]:
+    """Return up to ``most`` rows from the start of a file.
+
+    Reading stops at a row that cannot be parsed; if it is the first row, its error is raised.
+    """
+    return _plain([sampled(data, data.name, most=most)]).rows[:most]
+
+
+def _plain(tables: Sequence[SampledFile]) -> Layout:
+    rows = [row for table in tables for row in table.fields]
+    if not rows:
+        raise DataError("the rows are not objects", where=str(tables[0].path), hint="make each row an object of fields")
+    return Layout(
+        files=[table.path for table in tables],
+        rows_path=tables[0].rows,
+        rows=rows,
+        columns=tables[0].columns,
+        keys=[
+            key
+            for table in tables
+            for row, key in zip(table.sample, table.keys, strict=True)
+            if isinstance(row, Mapping)
+        ],
+    )
+
+
+def _enriched(layout: Layout, folder: Path, others: Sequence[SampledFile], *, siblings: bool) -> Layout:
+    _decode(layout)
+    _zip(layout)
+    left = [table for table in others if not add_judgements(layout, table, others)]
+    if not _has_history(layout.rows[0]) and not join_named_files(layout, folder):
+        join(layout, left, siblings=siblings)
+    return layout
+
+
+def _has_history(row: Row) -> bool:
+    """Return True when a row has its own history: a list of turns or passages, or a text next to its question."""
+    for name, value in row.items():
+        if (
+            is_gold(name)
+            or name in NESTED
+            or (isinstance(value, list) and any(True for _ in lists_of_questions(value, deep=2)))
+        ):
+            continue
+        if (
+            isinstance(value, list | Mapping)
+            and way_to_turns(value)
+            and (_says_something(value) or _nested_texts(value))
+        ):
+            return True
+        if (
+            isinstance(value, str)
+            and name in ("context", "content", "text", "document", "passage", "story", "article")
+            and any(map(row.get, QUESTIONS))
+        ):
+            return True
+    return False
+
+
+def _says_something(value: object) -> bool:
+    """Return True when an object in the value contains a long text, a list, or a field with a usual name for texts."""
+    return any(
+        isinstance(text, list) or (isinstance(text, str) and (len(text) > _WORDS or name in WORDS))
+        for part in objects(value)
+        if not is_question(part)
+        for name, text in part.items()
+    )
+
+
+def _nested_texts(value: object) -> bool:
+    parts = list(value.values()) if isinstance(value, Mapping) else value
+    return isinstance(parts, list) and len(parts) > 1 and any(isinstance(one, list) for one in parts)
+
+
+def _decode(layout: Layout) -> None:
+    """Add ``decode`` steps for texts that hold a JSON list or map."""
+    for name in dict.fromkeys(name for row in layout.rows for name in row):
+        texts = [row.get(name) for row in layout.rows]
+        if not any(isinstance(text, str) and LITERAL.match(text) for text in texts):
+            continue
+        try:
+            values = [decoded(str(text)) if isinstance(text, str) and text.strip() else text for text in texts]
+        except ValueError as error:
+            layout.unmapped.append(
+                f'"{name}" looks like a list or map written as text, but a row has another text ({error}): '
+                "correct the row, "
+                f"then add data.with: {{{name}: {{decode: {name}}}}}"
+            )
+            continue
+        add_field(layout, name, {"decode": name}, values)
+
+
+def _zip(layout: Layout) -> None:
+    """Add ``zip`` steps for parallel lists: of questions and answers, or of titles and texts."""
+    row = layout.rows[0]
+    name = first(row, NESTED, list)
+    asked = row.get(name or "")
+    if name is not None and isinstance(asked, list) and asked and all(isinstance(one, str) for one in asked):
+        side = dict(_beside(row, len(asked), skip=name))
+        _add_zip(layout, "qa", {"question": name, **{_part(key): path for key, path in side.items()}})
+    elif name is not None and (answers := first(row, ANSWERS, list)) is not None and _unanswered(row[name]):
+        _add_zip(layout, "qa", {"question": name, "answer": answers})
+    for key, value in row.items():
+        lists = (
+            {part: one for part, one in value.items() if isinstance(one, list)} if isinstance(value, Mapping) else {}
+        )
+        texts = [part for part, one in lists.items() if one and isinstance(one[0], str)]
+        same = len({len(one) for one in lists.values()}) == 1 and len(lists) == len(value)  # type: ignore[arg-type]
+        if same and len(lists) > 1 and texts and any(one and isinstance(one[0], list) for one in lists.values()):
+            _add_zip(layout, f"{key}_parts", {part: f"$.{key}.{part}" for part in lists})
+            layout.history = f"{key}_parts"
+
+
+def _unanswered(questions: object) -> bool:
+    """Return True when all questions are objects and none has an answer field."""
+    parts = questions if isinstance(questions, list) else [questions]
+    return all(isinstance(one, Mapping) and first(one, ANSWERS) is None for one in parts)
+
+
+_PARTS = {"answers": "answer", "answer": "answer", "question_types": "type", "types": "type", "question_dates": "date",
+          "qa_pair_ids": "id", "question_ids": "question_id", "ids": "id", "evidences": "evidence"}  # fmt: skip
+
+
+def _part(name: str) -> str:
+    return _PARTS.get(name, name)
+
+
+def _beside(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
+    """Yield the lists of this length in the row and in its maps."""
+    for name, value in row.items():
+        if isinstance(value, list) and len(value) == length and name != skip:
+            yield name, name
+        if isinstance(value, Mapping):
+            for part, one in value.items():
+                if isinstance(one, list) and len(one) == length:
+                    yield part, f"$.{name}.{part}"
+
+
+def _add_zip(layout: Layout, name: str, parts: Mapping[str, str]) -> None:
+    values = []
+    for row in layout.rows:
+        lists = {key: found for key, path in parts.items() if isinstance(found := value_of(path).get(row), list)}  # type: ignore[union-attr]
+        if len({len(one) for one in lists.values()}) > 1:
+            return
+        values.append([dict(zip(lists, one, strict=True)) for one in zip(*lists.values(), strict=True)])
+    add_field(layout, name, {"zip": dict(parts)}, values)

@@ -1,0 +1,151 @@
+"""Guess the fields with gold ids, and whether these are ids of sessions or of turns.
+
+Example::
+
+    gold = GoldGuess(place, skipped={"answer"})
+    gold.paths                          # {"$.evidence[*]": {"D1:3"}}
+    gold.nested(history)                # "evidence"
+    list(gold.flat(history))            # ["turnIdsField: evidence"]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bench.datasets.draft.config_guess import (
+    EVIDENCE,
+    GRADES,
+    NESTED_EVIDENCE,
+    Row,
+    field_name,
+    field_path,
+    first,
+    objects,
+    union,
+)
+from bench.datasets.draft.history_guess import HistoryGuess
+from bench.datasets.draft.question_place import QuestionPlace
+from bench.datasets.rows.row import flat, is_graded, scalar_text, value_of
+from bench.scalars import tree
+
+
+class GoldGuess:
+    """The paths that may hold gold ids, each with its values in the sample."""
+
+    def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
+        self.place = place
+        self.unmapped: list[str] = []
+        names = [key for key in place.asked if EVIDENCE.fullmatch(key) and key not in skipped]
+        self.paths = dict(_golds(place.every(), names))
+        held = {name: [one[name] for one in place.every() if one.get(name)] for name in names}
+        self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
+        """fields with pairs of numbers: the first and last turn of the answer"""
+
+    def names(self) -> list[str]:
+        """Return the field names of the paths, each once."""
+        return list(dict.fromkeys(map(_name, self.paths)))
+
+    def flat(self, history: HistoryGuess) -> Iterator[str]:
+        """Yield the evidence keys for data with one question per row.
+
+        A note on each field whose values match no id is added to ``unmapped``.
+        """
+        texts = {scalar_text(turn.get("content")) or scalar_text(turn.get("text")) for turn in history.turns}
+        inside = self.place.inside
+        missed: dict[str, None] = {}
+        taken: set[str] = set()
+        for path, values in self.paths.items():
+            name = _name(path)
+            whole = json.dumps(field_path(inside) + path[1:]) if inside else _short(path, name)
+            if values <= history.session_ids:
+                yield f"sessionIdsField: {whole}"
+            elif values <= history.turn.ids:
+                yield self._graded(path, inside) or f"turnIdsField: {whole}"
+            elif path.endswith(".content") and values & texts:
+                yield f"turnIdsField: {name}, parser: exact_text"
+            else:
+                missed[name] = None
+                continue
+            taken.add(name)
+        for name in missed.keys() - taken:
+            self.unmapped.append(f'"{name}" seems to contain evidence, but its values match no id of a session or turn')
+            parts = [path.rpartition(".")[2] for path in self.paths if path.startswith(f"{field_path(name)}[*].")]
+            if len(parts) > 1:
+                made = "/".join(f"${{{part}}}" for part in parts)
+                self.unmapped[-1] += (
+                    f": if several fields together identify a turn, write evidence.reference, for example "
+                    f'"{made}", and the same for itemSchema.id'
+                )
+
+    def _graded(self, path: str, inside: str) -> str | None:
+        """Return the evidence keys for objects with an id and a grade; None when there are no different grades."""
+        name, _, part = path.removeprefix("$.").partition("[*].")
+        found = [one for row in self.place.every() for one in objects(row.get(name))] if part else []
+        grade = first(union(found), GRADES, (int, float))
+        if grade is None or part == grade or len({one.get(grade) for one in found}) < 2 or inside:
+            return None
+        return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
+
+    def nested(self, history: HistoryGuess) -> str | None:
+        """Return the field or path of a nested question with ids of sessions or turns; None if there is none."""
+        known = history.session_ids | history.turn.ids
+        fields: dict[str, set[str]] = {}
+        for path, values in self.paths.items():
+            fields.setdefault(_name(path), set()).update(values)
+        for name, values in fields.items():
+            if values <= known or any(
+                one <= known for path, one in self.paths.items() if path.startswith(f"$.{name}[")
+            ):
+                return json.dumps(f"{field_path(name)}[*]") if name in self.ranged else field_name(name)
+        held = first(self.place.asked, NESTED_EVIDENCE, list)
+        plain = held is not None and all(isinstance(one, str) for one in flat(self.place.asked[held]))
+        return held if plain else None
+
+
+def _are_ranges(value: object) -> bool:
+    """Return True for a non-empty list of pairs of two numbers that are written as texts."""
+    pairs = value if isinstance(value, list) else []
+    return bool(pairs) and all(
+        isinstance(one, list) and len(one) == 2 and all(isinstance(end, str) and end.isdecimal() for end in one)
+        for one in pairs
+    )
+
+
+def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
+    for name in names:
+        graded = [place[name] for place in places if is_graded(place.get(name))]
+        if graded:
+            yield field_path(name), {str(key) for one in graded for key in tree(one)}
+            continue
+        for path in dict.fromkeys(path for place in places for path in _leaves(place.get(name), field_path(name))):
+            value = value_of(path)
+            assert value is not None
+            texts = {text for place in places for one in value.all(place) if (text := scalar_text(one)) is not None}
+            if texts:
+                yield path, texts
+
+
+def _name(path: str) -> str:
+    return path[2:].partition("[")[0].partition(".")[0]
+
+
+def _short(path: str, name: str) -> str:
+    return field_name(name) if path == f"{field_path(name)}[*]" else json.dumps(path)
+
+
+def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
+    """Yield the path to each scalar inside a value; of pairs that begin with a text, the path to this text."""
+    if isinstance(value, list) and deep:
+        if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
+            yield f"{path}[*][0]"
+            if _are_ranges(value):
+                yield f"{path}[*][1]"
+            return
+        for one in value:
+            yield from _leaves(one, f"{path}[*]", deep - 1)
+    elif isinstance(value, Mapping) and deep:
+        for key, one in value.items():
+            yield from _leaves(one, path + field_path(key)[1:], deep - 1)
+    elif value is not None:
+        yield path

@@ -1,0 +1,276 @@
+"""Guess the sessions of a history from sample rows; `bench.datasets.draft.turn_guess` guesses its turns.
+
+Example::
+
+    guess = HistoryGuess(rows, "sessions", gold=[{"s1"}])
+    guess.lines                 # the lines of schema.context
+    guess.unmapped              # notes on fields that the config does not read
+    guess.turn.ids, guess.session_ids
+
+Fields with gold are not searched. The field ``$`` means the row itself, for a row whose own keys are numbered sessions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bench.datasets.draft.config_guess import (
+    DATES,
+    DECODE,
+    GOLD,
+    LITERAL,
+    NUMBERED,
+    ONE_ID,
+    SESSION_IDS,
+    Row,
+    are_ids,
+    date_field,
+    field_name,
+    field_path,
+    first,
+    is_date,
+    objects,
+    union,
+    written,
+)
+from bench.datasets.draft.turn_guess import TurnGuess, who_speaks
+from bench.datasets.draft.turn_paths import Way, holds_lists, is_turn, spelled, way_to_turns
+from bench.datasets.rows.row import scalar_text, value_of
+
+
+class HistoryGuess:
+    """The guessed history in one field of the rows."""
+
+    def __init__(
+        self, rows: Sequence[Row], history: str, *, gold: Sequence[Collection[str]] = (), cut: bool = False
+    ) -> None:
+        self.rows = rows
+        self.row = union(rows)
+        self.field = history
+        self.gold = gold
+        self.cut = cut
+        """true: a question sees only a part of the history, up to a number of turns"""
+        self.unmapped: list[str] = []
+        self.session_ids: set[str] = set()
+        self.single = False
+        """true: the history is one session"""
+        self.turn = TurnGuess((), gold, single=False)
+        self.lines = list(self._context())
+
+    @property
+    def turns(self) -> list[Row]:
+        return self.turn.turns
+
+    def _context(self) -> Iterator[str]:
+        value = self.row if self.field == "$" else self.row.get(self.field)
+        if isinstance(value, str | int | float) or value is None:
+            yield from (f"field: {field_name(self.field)}", "type: string")
+            if isinstance(value, str) and LITERAL.match(value):
+                self.unmapped.append(f'"{self.field}" is a list or map written as text: {DECODE}')
+            return
+        if isinstance(value, Mapping) and (found := self._numbered(value) or self._side_by_side(value)):
+            yield from found
+        elif isinstance(value, Mapping) and way_to_turns(value) is None and (text := _longest_text(value)):
+            yield from (f"field: {written(field_path(self.field, text))}", "type: string")
+            return
+        else:
+            yield from self._walked(value)
+        yield from self.turn.lines()
+        self.unmapped += self.turn.unmapped
+
+    def _turns(self, found: Sequence[object]) -> None:
+        self.turn = TurnGuess(found, self.gold, single=self.single)
+
+    # --------------------------------------------------------------- sessions
+
+    def _numbered(self, holder: Row) -> list[str]:
+        """Return the config lines for sessions under numbered keys, with dates under keys with the same numbers."""
+        lists = numbered_sessions(holder)
+        shapes = Counter(match.groups() for key in lists if (match := NUMBERED.fullmatch(key)))
+        if len(shapes) != 1:
+            return []
+        (before, after), _ = shapes.most_common(1)[0]
+        found = [f"field: {self.field if self.field == '$' else field_name(self.field)}", "type: object"]
+        if (before, after) != ("session_", ""):
+            found.append(f"sessionPattern: {json.dumps(f'{before}*{after}', ensure_ascii=False)}")
+        dates = Counter(match.groups() for key, part in holder.items() if is_date(part)
+                        and (match := NUMBERED.fullmatch(key)))  # fmt: skip
+        if dates and (shape := dates.most_common(1)[0][0]) != ("session_", "_date_time"):
+            found.append(f"datePattern: {json.dumps('*'.join(shape), ensure_ascii=False)}")
+        holders = self.rows if self.field == "$" else [row.get(self.field) for row in self.rows]
+        every = [numbered_sessions(one) for one in holders if isinstance(one, Mapping)]
+        self._turns(list(objects([part for one in every for part in one.values()])))
+        self.session_ids = {key for one in every for key in one}
+        return found
+
+    def _side_by_side(self, holder: Row) -> list[str]:
+        """Return the config lines for a list of sessions, next to lists of their dates or ids; empty for other data."""
+        lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
+        main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
+                   default=None)  # fmt: skip
+        if main is None or not all(isinstance(part, list | Mapping) for part in lists[main]):
+            return []
+        beside = {key: part for key, part in lists.items() if key != main and len(part) == len(lists[main])}
+        dates = next((key for key, part in beside.items() if is_date(part[0])), None)
+        ids = next((key for key, part in beside.items() if key != dates and are_ids(part)), None)
+        if not dates and not ids:
+            return []
+        found = [f"field: {written(field_path(self.field, main))}", "type: array"]
+        if dates:
+            found.append(f"dateField: {written(field_path(self.field, dates))}")
+        if ids:
+            found.append(f"sessionIdField: {written(field_path(self.field, ids))}")
+            self.session_ids = {scalar_text(one) or "" for one in lists[ids]}
+        self._turns(list(objects(lists[main])))
+        return found
+
+    def _walked(self, value: object) -> Iterator[str]:
+        way = way_to_turns(value)
+        if way is None:
+            self.unmapped.append(f'"{self.field}" contains no list of turns: name its sessions in schema.context')
+            yield from (
+                f"field: {field_name(self.field)}",
+                "type: object" if isinstance(value, Mapping) else "type: array",
+            )
+            return
+        if "mapping" in way and _branches(value):
+            self.unmapped.append(
+                "some messages have several replies, because a message was edited or an answer repeated: the messages "
+                "of all branches are ingested; to ingest one branch, remove the others from the file"
+            )
+        every = value_of(f"$.x{spelled(way)}")
+        assert every is not None
+        found = [one for row in self.rows for one in every.all({"x": row.get(self.field)}) if one is not None]
+        self._turns(found)
+        stars = [number for number, step in enumerate(way) if step in ("[*]", "*")]
+        if len(stars) == 1:
+            yield from self._one_session(way)
+        else:
+            yield from self._sessions(way, stars)
+
+    def _one_session(self, way: Way) -> Iterator[str]:
+        whole = way == ("[*]",)
+        path = field_name(self.field) if whole else written(field_path(self.field) + spelled(way))
+        spoken = bool(self.turns) and who_speaks(union(self.turns))[1] is not None
+        dates, ids = first(self.row, DATES, list), first(self.row, SESSION_IDS, list)
+        if (whole and (dates or ids)) or (spoken and whole and not self.cut and not self.gold):
+            yield from (f"field: {path}", "type: array")
+            yield from self._lists_beside(dates, ids)
+            return
+        self.single = self.turn.single = True
+        yield from (f"field: {path}", "type: session")
+
+    def _ids_beside(self) -> str | None:
+        """Return the name of a field that is a list with one id per session in every row; None if there is none."""
+        for key, part in self.row.items():
+            rows = [(row.get(key), row.get(self.field)) for row in self.rows]
+            beside = all(isinstance(one, list) and len(one) == len(_list(held)) for one, held in rows)
+            other = key != self.field and key not in DATES
+            if beside and other and len(_list(part)) > 1 and all(are_ids(_list(one)) for one, _ in rows):
+                return key
+        return None
+
+    def _lists_beside(self, dates: str | None, ids: str | None) -> Iterator[str]:
+        if dates:
+            yield f"dateField: {field_name(dates)}"
+        if ids:
+            yield f"sessionIdField: {field_name(ids)}"
+            self.session_ids = {scalar_text(one) or "" for row in self.rows for one in _list(row.get(ids))}
+
+    def _sessions(self, way: Way, stars: Sequence[int]) -> Iterator[str]:
+        """Yield the config lines for sessions: the innermost objects that contain turns, else the innermost lists."""
+        at = next((number for number in reversed(stars[:-1]) if way[number + 1] not in ("[*]", "*")), None)
+        if at is None:
+            head, rest = way[: stars[-1]], way[stars[-1] :]
+        else:
+            head, rest = way[: at + 1], way[at + 1 :]
+        own = date_field(self.turns, all_have=False)
+        keyed = self._dated_keys(head)
+        plain = at is None and head == ("[*]",)
+        if plain and not (own and self._sparse(own)):
+            yield from (f"field: {field_name(self.field)}", "type: array")
+            ids = first(self.row, SESSION_IDS, list) or self._ids_beside()
+            yield from self._lists_beside(first(self.row, DATES, list), ids)
+            return
+        yield f"field: {written(field_path(self.field) + spelled(head))}"
+        parts = {}
+        if at is None:
+            parts = {"date": json.dumps(f"$[*].{own}")} if own else {}
+            parts |= {"id": '"$keys[-1]"', "date": '"$keys[-1]"'} if keyed else {}
+        else:
+            parts = self._parts_of_session(head, rest, own)
+        if parts:
+            yield f"session: {{{', '.join(f'{key}: {text}' for key, text in parts.items())}}}"
+
+    def _dated_keys(self, head: Way) -> bool:
+        """Return True when the keys of the sessions are dates."""
+        every = value_of(f"$.x{spelled(head)}")
+        if every is None or head[-1] != "*":
+            return False
+        keys = [str(keys[-1]) for row in self.rows for keys, _ in every.keyed({"x": row.get(self.field)})]
+        if found := bool(keys) and all(map(is_date, keys)):
+            self.session_ids = set(keys)
+        return found
+
+    def _parts_of_session(self, head: Way, rest: Way, own: str | None) -> dict[str, str]:
+        every = value_of(f"$.x{spelled(head)}")
+        assert every is not None
+        held = [one for row in self.rows for one in every.all({"x": row.get(self.field)}) if isinstance(one, Mapping)]
+        ids = next((name for name in ONE_ID if all(scalar_text(one.get(name)) for one in held) and held
+                    and not isinstance(held[0].get(name), bool)), None)  # fmt: skip
+        dates = date_field(held)
+        if ids:
+            self.session_ids = {scalar_text(one[ids]) or "" for one in held}
+        if texts := [name for name, one in union(held).items() if isinstance(one, str) and name not in (ids, dates)
+                     and not is_date(one) and not GOLD.fullmatch(name)]:  # fmt: skip
+            shown = " ".join(f"${{{name}}}" for name in texts)
+            self.unmapped.append(
+                f"these texts of a session are not ingested: {', '.join(texts)}; to include them, write "
+                f'ingestion.preprocessing.formatTemplate: "{shown} ${{session}}"'
+            )
+        found = {"id": field_name(ids)} if ids else {}
+        found["turns"] = json.dumps(f"${spelled(rest)}", ensure_ascii=False)
+        if dates:
+            found["date"] = field_name(dates)
+        elif own and self._sparse(own):
+            found["date"] = json.dumps(f"${spelled(rest)}.{own}")
+        elif self._dated_keys(head):
+            found["date"] = '"$keys[-1]"'
+        return found
+
+    def _sparse(self, name: str) -> bool:
+        """Return True when only some turns have this date field: the date then belongs to the session."""
+        return any(turn.get(name) is None for turn in self.turns)
+
+
+def numbered_sessions(holder: Row) -> dict[str, list[object]]:
+    """Return the lists of turns under keys that differ only in a number."""
+    lists = {key: part for key, part in holder.items() if isinstance(part, list) and NUMBERED.fullmatch(key)}
+    return {key: part for key, part in lists.items() if not GOLD.fullmatch(key) and all(map(is_turn, part))}
+
+
+def _longest_text(holder: Row) -> str | None:
+    """Return the field with a usual name for a text, else the one with the longest text; None if there is no text."""
+    texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
+             and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
+    named = first(texts, ("text", "content", "summary", "document", "body"))
+    return named or max(texts, key=lambda name: len(texts[name]), default=None)
+
+
+def _branches(value: object) -> bool:
+    """Return True when some message of an export of ChatGPT has several replies."""
+    return any(
+        len(_list(one.get("children"))) > 1
+        or (key == "mapping" and any(map(_branches, one.values())))
+        or _branches(one)
+        for holder in (value if isinstance(value, list) else [value])
+        if isinstance(holder, Mapping)
+        for key, one in holder.items()
+        if isinstance(one, Mapping)
+    )
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,123 @@
+"""Guess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
+
+Example::
+
+    history_field(rows)                 # "sessions"
+    contexts = Contexts(guess, layout)
+    contexts.lines, contexts.evidence   # a list of histories where several fields hold turns of the same words
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench.datasets.draft.config_guess import (
+    CORPORA,
+    DATES,
+    HISTORIES,
+    IDS,
+    NESTED,
+    SESSION_IDS,
+    TYPES,
+    WORDS,
+    Row,
+    field_path,
+    first,
+    is_date,
+    is_gold,
+    union,
+)
+from bench.datasets.draft.file_joins import Layout
+from bench.datasets.draft.history_guess import HistoryGuess, numbered_sessions
+from bench.datasets.draft.question_guess import Guess
+from bench.datasets.draft.question_place import QuestionPlace
+from bench.datasets.draft.sampled_file import asks
+from bench.datasets.draft.turn_paths import way_to_turns
+
+_RIGHT = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
+"""names of fields with the passages that contain the answer, where another field has the other passages"""
+
+
+class Contexts:
+    """The lines of ``schema.context``, and the evidence that follows from its fields."""
+
+    def __init__(self, guess: Guess, layout: Layout) -> None:
+        self.guess = guess
+        beside = self._beside(layout)
+        self.several = bool(beside)
+        every = sorted([*beside, guess.history], key=lambda one: one.single or "type: array" in one.lines)
+        self.passages = self.several and all(first(turn, ("title",), str) for one in every for turn in one.turns[:5])
+        """true: each element of the histories is a separate passage"""
+        self.evidence = self._right_ones(every) if self.passages and not guess.evidence else ""
+        self.lines = list(self._lines(every)) if beside else guess.history.lines
+
+    def _beside(self, layout: Layout) -> list[HistoryGuess]:
+        """Return the other fields with turns that have the same field for their text."""
+        guess = self.guess
+        words = {key for turn in guess.history.turns[:5] for key in turn if key in WORDS}
+        taken = (guess.history.field, *NESTED, *layout.steps, guess.place.question())
+        found = []
+        for name in guess.row if words and guess.history.field != "$" else ():
+            skipped = name in taken or is_gold(name) or re.search("persona|profile|summary|plan", name)
+            if skipped or not way_to_turns(guess.row[name]):
+                continue
+            other = HistoryGuess(guess.rows, name)
+            if other.turns and words <= set(union(other.turns)):
+                found.append(other)
+        return found
+
+    def _lines(self, every: Sequence[HistoryGuess]) -> Iterator[str]:
+        self.guess.history.unmapped.clear()
+        for one in every:
+            flat = one.single or "type: array" in one.lines
+            own = [line.replace("type: array", "type: session") for line in one.lines]
+            own += [f"id: \"${{'{one.field}'}}\""] if flat and not one.session_ids else []
+            yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
+
+    def _right_ones(self, every: Sequence[HistoryGuess]) -> str:
+        """Return the evidence line when exactly one history field has the passages with the answer; else empty."""
+        right = [one for one in every if _RIGHT.fullmatch(one.field) and one.turn.id_field]
+        if len(right) != 1 or len(every) < 2:
+            return ""
+        path = field_path(right[0].field, "[*]", right[0].turn.id_field or "")
+        return f"evidence: {{turnIdsField: {json.dumps(path)}}}\n"
+
+
+def is_long(guess: Guess) -> bool:
+    """Return True for a history that is one text of more than 400 words."""
+    texts = [row.get(guess.history.field) for row in guess.rows]
+    return any(isinstance(text, str) and len(text.split()) > 400 for text in texts)
+
+
+def named_history(row: Row) -> str | None:
+    return first({name: one for name, one in row.items() if not is_gold(name)}, HISTORIES, (str, list, Mapping))
+
+
+def history_field(rows: Sequence[Row]) -> str:
+    """Return the history field: one with a usual name, else the largest one without another role, else "history".
+
+    ``$`` means that the row itself has numbered sessions.
+    """
+    place = QuestionPlace(rows)
+    claimed: set[str | None] = {name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first(rows[0], names))}
+    claimed |= {*place.claims(), *CORPORA, *NESTED}
+    row = {name: one for name, one in rows[0].items() if name not in claimed and not is_gold(name)}
+    if sum(len(part) for part in numbered_sessions(row).values()) > 1 and len(numbered_sessions(row)) > 1:
+        return "$"
+    if (named := named_history(row)) is not None:
+        return named
+    start = None if first(rows[0], IDS) else next(iter(rows[0]))
+    left = [name for name, value in row.items() if isinstance(value, str | list | Mapping) and not is_date(value)]
+    left = [name for name in left if not (isinstance(row[name], Mapping) and asks(row[name]))] or left
+    return max(left, key=lambda name: (name != start, *_weight(row[name])), default="history")
+
+
+def _weight(value: object) -> tuple[bool, bool, int]:
+    """Return a sort key: values that contain turns are highest, then lists and maps, then texts; longer ones first."""
+    return (
+        way_to_turns(value) is not None,
+        not isinstance(value, str),
+        len(value) if isinstance(value, str | list | Mapping) else 0,
+    )

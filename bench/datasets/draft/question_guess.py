@@ -1,0 +1,368 @@
+"""Guess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
+
+Example::
+
+    guess = Guess(rows, history="sessions")
+    guess.lines(), guess.evidence, guess.abstention     # YAML
+    guess.unmapped                                      # notes on fields that could not be mapped
+
+A field with gold is never used as history.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bench.datasets.draft.answer_guess import AnswerGuess
+from bench.datasets.draft.config_guess import (
+    ALIASES,
+    ANSWERABLE,
+    ANSWERS,
+    CHOICES,
+    CORPORA,
+    FLAG,
+    IDS,
+    REFUSED,
+    RIGHT,
+    TYPES,
+    Row,
+    field_name,
+    field_path,
+    first,
+    is_date,
+    part_of,
+    written,
+)
+from bench.datasets.draft.gold_guess import GoldGuess
+from bench.datasets.draft.history_guess import HistoryGuess
+from bench.datasets.draft.question_place import QuestionPlace
+from bench.datasets.rows.row import scalar_text, value_of
+
+NO_ANSWER = re.compile(
+    r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
+)
+"""names of question types whose questions cannot be answered"""
+_CUT = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
+_ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
+                "asked", "day", "time", "timestamp")  # fmt: skip
+_TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
+_KEYED = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
+"""paths to lists of questions that are under data keys, or under several names"""
+_MOST_TYPES = 20
+
+
+class Guess:
+    """The guessed config keys for the questions and the history in sample rows."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        history: str,
+        *,
+        rows_path: str | None = None,
+        files: Sequence[str] = (),
+        gold: str | None = None,
+        brought: Collection[str] = (),
+        joined: Collection[str] = (),
+    ) -> None:
+        self.rows = rows
+        self.several = len(files) > 1
+        self.files = files
+        self.keyed = (rows_path or "").startswith("$.*")
+        self.brought = gold
+        self.place = QuestionPlace(rows, texts_ask=bool(gold) or self.several)
+        self.row = self.place.row
+        self.child = self.place.child
+        self.answer = AnswerGuess(self.place, joined)
+        asked = self.place.asked
+        skipped = {first(asked, names) for names in (ANSWERS, CHOICES, RIGHT)}
+        self.gold = GoldGuess(self.place, {*skipped, *ALIASES, self.answer.field, "rubric", "question"})
+        self.cut = self._cut()
+        golds = [*([brought] if brought else []), *self.gold.paths.values()]
+        self.history = HistoryGuess(rows, history, gold=golds, cut=bool(self.cut))
+        self.guessed: list[str] = []
+        self.type = self._kind()
+        self.evidence = "".join(self._evidence())
+        self.abstention = self._abstention()
+
+    @property
+    def unmapped(self) -> list[str]:
+        """Return the notes on unmapped fields, each once."""
+        parts = (self.place, self.answer, self.history, self.gold)
+        return list(dict.fromkeys(text for part in parts for text in part.unmapped))
+
+    # -------------------------------------------------------------- questions
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of ``schema`` for the questions."""
+        if self.child is not None:
+            yield "  questions:\n"
+            yield from (f"    {key}: {text}\n" for key, text in self._nested_lines() if text)
+            if choices := self.answer.choices():
+                yield f"  choiceAnswer: {choices[1]}\n"
+        else:
+            yield from self._flat_lines()
+        if (name := first(self.place.asked, ("rubric", "rubrics", "key_points"), list)) is not None:
+            yield f"  rubric: {self.place.at(name)}\n"
+
+    def _nested_lines(self) -> Iterator[tuple[str, str | None]]:
+        ids = next((name for name in ("question_uuid", "question_unique_id", *IDS) if self._unique(name)), None)
+        choices = self.answer.choices()
+        yield "field", self.place.path
+        yield "questionField", self.place.question_path()
+        yield "idField", ids and field_name(ids)
+        yield "answerField", self.answer.answers() if choices is None else None
+        yield "evidenceField", self.gold.nested(self.history)
+        yield "categoryField", self.type
+        yield "dateField", self._date()
+        yield "choicesField", choices and choices[0]
+
+    def _date(self) -> str | None:
+        """Return the date field of a question, as the config writes it; None if there is none."""
+        every, asked = self.place.every(), self.place.asked
+        for name in filter(None, (first(asked, (one,), (str, int)) for one in _ASKED_DATES)):
+            if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
+                asked[name], bool
+            ):
+                return self.place.at(name)
+        return None
+
+    def metadata(self) -> str:
+        """Return the ``metadata`` section with type and date; empty for nested questions, or if there is neither."""
+        if self.child is not None:
+            return ""
+        found = (("questionType", self.type), ("questionDate", self._date()))
+        lines = [f"    {key}: {name}\n" for key, name in found if name]
+        return "".join(["  metadata:\n", *lines]) if lines else ""
+
+    def _unique(self, name: str) -> bool:
+        values = [scalar_text(one.get(name)) for one in self.place.children]
+        return None not in values and len(set(values)) == len(values)
+
+    def _flat_lines(self) -> Iterator[str]:
+        yield f"  question: {self.place.question_path()}\n"
+        choices = self.answer.choices()
+        if choices is not None:
+            yield f"  choices: {choices[0]}\n"
+            yield f"  choiceAnswer: {choices[1]}\n"
+        if (choices is None or self.answer.mixed()) and (answer := self.answer.answers()):
+            yield f"  answer: {answer}\n"
+
+    def words_of_question(self) -> int:
+        """Return the number of words in the longest question; 0 if no field holds a question."""
+        name = self.place.question()
+        return max((len(str(one.get(name)).split()) for one in self.place.every()), default=0) if name else 0
+
+    # ------------------------------------------------------------------ types
+
+    def _kind(self) -> str | None:
+        """Return the field or template for the question type, as the config writes it; None if there is none."""
+        if (name := self._type_name()) is not None:
+            return self.place.at(name)
+        if self.child is not None and _KEYED.search(self.place.path):
+            return "$keys[-2]"
+        if self.child is not None:
+            return self._row_type()
+        if self.keyed:
+            return "$keys[0]"
+        if self.several:
+            names = {file.rpartition("/")[2] for file in self.files}
+            return '"' + ("${$file|match:'[^/]+(?=/[^/]+$)'}" if len(names) == 1 else "${$file|match:'[^/]+$'}") + '"'
+        return self._type_of_ids()
+
+    def _type_of_ids(self) -> str | None:
+        """Return a template that reads the type from the beginning of the ids: ``2hop`` of ``2hop__10_21``.
+
+        The result is None when the ids do not begin with a type.
+        """
+        name = next((name for name in IDS if all(isinstance(row.get(name), str) for row in self.rows)), None)
+        ids = [str(row[name]).split("_") for row in self.rows] if name else []
+        found = 0
+        for size in range(1, min(map(len, ids), default=1)):
+            starts = {"_".join(parts[:size]) for parts in ids}
+            telling = all(
+                _TOKEN.fullmatch(parts[size - 1]) and (size == 1 or parts[size - 1].isalpha()) for parts in ids
+            )
+            if not telling or len(starts) > min(_MOST_TYPES, len(ids) * 2 // 3):
+                break
+            found = size if len(starts) > 1 else found
+        if not found or name is None or self.answer.field is None:
+            return None
+        self.guessed.append(f"the question type is the beginning of {name}")
+        return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
+
+    def _row_type(self) -> str | None:
+        """Return a field of the row that is the type of all its questions; None if there is none."""
+        for name in ("question_type", "category", "source", "subset"):
+            if isinstance(self.row.get(name), str):
+                return field_name(name)
+            for holder, part in self.row.items():
+                if isinstance(part, Mapping) and isinstance(part.get(name), str):
+                    return written(field_path(holder, name))
+        return None
+
+    def _type_name(self) -> str | None:
+        """Return the name of a type field that every question has; None if there is none."""
+        asked = self.place.every()
+        names = [name for one in TYPES if (name := first(self.place.asked, (one,), (str, int)))]
+        names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
+        return names[0] if names and asked else None
+
+    def kinds(self) -> list[str]:
+        """Return the question types of the sample."""
+        if self.type == "$keys[-2]":
+            path = self.place.path
+            value = value_of(json.loads(path) if path.startswith('"') else path)
+            assert value is not None
+            return list(dict.fromkeys(str(keys[-2]) for row in self.rows for keys, _ in value.keyed(row)))
+        name = self._type_name()
+        return list(dict.fromkeys(scalar_text(one.get(name)) or "" for one in self.place.every() if name))
+
+    def _abstention(self) -> str:
+        ids = [scalar_text(row.get(name)) or "" for row in self.rows for name in IDS]
+        conditions = []
+        asked = self.place.asked
+        if name := first(asked, REFUSED, (bool, int, str)):
+            conditions.append(f"field: {self.place.at(name)}")
+        elif name := first(asked, ANSWERABLE, (bool, int, str)):
+            conditions.append(f"field: {self.place.at(name)}, equals: false")
+        if any(text.endswith("_abs") for text in ids):
+            conditions.append("idPattern: _abs$")
+        if kinds := [kind for kind in self.kinds() if NO_ANSWER.search(kind) or kind.endswith(("-abs", "_abs"))]:
+            conditions.append(f"questionTypes: {json.dumps(kinds, ensure_ascii=False)}")
+        marked = [name for name in ("question_id", "id") if any(
+            (scalar_text(one.get(name)) or "").endswith("_abs") for one in self.place.children)]  # fmt: skip
+        if marked:
+            conditions.append(f'where: {{{marked[0]}: {{like: "*_abs"}}}}')
+        if not conditions and (told := self._told_unanswerable()):
+            conditions.append(f"where: {{{told}}}")
+        return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
+
+    def _told_unanswerable(self) -> str | None:
+        """Return a condition on a field with few distinct values, one of which means "unanswerable"; else None."""
+        for name in self.place.asked:
+            held = [one.get(name) for one in self.place.every()]
+            lists = all(isinstance(one, list) and len(one) == 1 for one in held)
+            texts = {text for one in held if (text := scalar_text(one[0] if lists else one)) is not None}  # type: ignore[index]
+            found = [text for text in texts if len(text) < 40 and NO_ANSWER.search(text)]
+            if len(found) == 1 and 1 < len(texts) <= _MOST_TYPES:
+                path = field_path(*filter(None, (self.place.inside, name)))
+                return f"{json.dumps(path + '[0]' if lists else path)}: {json.dumps(found[0], ensure_ascii=False)}"
+        return None
+
+    def missing_answers(self) -> str | None:
+        """Return a note on questions without an answer; None if there are none, or a field marks them."""
+        found = self.answer.without()
+        if found is None or self.abstention or self.answer.choices() is not None:
+            return None
+        name, empty, every = found
+        held = [one.get(name) for one in self.place.every()]
+        where = self.place.at(name) if [""] not in held else self.place.at(name).strip('"') + "[0]"
+        where = where if where == name or where.startswith("$") else json.dumps(f"$.{where}") if "[" in where else where
+        nothing = "null" if "" not in held and [""] not in held and [] not in held else "{present: false}"
+        return (
+            f"{empty} of {every} questions have no {name}: if these questions cannot be answered, write "
+            f"abstention: {{where: {{{where}: {nothing}}}}}; otherwise correct the data"
+        )
+
+    # ------------------------------------------------------------- ids, corpus
+
+    def item_id(self) -> str | None:
+        """Return the field or template for the item id, as the config writes it; None if there is none.
+
+        Its values are unique in these rows if possible; otherwise it is the first field with a usual name for ids.
+        """
+        for one in IDS:
+            name = first(self.row, (one,))
+            if name is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):
+                return field_name(name)
+        named = next((name for name in self.row if re.search(r"_id$|Id$|^uuid|uuid$", name) and name not in CORPORA
+                      and self._differs([scalar_text(row.get(name)) for row in self.rows])), None)  # fmt: skip
+        if named is not None:
+            return field_name(named)
+        if (start := first(self.row, IDS)) is not None and len(self.rows) > 1:
+            for other, value in self.row.items():
+                pairs = [f"{scalar_text(row.get(start))}-{scalar_text(row.get(other))}" for row in self.rows]
+                if (
+                    isinstance(value, str | int)
+                    and other != start
+                    and re.fullmatch(r"\w+", other)
+                    and self._differs(pairs)
+                ):
+                    return json.dumps(f"${{{start}}}-${{{other}}}")
+        return self._inner_id()
+
+    def _inner_id(self) -> str | None:
+        for holder, part in self.row.items():
+            for name in part if isinstance(part, Mapping) and holder != self.place.inside else ():
+                values = [scalar_text(part_of(row, holder).get(name)) for row in self.rows]
+                if re.search(r"id$|source$|name$", name) and self._differs(values):
+                    return written(field_path(holder, name))
+        for name in CORPORA:
+            if self.child is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):
+                return name
+        if self.several:
+            return "\"${$file|match:'[^/]+$'}-${$row}\""
+        return first(self.row, IDS)
+
+    @staticmethod
+    def _differs(values: Sequence[str | None]) -> bool:
+        return None not in values and len(set(values)) == len(values)
+
+    def corpus(self, item_id: str) -> str:
+        """Return the ``corpus`` line for a field that is equal in all rows of a conversation, else an empty text."""
+        for name in CORPORA:
+            values = Counter(scalar_text(row.get(name)) for row in self.rows)
+            if name != item_id and None not in values and len(values) < len(self.rows):
+                return f"corpus: {{field: {name}}}\n"
+        return ""
+
+    def _cut(self) -> str:
+        """Return the field that limits the part of the history that an item sees; empty if there is none."""
+        name = next(
+            (key for key, one in self.row.items() if _CUT.fullmatch(key) and (scalar_text(one) or "").isdigit()), None
+        )
+        path = self.place.path
+        return name or ("$keys[-2]" if path.count("[*]") > 1 and ".*" not in path else "")
+
+    def visibility(self) -> str:
+        """Return the ``visibility`` line for the cut-off field; empty if there is none."""
+        if not self.cut:
+            return ""
+        through = ", through: true" if self.cut.startswith("$") else ""
+        return f"visibility: {{field: {json.dumps(self.cut) if through else field_name(self.cut)}{through}}}\n"
+
+    # ------------------------------------------------------------------- gold
+
+    def _evidence(self) -> Iterator[str]:
+        flags = (
+            key
+            for row in self.history.turns
+            for key, value in row.items()
+            if isinstance(value, bool) and FLAG.fullmatch(key)
+        )
+        found = [f"turnFlag: {flag}" for flag in flags][:1]
+        if self.brought is not None:
+            found.append(self.brought)
+        elif self.child is None:
+            found += self.gold.flat(self.history)
+        elif self.gold.ranged and (self.gold.nested(self.history) or "").startswith('"'):
+            found.append("parser: ranges")
+        elif self.gold.paths and self.gold.nested(self.history) is None:
+            names = ", ".join(self.gold.names())
+            self.gold.unmapped.append(f"evidence of questions is not mapped: {names}; name it in evidenceField")
+        if found:
+            each = {line.partition(":")[0]: line for line in reversed(found)}
+            yield f"evidence: {{{', '.join(dict.fromkeys(line for line in found if line in each.values()))}}}\n"
+
+    def without_gold(self) -> list[str]:
+        """Return the question types without any evidence, when other types have evidence."""
+        name = self._type_name()
+        field = self.gold.nested(self.history) if self.child is not None else None
+        if name is None or field is None or self.abstention:
+            return []
+        have = {scalar_text(one.get(name)) for one in self.place.children if one.get(field)}
+        return [kind for kind in self.kinds() if kind not in have] if have else []

@@ -1,0 +1,209 @@
+"""Guess the fields of a turn: text, speaker, id and date.
+
+Example::
+
+    turn = TurnGuess(["..."], gold=[{"D1:3"}], single=False)
+    turn.lines()                # the lines of itemSchema; none if the usual field names read the whole turn
+    turn.ids, turn.unmapped
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bench.datasets.draft.config_guess import (
+    GOLD,
+    ONE_DATE,
+    ONE_ID,
+    ROLES,
+    WORDS,
+    Row,
+    date_field,
+    field_name,
+    first,
+    is_date,
+    union,
+)
+from bench.datasets.draft.turn_paths import SPEAKING
+from bench.datasets.rows.row import scalar_text
+
+NAMED = (*(name for name in SPEAKING if name != "author"), "title", "author", "name")
+INSIDE = ("role", "name", "speaker")
+_UNSPOKEN = re.compile(r".*(?:image|screenshot|img_url|audio|video).*", re.IGNORECASE)
+_NO_WORDS = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
+
+
+class TurnGuess:
+    """The guessed fields of a history's turns; a turn is an object, a text, or a pair of a title and its text."""
+
+    def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
+        self.turns = [one for one in found if isinstance(one, Mapping)]
+        self.texts = {one for one in found if isinstance(one, str)}
+        self.pairs = [one for one in found if isinstance(one, list) and len(one) == 2]
+        self.gold = gold
+        self.single = single
+        """true: the history is one session"""
+        self.ids: set[str] = set()
+        self.golds = False
+        """true: the gold ids of some question are ids of turns"""
+        self.words: str | None = None
+        self.date: str | None = None
+        self.id_field: str | None = None
+        self.unmapped: list[str] = []
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of ``itemSchema``."""
+        parts: dict[str, str] = {}
+        if self.turns:
+            parts = self._parts_of_turn(union(self.turns))
+        elif self.pairs:
+            text = "${$[1]|join:''}" if isinstance(self.pairs[0][1], list) else "${$[1]}"
+            parts = {"id": '"$[0]"', "content": f'"${{$[0]}}: {text}"'}
+            self.ids = {str(pair[0]) for pair in self.pairs}
+        elif self.texts and self.single:
+            parts = {"content": "$", **({"id": '"$keys[-1]"'} if self._by_place() else {})}
+        if parts:
+            yield "itemSchema:"
+            yield from (f"  {key}: {text}" for key, text in parts.items())
+
+    def _parts_of_turn(self, turn: Row) -> dict[str, str]:
+        who, key = who_speaks(turn)
+        self.date = date_field(self.turns) or self._usual_date()
+        words = self._words(turn, who)
+        if words is None:
+            return {}
+        if who is not None and not who.startswith("$") and any(one.get(who) is None for one in self.turns):
+            words = f"${{{words}}}" if not words.startswith('"') else json.loads(words)
+            words = words if not words.startswith("$.") else f"${{{words}}}"
+            words = json.dumps(f"${{{who}|default:''}} {words}")
+            who = key = None
+        date = self.date
+        ids = self.id_field = self._id(turn)
+        caption = first(turn, ("blip_caption", "caption"), str)
+        if words in WORDS and who in (None, "role", "speaker") and date is None and ids in (None, "dia_id"):
+            return {}
+        if (self.texts and not words.startswith('"')) or self.texts:
+            words = f"[{words}, $]"
+        parts = {"content": words if words.startswith(('"', "[")) else field_name(words)}
+        if who is not None and key is not None:
+            parts[key] = who if who.startswith("$") else field_name(who)
+        if ids is not None:
+            parts["dialogId" if ids == "dia_id" else "id"] = ids if ids.startswith('"') else field_name(ids)
+        if date is not None:
+            parts["date"] = field_name(date)
+        if caption is not None:
+            parts["caption"] = field_name(caption)
+        return parts
+
+    def _words(self, turn: Row, who: str | None) -> str | None:
+        """Return the field of a turn's text, or a quoted template of several fields; None if there is no text."""
+        texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
+                 and not GOLD.fullmatch(name) and not _UNSPOKEN.fullmatch(name) and not _NO_WORDS.fullmatch(name)
+                 and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
+        texts = {name: one for name, one in texts.items() if name != "title" or who != "title"}
+        if (named := first(turn, WORDS, str)) is not None and turn[named]:
+            self._left([name for name in texts if name != named])
+            return named
+        if (nested := _nested_words(turn, self.turns)) is not None:
+            return nested
+        if len(texts) > 1 and (who is None or who == "title") and not first(turn, WORDS, str):
+            lines = "\n".join(f"{name}: {self._or_none(name)}" for name in texts if re.fullmatch(r"\w+", name))
+            return (
+                json.dumps(lines, ensure_ascii=False)
+                if lines and who is None
+                else max(texts, key=lambda one: len(texts[one]))
+            )
+        found = max(texts, key=lambda name: len(texts[name]), default=None)
+        lists = [name for name, one in turn.items() if isinstance(one, list) and one and isinstance(one[0], str)
+                 and not GOLD.fullmatch(name)]  # fmt: skip
+        if lists and (found is None or found == "title"):
+            return json.dumps("${" + lists[0] + "|join:' '}")
+        if lists and found is not None and len(str(turn[lists[0]])) > len(texts[found]):
+            return json.dumps(f"${{{found}}}: ${{{lists[0]}|join:' '}}")
+        if found is not None:
+            self.words = found
+            self._left([name for name in texts if name != found])
+        return found
+
+    def _usual_date(self) -> str | None:
+        """Return the field with the dates of most turns; None if there is none. The other turns have no date."""
+        name = date_field(self.turns, all_have=False)
+        dated = [one for one in self.turns if name is not None and one.get(name) is not None]
+        return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
+
+    def _or_none(self, name: str) -> str:
+        return f"${{{name}}}" if all(one.get(name) is not None for one in self.turns) else f"${{{name}|default:none}}"
+
+    def _left(self, left: list[str]) -> None:
+        plain = [
+            name
+            for name in left
+            if name not in ("title", "caption", "blip_caption") and not is_date(self.turns[0].get(name))
+        ]
+        if plain:
+            self.unmapped.append(f"these texts of a turn are not ingested: {', '.join(plain)}")
+
+    def _id(self, turn: Row) -> str | None:
+        """Return the id field: the one whose values contain gold ids, else a usual one that differs in every turn."""
+        for name in [
+            name
+            for name in turn
+            if not GOLD.fullmatch(name) and name not in SPEAKING and not isinstance(turn[name], bool | list | Mapping)
+        ]:
+            values = {scalar_text(one.get(name)) for one in self.turns}
+            if any(gold and set(gold) <= values for gold in self.gold):
+                self.ids = {one for one in values if one}
+                self.golds = True
+                return name
+        if self._by_place():
+            return '"$keys[-1]"'
+        ids = next((name for name in ONE_ID if name != "title" and isinstance(turn.get(name), str | int)
+                    and not isinstance(turn[name], bool) and self._differ(name)), None)  # fmt: skip
+        self.ids = {scalar_text(one[ids]) or "" for one in self.turns if ids and one.get(ids) is not None}
+        return ids
+
+    def _by_place(self) -> bool:
+        """Return True when gold ids are the numbers of turns in the only session."""
+        numbers = {str(number) for number in range(max(len(self.turns), len(self.texts)) + 1)}
+        placed = self.single and any(gold and set(gold) <= numbers for gold in self.gold)
+        if placed:
+            self.ids = numbers
+        return placed
+
+    def _differ(self, name: str) -> bool:
+        values = [scalar_text(turn.get(name)) for turn in self.turns[:20]]
+        return None not in values and len(set(values)) == len(values)
+
+
+def who_speaks(turn: Row) -> tuple[str | None, str | None]:
+    """Return the field that identifies the speaker, and the part that it holds: ``role`` or ``speaker``.
+
+    Both are None when there is no such field.
+    """
+    name = first(turn, NAMED, str)
+    if name is not None:
+        known = {str(turn[name])} & {*ROLES}
+        return name, "role" if name == "role" or known else "speaker"
+    for holder in ("author", "sender", "user", "from"):
+        if isinstance(part := turn.get(holder), Mapping) and (inner := first(part, INSIDE, str)) is not None:
+            return f"$.{holder}.{inner}", "role" if inner == "role" else "speaker"
+    return None, None
+
+
+def _nested_words(turn: Row, turns: Sequence[Row]) -> str | None:
+    """Return the quoted path or template of a text that is a list of parts or inside a map; None if there is none."""
+    for name in ("text_entities", "content", "text", "message", "body"):
+        part = turn.get(name)
+        if isinstance(part, Mapping) and isinstance(part.get("parts"), list):
+            return json.dumps(f"${{$.{name}.parts|join:''}}")
+        if isinstance(part, Mapping) and (inner := first(part, WORDS, str)) is not None:
+            return json.dumps(f"$.{name}.{inner}")
+        if isinstance(part, list) and any(
+            isinstance(one, Mapping) and isinstance(one.get("text"), str) for one in part
+        ):
+            default = "default:''|" if any(not one.get(name) for one in turns) else ""
+            joined = "join:''" if name == "text_entities" else "join"
+            return json.dumps(f"${{$.{name}[*].text|{default}{joined}}}")
+    return None

@@ -1,0 +1,1 @@
+"""The rows of data files: downloaded, streamed, joined and filtered."""

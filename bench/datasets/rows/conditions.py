@@ -1,0 +1,89 @@
+"""The conditions of ``where``: a row must meet all of them. Values are compared as text, except by ``above``.
+
+::
+
+    rows = Conditions({"image": None, "kind": ("a", "b"), "score": Criterion(above=0)}, "data.where")
+    rows.hold([row], place)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from bench.config.benchmark.sections import Condition, Criterion
+from bench.config.benchmark.values import compile_value, roots_of
+from bench.datasets.rows.row import RowPlace, name_of, scalar_text
+
+
+class Conditions:
+    """Conditions on the values of a row: a map from a path to the required value.
+
+    ``key`` is the config key of this map, for errors.
+    """
+
+    def __init__(self, where: Mapping[str, Condition], key: str) -> None:
+        self.key = key
+        self.each = [(compile_value(text), wanted) for text, wanted in where.items()]
+
+    def __bool__(self) -> bool:
+        return bool(self.each)
+
+    def hold(self, scopes: Sequence[object], place: RowPlace) -> bool:
+        """Return True when all conditions hold.
+
+        Each path is looked up in the scopes in turn, and the first value that is not null counts.
+        """
+        for value, wanted in self.each:
+            found = next((one for scope in scopes if (one := value.get(scope)) is not None), None)
+            if not self._holds(found, wanted, name_of(value), place):
+                return False
+        return True
+
+    def _holds(self, found: object, wanted: Condition, name: str, place: RowPlace) -> bool:
+        if wanted is None:
+            return found is None
+        if isinstance(wanted, tuple):
+            return any(_same(found, one) for one in wanted)
+        if isinstance(wanted, Criterion):
+            return self._compared(found, wanted, name, place)
+        return _same(found, wanted)
+
+    def _compared(self, found: object, wanted: Criterion, name: str, place: RowPlace) -> bool:
+        if wanted.differs is not None and _same(found, wanted.differs):
+            return False
+        if wanted.like is not None and not _is_like(scalar_text(found), wanted.like):
+            return False
+        if wanted.present is not None and wanted.present is not (found not in (None, "", [], {})):
+            return False
+        return wanted.above is None or self._is_above(found, wanted.above, name, place)
+
+    def _is_above(self, found: object, least: float, name: str, place: RowPlace) -> bool:
+        if found is None:
+            return False
+        try:
+            number = float(scalar_text(found) or "")
+        except ValueError:
+            number = float("nan")
+        if isinstance(found, bool) or not isfinite(number):
+            raise place.error(
+                name, f"is not a number, but {self.key} compares it with a number", found, hint="correct the row"
+            )
+        return number > least
+
+
+def split(where: Mapping[str, Condition], added: frozenset[str]) -> tuple[dict[str, Condition], dict[str, Condition]]:
+    """Split conditions into those on fields of the file, and those on the fields ``added`` by ``data.with``."""
+    late = {text for text in where if roots_of(text) & (added | {"$"})}
+    return {t: c for t, c in where.items() if t not in late}, {t: c for t, c in where.items() if t in late}
+
+
+def _same(found: object, wanted: object) -> bool:
+    text = scalar_text(found)
+    return text is not None and text == scalar_text(wanted)
+
+
+def _is_like(text: str | None, pattern: str) -> bool:
+    form = ".*".join(map(re.escape, pattern.split("*")))
+    return text is not None and re.fullmatch(form, text, re.DOTALL) is not None

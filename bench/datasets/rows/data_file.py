@@ -1,0 +1,323 @@
+"""Find the data files of a benchmark and check their digests.
+
+Also in this module:
+
+* The digests of a dataset: of its bytes, and of its content, in which white space and the order of keys do not count.
+
+Example::
+
+    found = find_file(config, Path("."))        # the path; None when the file is not on disk
+    file = checked_file(config, Path("."))      # DataFile(path, sha256); a DataError when the file is missing
+    digest = ContentDigest()
+    digest.add({"id": "q1", "answer": 12})
+    digest.hexdigest()
+
+Paths are looked up next to the config, then in the workspace, then in the files that ship with the package.
+
+``content_sha256`` is the SHA-256 over the 32-byte SHA-256 of each row's RFC 8785 form, in file order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.file import SUFFIXES, suffix_of
+from bench.config.benchmark.terms import Format
+from bench.config.catalog import builtin_root
+from bench.config.file import show
+from bench.errors import DataError
+
+_CHUNK = 1 << 20
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+_LARGEST_EXACT = 2**53
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hex SHA-256 of a file, read in chunks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class ContentDigest:
+    """The computation of ``content_sha256``, row by row."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Add the next row."""
+        self._digest.update(hashlib.sha256(canonical(row)).digest())
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def canonical(row: Mapping[str, object]) -> bytes:
+    """Return the RFC 8785 form of a row.
+
+    The standard library writes the same form twenty times faster for a row without fractions, huge integers and keys
+    beyond the BMP. All other rows are written by rfc8785.
+
+    Raises:
+        OutOfRange: a number is beyond the range of a double.
+        ValueError: a text contains half of a surrogate pair.
+    """
+    text = _ENCODER.encode(row)
+    if _has_number_risk(row) or (_BEYOND_BMP.search(text) and _has_astral_key(row)):
+        return _by_rfc8785(row)
+    return text.encode()
+
+
+class OutOfRange(ValueError):
+    """An error for a number beyond the range of an IEEE double."""
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _has_number_risk(value: object) -> bool:
+    kind = type(value)
+    if kind is str:
+        return False
+    if isinstance(value, dict):
+        return any(map(_has_number_risk, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_number_risk, value))
+    return isinstance(value, float) or (kind is int and abs(value) >= _LARGEST_EXACT)  # type: ignore[arg-type]
+
+
+def _has_astral_key(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(_BEYOND_BMP.search(key) or _has_astral_key(child) for key, child in value.items())
+    return isinstance(value, list) and any(map(_has_astral_key, value))
+
+
+def _by_rfc8785(row: object) -> bytes:
+    import rfc8785
+
+    return rfc8785.dumps(_as_doubles(row))  # type: ignore[arg-type]
+
+
+def _as_doubles(value: object) -> object:
+    """Return a value with its numbers as in RFC 8785: integers below 2**53 unchanged, all others as IEEE doubles."""
+    if isinstance(value, dict):
+        return {key: _as_doubles(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(child) for child in value]
+    if isinstance(value, float) or (type(value) is int and abs(value) >= _LARGEST_EXACT):
+        return _double(value)
+    return value
+
+
+def _double(value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise OutOfRange("a number is beyond the range of a double")
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """The size, modification time and inode of a checked file: equal values mean that it has not changed since."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        status = path.stat()
+        return cls(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
+
+
+def remembered_sha256(path: Path) -> str:
+    """Return the hex SHA-256 of a downloaded file.
+
+    The digest is stored next to the file, and it is used again while size, modification time and inode are the same.
+    """
+    stamp = Stamp.of(path)
+    note = path.with_name(path.name + ".checked")
+    if (known := _read_note(note, stamp)) is not None:
+        return known
+    sha256 = file_sha256(path)
+    write_note(path, sha256)
+    return sha256
+
+
+def write_note(path: Path, sha256: str) -> None:
+    """Store a digest next to its file; a failed write is ignored, and the digest is then computed again next time."""
+    note = path.with_name(path.name + ".checked")
+    try:
+        note.write_text(json.dumps({**asdict(Stamp.of(path)), "sha256": sha256}), encoding="utf-8")
+    except OSError:
+        return
+
+
+def _read_note(note: Path, stamp: Stamp) -> str | None:
+    try:
+        values = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(values, dict) or {**asdict(stamp)} != {key: values.get(key) for key in asdict(stamp)}:
+        return None
+    sha256 = values.get("sha256")
+    return sha256 if isinstance(sha256, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file that was found, with its hex SHA-256."""
+
+    path: Path
+    sha256: str
+    format: Format
+    name: str = ""
+    """the file name as the config writes it"""
+    folder: Path = Path()
+    """the folder that the name is relative to"""
+
+
+def local_path(config: BenchmarkConfig) -> str:
+    """Return the name of the first data file, a path that is relative to one of the lookup folders."""
+    return config.data.names[0]
+
+
+def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
+    """Return the path in the workspace where a download of the data is stored."""
+    return workspace / local_path(config)
+
+
+def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+    """Return the path in the workspace of each data file, and of each joined file whose name is not a template."""
+    names = config.data.files or (local_path(config),)
+    top = names[0].partition("/")[0]
+    joined = [step.file for step in config.data.with_.values() if step.file and "${" not in step.file]
+    beside = [name if name.startswith(f"{top}/") else str(Path(names[0]).parent / name) for name in joined]
+    return [workspace / name for name in dict.fromkeys([*names, *beside])]
+
+
+def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+    """Return the folders in which files are looked up, in order: of the config, the workspace, of the shipped files."""
+    beside = config.folder_of("data", "files" if config.data.files else "path")
+    return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
+
+
+def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+    """Return the possible paths of the first data file, in lookup order."""
+    return [folder / local_path(config) for folder in folders(config, workspace)]
+
+
+def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
+    """Return the path of the first data file; None when any of the data files is missing."""
+    found = [_named(config, name, workspace) for name in config.data.names]
+    return found[0][0][2] if all(found) else None
+
+
+Found = tuple[Path, str, Path]
+"""the folder, the name in the folder, and the full path"""
+
+
+def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
+    """Return the file in the first folder that has the name; for a name with ``*``, all matches there, sorted."""
+    for folder in folders(config, workspace):
+        if "*" not in name:
+            paths = [folder / name] if (folder / name).is_file() else []
+        else:
+            paths = sorted(path for path in folder.glob(name) if path.is_file())
+        if paths:
+            return [(folder, name if "*" not in name else path.relative_to(folder).as_posix(), path) for path in paths]
+    return []
+
+
+def format_of(config: BenchmarkConfig, path: Path) -> Format:
+    """Return the format that the config sets, else the one that the file suffix means."""
+    return config.data.format or SUFFIXES[suffix_of(path.name)]
+
+
+def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
+    """Find and check every data file and return the first; see `checked_files`."""
+    return checked_files(config, workspace)[0]
+
+
+def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
+    """Find every data file and compute its digest.
+
+    The digest of a single file is compared with the config, unless files are joined to it.
+
+    Raises:
+        DataError: a file is missing or cannot be read, or the digest differs.
+    """
+    found = []
+    for name in config.data.names:
+        named = _named(config, name, workspace)
+        if not named:
+            raise absent(config, workspace, name)
+        found += [_checked(config, *one) for one in named]
+    whole = config.data.sha256
+    if whole is not None and len(found) == 1 and not config.data.joins and found[0].sha256 != whole:
+        raise mismatch(show(found[0].path), expected=whole, found=found[0].sha256)
+    return found
+
+
+def _checked(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> DataFile:
+    try:
+        sha256 = file_sha256(path) if config.data.type == "local" else remembered_sha256(path)
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
+    return DataFile(path=path, sha256=sha256, format=format_of(config, path), name=name, folder=folder)
+
+
+def sha256_of_all(digests: Mapping[str, str]) -> str:
+    """Return one hex SHA-256 for several files, of the RFC 8785 form of the map from file name to digest."""
+    return hashlib.sha256(canonical(digests)).hexdigest()
+
+
+def mismatch(where: str, *, expected: str, found: str) -> DataError:
+    """Return the error for a wrong digest, whose message has both digests."""
+    text = f"the SHA-256 is {found}, but the config expects {expected}"
+    return DataError(
+        text, where=where, hint="this is another version of the file: download the one that the config expects"
+    )
+
+
+def ships(config: BenchmarkConfig) -> bool:
+    """Return True when the data is shipped with its config: it is of type local, and ``localPath`` is not set."""
+    data = config.origin.tree().get("data") if config.origin else None
+    brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
+    return config.data.type == "local" and not brought
+
+
+def fetching(config: BenchmarkConfig) -> str:
+    """Return the hint that says how to get the data: a command, or another way."""
+    command = f"bench download {config.name}"
+    if config.data.fetch:
+        return f"{command}, or put the files at these paths"
+    if config.data.type == "local":
+        reason = f"; the license ({config.license}) does not allow redistribution" if config.license else ""
+        return f"{command} --from FILE{reason}"
+    return f"{command}, or {command} --from FILE"
+
+
+def absent(config: BenchmarkConfig, workspace: Path, name: str | None = None) -> DataError:
+    """Return the error for a missing file: its path, its expected digest, and how to get it."""
+    files, name = config.data.files, name or local_path(config)
+    where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
+    if ships(config):
+        looked = " and ".join(show((folder / name).parent) for folder in folders(config, workspace)[:2])
+        return DataError(f'the data file "{name}" is not there', where=where, hint=f"looked in {looked}")
+    digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
+    text = f"the dataset of {config.name} is missing: {show(cache_path(config, workspace))}{digest}"
+    return DataError(text, where=where, hint=fetching(config))

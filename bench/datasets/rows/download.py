@@ -1,0 +1,515 @@
+"""Download the data files of a benchmark. A download can be resumed, and its digest is checked before it is used.
+
+Also in this module:
+
+* The transport of downloads: one GET request for a range of bytes, by aiohttp.
+* A file lock between processes: a second process waits for the first.
+
+Example::
+
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        outcome = await download(config, workspace, fetch=aiohttp_fetch(session), environment=os.environ.get)
+    outcome.path, outcome.state          # "downloaded", "copied" or "up to date"
+    fetch = aiohttp_fetch(session)
+    async with fetch(url, token=None, offset=1000, validators=known) as remote:
+        async for chunk in remote.chunks(): ...
+    async with locked(Path("data.json.lock")):
+        ...
+
+``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
+
+A partial file is continued only if the ETag or Last-Modified of the remote file is still the same. Otherwise the
+download restarts at byte 0.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, NoReturn, Protocol
+from urllib.parse import quote
+
+import anyio
+
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.file import show
+from bench.datasets.rows.data_file import (
+    cache_path,
+    checked_file,
+    file_sha256,
+    find_file,
+    mismatch,
+    places,
+    remembered_sha256,
+    sha256_of_all,
+    write_note,
+)
+from bench.errors import CA_HINT, DataError, is_distrusted
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+_NETWORK_CHUNK = 1 << 18
+_STALLED_S = 60
+
+
+class FetchError(DataError):
+    """The error when a file cannot be downloaded."""
+
+    default_hint = "check the address and the network"
+
+
+class DownloadInterrupted(FetchError):
+    """The error when a connection fails or is lost; the received bytes are kept."""
+
+    default_hint = "give the command again: the download continues"
+
+
+class RangeRefused(DownloadInterrupted):
+    """The error when the server cannot continue a partial file; the download must restart at byte 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """The ETag and the Last-Modified date, which identify a version of a remote file."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Validators | None:
+        """Read the validators that an earlier attempt stored; None when there are none that can be used."""
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
+        except (OSError, ValueError, AttributeError):
+            return None
+        return found if found.condition else None
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @property
+    def condition(self) -> str | None:
+        """Return the value for the header ``If-Range``: a strong ETag, else the modification date, else None."""
+        strong = self.etag if self.etag and not self.etag.startswith("W/") else None
+        return strong or self.last_modified
+
+
+class Remote(Protocol):
+    """An open HTTP response whose body starts at the byte ``offset`` of the file; ``total`` is the size of the file."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def total(self) -> int | None: ...
+    @property
+    def validators(self) -> Validators: ...
+    def chunks(self) -> AsyncIterator[bytes]: ...
+
+
+class Fetch(Protocol):
+    """A function that requests a file from a byte offset on."""
+
+    def __call__(
+        self, url: str, *, token: str | None, offset: int, validators: Validators | None
+    ) -> AbstractAsyncContextManager[Remote]: ...
+
+
+class _Answer:
+    """An aiohttp response as a `Remote`."""
+
+    def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
+        self._response = response
+        self.offset = offset
+        length = response.content_length
+        encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+        self.total = None if length is None or encoded else offset + length
+        self.validators = Validators(
+            etag=response.headers.get("ETag"), last_modified=response.headers.get("Last-Modified")
+        )
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        import aiohttp
+
+        try:
+            async for chunk in self._response.content.iter_chunked(_NETWORK_CHUNK):
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise DownloadInterrupted(f"the connection to {self._response.host} was lost") from error
+
+
+def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
+    """Return a `Fetch` that uses a session. The token is sent to the host of the URL only, not after a redirect."""
+
+    @asynccontextmanager
+    async def fetch(
+        url: str, *, token: str | None, offset: int, validators: Validators | None
+    ) -> AsyncIterator[Remote]:
+        import aiohttp
+
+        headers = {"Accept-Encoding": "identity"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if offset and validators and validators.condition:
+            headers |= {"Range": f"bytes={offset}-", "If-Range": validators.condition}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_STALLED_S, sock_read=_STALLED_S)
+        try:
+            response = await session.get(url, headers=headers, timeout=timeout)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            hint = CA_HINT if is_distrusted(error) else None
+            raise DownloadInterrupted(
+                f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
+            ) from error
+        async with response:
+            yield _Answer(response, _offset_of(response, offset))
+
+    return fetch
+
+
+def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
+    """Return the byte offset of the body: the requested one, or 0 when the server sends the whole file.
+
+    Raises:
+        FetchError: the server rejects the request.
+        RangeRefused: the server cannot continue at this offset.
+        DownloadInterrupted: the server is not available at the moment.
+    """
+    match response.status:
+        case 200:
+            return 0
+        case 206 if response.headers.get("Content-Range", "").startswith(f"bytes {asked}-"):
+            return asked
+        case 401 | 403:
+            raise FetchError(
+                f"{response.host} refuses the file ({response.status})",
+                hint="set HF_TOKEN to a token that may read the file",
+            )
+        case 206 | 416:
+            raise RangeRefused(f"{response.host} cannot continue the download at byte {asked}")
+        case 408 | 425 | 429 | 500 | 502 | 503 | 504:
+            raise DownloadInterrupted(f"{response.host} returned status {response.status}")
+        case status:
+            raise FetchError(
+                f"{response.host} returned status {status} for {response.url.path}", hint="check data.path"
+            )
+
+
+def _host(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname or url
+
+
+_LOOK_AGAIN_S = 0.1
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Wait for the file lock and hold it; the kernel also releases it when the process ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        while not _taken(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
+            await anyio.sleep(_LOOK_AGAIN_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+Environment = Callable[[str], str | None]
+Progress = Callable[[int, int | None], None]
+"""function that gets the number of bytes received so far and the total number, None if unknown"""
+
+ATTEMPTS = 4
+FIRST_PAUSE_S = 0.5
+PUBLIC_HUB = "https://huggingface.co"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downloaded:
+    """The result of a download."""
+
+    path: Path
+    state: Literal["downloaded", "copied", "up to date"]
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadOrigin:
+    """The URL of a file to download; the token is sent to the host of this URL only."""
+
+    url: str
+    token: str | None = None
+
+
+def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
+    """Return the URL of the data file of a config; None for local data.
+
+    For ``huggingface``, the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN`` are used.
+    """
+    data = config.data
+    match data.type:
+        case "local":
+            return None
+        case "url":
+            return DownloadOrigin(url=data.path)
+        case "huggingface":
+            hub = (environment("HF_ENDPOINT") or PUBLIC_HUB).rstrip("/")
+            file = data.file or Path(data.local_path or data.path).name
+            url = f"{hub}/datasets/{data.path}/resolve/{quote(data.revision or 'main', safe='')}/{quote(file)}"
+            return DownloadOrigin(url=url, token=environment("HF_TOKEN"))
+
+
+async def download(
+    config: BenchmarkConfig,
+    workspace: Path,
+    *,
+    fetch: Fetch,
+    environment: Environment,
+    source: str | None = None,
+    progress: Progress | None = None,
+) -> Downloaded:
+    """Download or copy the data to its path in the workspace; do nothing if it is there with the right digest.
+
+    ``source`` is a file or URL of the user that replaces the one of the config; its digest is checked too.
+
+    Raises:
+        DataError: the digest is wrong, the host cannot be reached, or local data has no ``source``.
+    """
+    if source is None and config.data.fetch:
+        return await _each(config, workspace, fetch=fetch, environment=environment, progress=progress)
+    if source is None and config.data.type == "local" and find_file(config, workspace) is not None:
+        there = checked_file(config, workspace)
+        return Downloaded(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
+    target = cache_path(config, workspace)
+    if "*" in str(target):
+        raise _local(config, workspace)
+    origin = DownloadOrigin(url=source) if source and _is_url(source) else origin_of(config, environment)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    async with locked(target.with_name(target.name + ".lock")):
+        if source and not _is_url(source):
+            return _copy(config, Path(source), target)
+        if source is None and (known := _up_to_date(config, target)) is not None:
+            return known
+        if origin is None:
+            raise _local(config, workspace)
+        return await _persistently(config, origin, target, fetch, progress or _silent)
+
+
+def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
+    """Return the error for local data; its hint has the path of each file that the user must provide."""
+    needed = [show(path) for path in places(config, workspace)]
+    one = len(needed) == 1 and "*" not in needed[0]
+    way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"
+    text = f"the data of {config.name} is local, so there is nothing to download"
+    return DataError(text, where=config.place("data", "type"), hint=way)
+
+
+async def _each(
+    config: BenchmarkConfig, workspace: Path, *, fetch: Fetch, environment: Environment, progress: Progress | None
+) -> Downloaded:
+    """Download every file of ``data.fetch`` to its path in the workspace, and return one result for all."""
+    found: dict[str, Downloaded] = {}
+    for name, address in config.data.fetch.items():
+        owner, repository, file = [*address.removeprefix("hf:").split("/", 2), "", ""][:3]
+        origin = (
+            {"type": "huggingface", "path": f"{owner}/{repository}", "file": file}
+            if address.startswith("hf:")
+            else {"type": "url", "path": address}
+        )
+        one: dict[str, object] = {**origin, "local_path": name, "files": (), "fetch": {}, "sha256": None}
+        part = config.model_copy(update={"data": config.data.model_copy(update=one)})
+        try:
+            found[name] = await download(part, workspace, fetch=fetch, environment=environment, progress=progress)
+        except DataError as error:
+            hint = (
+                f"correct the address in data.fetch ({address}), or put a copy of the file at {show(workspace / name)}"
+            )
+            raise DataError(error.message, where=error.where, hint=hint) from error
+    first = next(iter(found.values()))
+    if len(found) == 1:
+        return first
+    state = next((one.state for one in found.values() if one.state == "downloaded"), first.state)
+    digest = sha256_of_all({name: one.sha256 for name, one in found.items()})
+    return Downloaded(path=first.path, state=state, sha256=digest, size=sum(one.size for one in found.values()))
+
+
+def _is_url(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
+
+
+def _silent(done: int, total: int | None) -> None:
+    return
+
+
+def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
+    """Return the file of an earlier download; None if there is none. A file with a wrong digest is an error."""
+    if not target.is_file():
+        return None
+    sha256 = remembered_sha256(target)
+    if config.data.sha256 not in (None, sha256):
+        _reject(target, target, config.data.sha256 or "", sha256)
+    return Downloaded(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
+
+
+def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
+    """Copy a file of the user and check the digest of the copy; the source is never changed."""
+    if not source.is_file():
+        raise DataError("the file is not there", where=show(source), hint="check --from")
+    expected = config.data.sha256
+    if target.exists() and target.samefile(source):
+        sha256 = file_sha256(source)
+        if expected not in (None, sha256):
+            raise mismatch(show(source), expected=expected or "", found=sha256)
+        return Downloaded(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
+    part, notes = _unfinished(target)
+    notes.unlink(missing_ok=True)  # what is copied over is no longer the part of a download
+    with _named(part), source.open("rb") as given, part.open("wb") as written:
+        shutil.copyfileobj(given, written, _CHUNK)
+        _settle(written)
+    sha256 = file_sha256(part)
+    if expected not in (None, sha256):
+        _reject(part, target, expected or "", sha256, given=source)
+    return _move(part, target, sha256, "copied")
+
+
+def _unfinished(target: Path) -> tuple[Path, Path]:
+    """Return the path of the partial file and the path of its stored validators."""
+    return target.with_name(target.name + ".part"), target.with_name(target.name + ".part.json")
+
+
+async def _persistently(
+    config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
+) -> Downloaded:
+    """Download a file; after a lost connection, resume it in up to four attempts."""
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(DownloadInterrupted),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_random_exponential(multiplier=FIRST_PAUSE_S, max=10),
+        reraise=True,
+    )
+    try:
+        return await retrying(_fetch, config, origin, target, fetch, progress)
+    except FetchError as error:
+        raise _unreachable(config, origin, target, error) from error
+
+
+async def _fetch(
+    config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
+) -> Downloaded:
+    """Write the body to ``.part``, check its digest, and move it into place.
+
+    After an interruption, the partial file and its validators stay for the next attempt.
+    """
+    part, notes = _unfinished(target)
+    known = Validators.read(notes) if part.exists() else None
+    offset = part.stat().st_size if known is not None else 0
+    try:
+        async with fetch(origin.url, token=origin.token, offset=offset, validators=known) as remote:
+            sha256 = await _receive(remote, part, notes, progress)
+    except RangeRefused:
+        part.unlink(missing_ok=True)
+        raise
+    notes.unlink(missing_ok=True)
+    expected = config.data.sha256
+    if expected not in (None, sha256):
+        _reject(part, target, expected or "", sha256)
+    return _move(part, target, sha256, "downloaded")
+
+
+async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) -> str:
+    """Write the body into the partial file from its offset on, and return the hex SHA-256 of the whole file."""
+    digest = hashlib.sha256()
+    done = remote.offset
+    with _named(part), part.open("r+b" if done else "wb") as file:
+        _rehash(digest.update, part, done)
+        file.seek(done)
+        file.truncate()
+        remote.validators.write(notes)
+        progress(done, remote.total)
+        async for chunk in remote.chunks():
+            file.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            progress(done, remote.total)
+        _settle(file)
+    if remote.total is not None and done != remote.total:
+        raise DownloadInterrupted(f"the connection ended after {done:,} of {remote.total:,} bytes")
+    return digest.hexdigest()
+
+
+def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
+    """Add to the digest the bytes that an earlier attempt wrote."""
+    left = length
+    with part.open("rb") as file:
+        while left > 0 and (chunk := file.read(min(_CHUNK, left))):
+            update(chunk)
+            left -= len(chunk)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Add the file name to an OSError, because the OSError of a write has none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+def _settle(file: BinaryIO) -> None:
+    """Flush the bytes to disk before the file is renamed."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "copied"]) -> Downloaded:
+    part.replace(target)
+    directory = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    write_note(target, sha256)
+    return Downloaded(path=target, state=state, sha256=sha256, size=target.stat().st_size)
+
+
+def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
+    """Rename a file with a wrong digest to ``PATH.rejected``, and raise an error with both digests.
+
+    ``given`` is the file of the user of which ``file`` is a copy; only the copy is renamed.
+    """
+    rejected = target.with_name(target.name + ".rejected")
+    file.replace(rejected)
+    problem = mismatch(show(given or rejected), expected=expected, found=found)
+    if given is not None:
+        problem.hint = f"{problem.hint}; a copy is kept as {show(rejected)}"
+    raise problem
+
+
+def _unreachable(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
+    """Return the error for a failed download, with the path of the file, its digest, and how to provide it offline."""
+    digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
+    text = f"{error.message} ({show(target)}{digest})"
+    way = f"or download {origin.url} on another machine and use bench download {config.name} --from FILE"
+    return DataError(text, where=error.where, hint=f"{error.hint}; {way}")

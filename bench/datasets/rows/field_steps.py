@@ -1,0 +1,362 @@
+"""The steps of ``data.with``. Each adds one field to a row: a decoded text, zipped lists, or rows of another file.
+
+Example::
+
+    step = step_of("docs", FieldStep(file="docs.jsonl", key="id", by="doc"), library)
+    step.added(row, place, brought)         # {"docs": {...}}
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from bench.config.benchmark.file import SUFFIXES, suffix_of
+from bench.config.benchmark.sections import FieldStep
+from bench.config.benchmark.values import KeyMissing, RowScope, Value, compile_value, roots_of, scoped
+from bench.config.file import show
+from bench.datasets.rows.conditions import Conditions
+from bench.datasets.rows.config_names import Names, paths_of_joined
+from bench.datasets.rows.data_file import file_sha256
+from bench.datasets.rows.index import IdTable, RowIndex
+from bench.datasets.rows.row import FileRow, FloatText, RowPlace, content_id, scalar_text, strict_json, value_of
+from bench.datasets.rows.row_reader import RowFile, without_empty_cells
+from bench.errors import DataError
+from bench.scalars import python_tree
+
+_KEPT = 2
+"""number of joined values that each step caches, because consecutive rows often join the same value"""
+
+
+def stem(name: str) -> str:
+    """Return a file name without ``.gz`` and without its suffix: ``a/rows`` for ``a/rows.jsonl.gz``."""
+    path = PurePosixPath(name.removesuffix(".gz"))
+    return str(path.with_suffix("")) if path.suffix else str(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The folders of joined files, and the SHA-256 of each file that was read."""
+
+    folders: tuple[Path, ...]
+    digests: dict[str, str]
+
+    def find(self, name: str) -> Path | None:
+        """Return the path of a file in the first folder that has it; None if no folder has it."""
+        return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
+
+    def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
+        """Open a joined file by its name in the config; ``fail`` creates the error for a file that cannot be used."""
+        if (
+            PurePosixPath(name).is_absolute()
+            or PureWindowsPath(name).anchor
+            or ".." in name.replace("\\", "/").split("/")
+        ):
+            raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
+        path = self.find(name)
+        if path is None:
+            looked = " and ".join(show(folder) for folder in self.folders)
+            raise fail(f'the file "{name}" is not there', f"looked in {looked}")
+        if suffix_of(name) not in SUFFIXES:
+            raise fail(
+                f'cannot tell the format of "{name}"',
+                "rename the file; its suffix must name its format, such as .jsonl",
+            )
+        format = SUFFIXES[suffix_of(name)]  # noqa: A001
+        file = RowFile.open(path, format, name=stem(name), given=step.columns, rows=value_of(step.rows))
+        if name not in self.digests:
+            self.digests[name] = file_sha256(path)
+        return file
+
+
+class AddedField(ABC):
+    """One step of ``data.with``."""
+
+    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+        self.name = name
+        self.step = step
+        self.library = library
+        self.reads_itself = False
+        self.names = Names.of_paths("no joined row has this field", paths_of_joined(name, step))
+
+    def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
+        """Return the new field and its value, which is None if the row has none.
+
+        ``brought`` gets the identity of the value, under the name of the field.
+        """
+        if self.name in row and not self.reads_itself:
+            raise self._fail(place, "the rows already have a field with this name", "choose another name")
+        found = self._value(row, place, brought)
+        return {self.name: found}
+
+    @abstractmethod
+    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+        """Return the value of the field for this row; None if there is none."""
+
+    def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
+        return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
+
+
+class _Decode(AddedField):
+    """A text field that is decoded as JSON or as a Python literal."""
+
+    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+        super().__init__(name, step, library)
+        assert step.decode is not None
+        self.value = compile_value(step.decode)
+        self.reads_itself = name in roots_of(step.decode)
+
+    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+        found = self.value.get(row)
+        if isinstance(found, str):
+            try:
+                found = decoded(str(found))
+            except ValueError as error:
+                hint = "correct the text of that field"
+                raise self._fail(
+                    place, f"{self.value.text} is neither JSON nor a Python literal ({error})", hint
+                ) from error
+        brought[self.name] = "" if found is None else content_id(found)
+        return found
+
+
+class _Zip(AddedField):
+    """Parallel lists that become one list of objects."""
+
+    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+        super().__init__(name, step, library)
+        assert step.zip is not None
+        self.values = {key: compile_value(value) for key, value in step.zip.items()}
+        self.reads_itself = any(name in roots_of(value) for value in step.zip.values())
+
+    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+        lists: dict[str, list[object]] = {}
+        for key, value in self.values.items():
+            found = value.get(row) if value.single else value.all(row)
+            if found is None:
+                continue
+            if not isinstance(found, list):
+                raise self._fail(place, f"{value.text} is not a list", "name lists only")
+            lists[key] = found
+        lengths = {key: len(found) for key, found in lists.items()}
+        if len(set(lengths.values())) > 1:
+            raise self._fail(place, f"lists of different length: {lengths}", "name lists of the same length")
+        made = [dict(zip(lists, parts, strict=True)) for parts in zip(*lists.values(), strict=True)]
+        brought[self.name] = content_id(made)
+        return made if lists else None
+
+
+class JoinedRows(AddedField):
+    """Rows of another file that are joined by a key."""
+
+    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+        super().__init__(name, step, library)
+        assert step.file is not None
+        self.file = compile_value(step.file) if "${" in step.file else None
+        self.key, self.by = value_of(step.key), value_of(step.by)
+        self.where = Conditions(step.where, f"data.with.{name}.where")
+        self.left_out: dict[str, int] = {}
+        """file -> the number of its rows that the conditions leave out"""
+        self.opened: OrderedDict[str, _Indexed] = OrderedDict()
+        self.kept: OrderedDict[str, object] = OrderedDict()
+
+    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+        name = self._name(row, place)
+        if name is None:
+            return None
+        if self.by is None:
+            brought[self.name] = name
+            return self._kept(name, lambda: list(self._indexed(name, place).every()))
+        wanted = self.by.get(row) if self.by.single else [one for one in self.by.all(row) if one is not None]
+        if wanted is None:
+            return None
+        listed = isinstance(wanted, list)
+        texts = [self._text(one, place) for one in wanted if one is not None] if listed else [self._text(wanted, place)]  # type: ignore[attr-defined]
+        token = content_id([name, texts])
+        brought[self.name] = token
+        return self._kept(token, lambda: self._taken(name, texts, listed=listed, place=place))
+
+    def _taken(self, name: str, texts: list[str], *, listed: bool, place: RowPlace) -> object:
+        file = self._indexed(name, place)
+        if self.step.many:
+            return [one for text in texts for one in file.of(text)]
+        found = []
+        for text in texts:
+            one = next(file.of(text), None)
+            if one is None:
+                raise self._fail(place, f'"{text}" is not a key of {name}', "correct the key, or add the missing row")
+            found.append(one)
+        return found if listed else found[0]
+
+    def _name(self, row: Mapping[str, object], place: RowPlace) -> str | None:
+        if self.file is None:
+            return self.step.file
+        found = self.file.get(row)
+        if found is None:
+            raise self._fail(place, f"{self.file.text} does not produce a file name", "correct the template")
+        return scalar_text(found)
+
+    def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
+        """Return the place in its file of the joined row at ``index`` of the field."""
+        name = self._name(row, place) or ""
+        file = self._indexed(name, place)
+        if self.by is None:
+            return file.place_of_every(index)
+        wanted = self.by.get(row) if self.by.single else [one for one in self.by.all(row) if one is not None]
+        texts = wanted if isinstance(wanted, list) else [wanted]
+        places = [at for text in texts if text is not None for at in file.places(self._text(text, place))]
+        return places[index] if index < len(places) else name
+
+    def _text(self, value: object, place: RowPlace) -> str:
+        text = scalar_text(value)
+        if text is None:
+            raise self._fail(
+                place, "the value of by is a list or map; expected a text or a number", "correct the path of by"
+            )
+        return text
+
+    def _kept(self, token: str, make: Callable[[], object]) -> object:
+        if token not in self.kept:
+            self.kept[token] = make()
+            while len(self.kept) > _KEPT:
+                self.kept.popitem(last=False)
+        self.kept.move_to_end(token)
+        return self.kept[token]
+
+    def _indexed(self, name: str, place: RowPlace) -> _Indexed:
+        if name not in self.opened:
+            file = self.library.open(name, self.step, lambda text, hint: self._fail(place, text, hint))
+            self.opened[name] = _Indexed(self, file, name)
+            while len(self.opened) > _KEPT:
+                self.opened.popitem(last=False)
+        self.opened.move_to_end(name)
+        return self.opened[name]
+
+
+class _Indexed:
+    """A joined file, with an index from key to rows."""
+
+    def __init__(self, step: JoinedRows, file: RowFile, name: str) -> None:
+        self.step = step
+        self.file = file
+        self.name = name
+        self.keys = IdTable()
+        self.rows = RowIndex()
+        if step.key is not None:
+            for row in self._rows():
+                self._add(row, step.key)
+
+    def _rows(self) -> Iterator[FileRow]:
+        """Yield the rows that meet the conditions; DataError for the first row that cannot be read."""
+        left_out = 0
+        for row in self.file.values():
+            if row.error is not None:
+                error = row.error
+                text = f"data.with.{self.step.name}: {error.message}"
+                raise DataError(text, where=error.where, hint=error.hint) from error
+            scope = self._scoped(row.values, row.place.row, row.keys)
+            if self.step.names.open:
+                self.step.names.look([scope])
+            if not self.step.where or self.step.where.hold([scope], row.place):
+                yield row
+            else:
+                left_out += 1
+        self.step.left_out[self.name] = left_out
+
+    def _scoped(self, value: object, number: int, keys: tuple[str | int, ...]) -> object:
+        plain = without_empty_cells(value) if isinstance(value, Mapping) else value
+        return scoped(plain, RowScope(self.file.name, number, keys))
+
+    def _add(self, row: FileRow, key: Value) -> None:
+        place, name = row.place, self.step.name
+        try:
+            text = scalar_text(key.get(self._scoped(row.values, place.row, row.keys)))
+        except KeyMissing as error:
+            raise place.error("", f"has no key for data.with.{name}: {error}") from error
+        if text is None:
+            hint = f"correct data.with.{name}.key"
+            raise place.error(
+                key.text, f"is not a text or number, but data.with.{name} needs a key in each row", hint=hint
+            )
+        corpus = self.keys.add(text)
+        if corpus is None:
+            corpus = self.keys.find(text)
+            assert corpus is not None
+            if not self.step.step.many:
+                first = next(self.rows.rows_of(corpus))
+                lines = f"{self._line(first)} and {place.line or place.row}"
+                said = "lines" if place.line else "rows"
+                text = f'data.with.{name}: the key "{text}" occurs twice in {self.name}: {said} {lines}'
+                raise DataError(text, where=str(place), hint="make the keys unique, or write many: true")
+        self.rows.add(row, 0, corpus)
+
+    def _line(self, row: int) -> int:
+        return self.rows.lines[row] or self.rows.numbers[row]
+
+    def every(self) -> Iterator[object]:
+        """Yield the value of every row that meets the conditions."""
+        for row in self._rows():
+            yield without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
+
+    def place_of_every(self, index: int) -> str:
+        """Return the place of the row at an index of `every`."""
+        return next((str(row.place) for at, row in enumerate(self._rows()) if at == index), self.file.label)
+
+    def places(self, text: str) -> list[str]:
+        """Return the places of the rows with a key."""
+        known = self.keys.find(text)
+        rows = () if known is None else self.rows.rows_of(known)
+        places = ((self.rows.lines[row] or None, self.rows.numbers[row]) for row in rows)
+        return [str(RowPlace(file=self.file.label, index=number, line=line)) for line, number in places]
+
+    def of(self, text: str) -> Iterator[object]:
+        """Yield the rows with a key, in file order."""
+        known = self.keys.find(text)
+        for row in () if known is None else self.rows.rows_of(known):
+            _, value = self.file.read(self.rows.offsets[row], self.rows.lengths[row], self.rows.parts[row])
+            yield without_empty_cells(value) if isinstance(value, Mapping) else value
+
+
+def step_of(name: str, step: FieldStep, library: Library) -> AddedField:
+    """Create the step of a field: decode a text, zip lists, or join rows of another file."""
+    kind = _Decode if step.decode is not None else _Zip if step.zip is not None else JoinedRows
+    return kind(name, step, library)
+
+
+def decoded(text: str) -> object:
+    """Parse a text as JSON, else as a Python literal.
+
+    Raises:
+        ValueError: the text is neither; the message has the line and column.
+    """
+    try:
+        return strict_json(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _as_json(ast.literal_eval(python_tree(text.strip(), mode="eval")))
+    except SyntaxError as error:
+        raise ValueError(f"line {error.lineno or 1}, column {error.offset or 1}") from error
+    except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise ValueError("line 1, column 1") from error
+
+
+def _as_json(value: object) -> object:
+    """Return the value of a Python literal as JSON would represent it; raise ValueError for a value that JSON lacks."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else json.dumps(key): _as_json(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(child) for child in value]
+    if isinstance(value, float):
+        return FloatText(json.dumps(value, allow_nan=False))
+    if value is None or isinstance(value, str | int):
+        return value
+    raise ValueError(f"{type(value).__name__} is not JSON")

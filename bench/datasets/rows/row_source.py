@@ -1,0 +1,177 @@
+"""The rows of a benchmark: all its files in order, each row with the fields that ``data.with`` adds.
+
+A row is read, checked by the conditions of ``where`` on its own fields, completed by ``with``, and checked by the
+conditions on the added fields::
+
+    source = RowSource(config, files)
+    for row in source: row.values["joined"]
+    source.read(0, row.offset, row.length, row.part, place)
+    source.left_out, source.joined      # rows that where leaves out; name -> sha256 of the joined files
+
+Rows are streamed. Of a joined file, only the index of its rows and the most recently joined values are in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.values import KeyMissing, RowScope, roots_of, scoped, uses_scope
+from bench.datasets.rows.conditions import Conditions, split
+from bench.datasets.rows.config_names import Names, paths_of_data
+from bench.datasets.rows.data_file import DataFile, file_sha256
+from bench.datasets.rows.field_steps import JoinedRows, Library, stem, step_of
+from bench.datasets.rows.reading import SMALLEST, ReadingPass
+from bench.datasets.rows.row import FileRow, RowPlace, value_of
+from bench.datasets.rows.row_reader import RowFile, without_empty_cells
+from bench.errors import DataError
+
+_JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
+"""the parts of an error message: the field, the index of the joined row in the field, and the problem"""
+
+
+class RowSource:
+    """All rows of a benchmark, each with the fields that ``data.with`` adds."""
+
+    def __init__(self, config: BenchmarkConfig, files: Sequence[DataFile]) -> None:
+        data = config.data
+        rows = value_of(data.rows)
+        self.config = config
+        self.files = [
+            RowFile.open(file.path, file.format, name=stem(file.name), given=data.columns, rows=rows) for file in files
+        ]
+        self.label = self.files[0].label
+        self.joined: dict[str, str] = {}
+        folders = [folder for file in files for folder in (file.folder, file.path.parent)]
+        self.library = Library(tuple(dict.fromkeys(folders)), self.joined)
+        self.steps = [step_of(name, step, self.library) for name, step in data.with_.items()]
+        early, late = split(data.where, frozenset(data.with_))
+        self.before, self.after = Conditions(early, "data.where"), Conditions(late, "data.where")
+        self.plain = not (self.steps or data.where or len(files) > 1 or data.rows)
+        self.scopes = bool(self.steps) or uses_scope(config.model_dump(mode="json", include=_READ))
+        self.names = Names.of_paths("no row has this field", paths_of_data(config))
+        self.left_out = 0
+        """number of rows that ``where`` left out in the last pass"""
+
+    def __iter__(self) -> Iterator[FileRow]:
+        """Yield every row that meets ``data.where``, in file order; a row that cannot be read has an error."""
+        index = self.left_out = 0
+        for number, file in enumerate(self.files):
+            for row in file:
+                place = row.place if self.plain else replace(row.place, index=index, number=row.place.index)
+                if row.values is not None:
+                    done = self._done(replace(row, place=place, file=number))
+                    if done is None:
+                        self.left_out += 1
+                        continue
+                    yield done
+                else:
+                    yield replace(row, place=place, file=number)
+                index += 1
+
+    @property
+    def is_large(self) -> bool:
+        """Return True for data of 20 MB or more, which takes more than about a second to read."""
+        return sum(self._sizes()) >= SMALLEST
+
+    def _sizes(self) -> list[int]:
+        return [file.path.stat().st_size for file in self.files]
+
+    def watched(self) -> Iterable[FileRow]:
+        """Yield every row; for large data, also report progress."""
+        if not self.is_large:
+            return self
+        sizes = self._sizes()
+        what = f"reading {self.config.name}"
+        if any(file.rows_in_all is not None for file in self.files):
+            rows = sum(file.rows_in_all or 0 for file in self.files)
+            return ReadingPass(what, rows, "rows").over(self, lambda number, _: number)
+        before = [0, *accumulate(sizes)]
+        return ReadingPass(what, before[-1], "MB").over(self, lambda _, row: before[row.file] + row.offset + row.length)
+
+    def _done(self, row: FileRow) -> FileRow | None:
+        assert row.values is not None
+        try:
+            values = self._complete(row.values, row, row.place)
+        except DataError as error:
+            return replace(row, values=None, error=error)
+        return None if values is None else replace(row, values=values, written=row.values)
+
+    def read(self, file: int, offset: int, length: int, part: int, place: RowPlace) -> Mapping[str, object]:
+        """Read one row again, with its added fields; the arguments are its position in the index."""
+        keys, values = self.files[file].read(offset, length, part)
+        assert isinstance(values, Mapping)
+        row = FileRow(place=place, offset=offset, length=length, values=values, file=file, keys=keys)
+        found = self._complete(values, row, place)
+        assert found is not None
+        return found
+
+    def _complete(self, values: Mapping[str, object], row: FileRow, place: RowPlace) -> Mapping[str, object] | None:
+        """Return the row with its added fields; None when a condition leaves it out."""
+        if not self.scopes and self.plain:
+            return values
+        scope = RowScope(self.files[row.file].name, place.row, row.keys)
+        whole = scoped(values, scope)
+        try:
+            if self.names.open:
+                self.names.look([whole])
+            if self.before and not self.before.hold([without_empty_cells(whole)], place):
+                return None
+            brought: dict[str, str] = {}
+            for step in self.steps:
+                whole = scoped({**whole, **step.added(without_empty_cells(whole), place, brought)}, scope)
+            if self.names.open:
+                self.names.look([whole])
+            if self.after and not self.after.hold([without_empty_cells(whole)], place):
+                return None
+        except KeyMissing as error:
+            raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
+        return scoped(whole, replace(scope, brought=brought))
+
+    def unmet(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield the key path of each name in ``data`` that no row contains, and the problem as the rest of a message.
+
+        With ``of_file``, names of fields that ``data.with`` adds are left out: a failed step adds no field.
+        """
+        added = self.config.data.with_.keys() if of_file else set[str]()
+        for sort in (self.names, *(step.names for step in self.steps)):
+            for name, rest in sort.unmet():
+                if not roots_of(name.text) & added:
+                    yield name.key, f'names "{name.text}", but {rest}'
+
+    def left_out_of_joined(self) -> Iterator[str]:
+        """Yield a note for each step of ``data.with`` whose ``where`` leaves out rows of the joined files."""
+        for step in self.steps:
+            if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
+                files = ", ".join(list(step.left_out)[:3])
+                yield f"data.with.{step.name}.where excludes {count} rows of {files}"
+
+    def at_origin(self, row: FileRow, error: DataError) -> DataError:
+        """Return the error with the place of the joined row that causes it.
+
+        All rows that this row is joined to then have equal errors. An error that no joined row causes is returned
+        unchanged.
+        """
+        found = _JOINED.fullmatch(error.message)
+        step = next((step for step in self.steps if found and step.name == found["field"]), None)
+        if found is None or not isinstance(step, JoinedRows) or row.values is None or error.message.startswith("data."):
+            return error
+        where = step.origin(row.values, int(found["index"] or 0), row.place)
+        message = f"{found['rest']}, joined by data.with.{step.name}"
+        return DataError(message.strip(), where=where, hint=error.hint)
+
+    def digest_of(self, name: str) -> str | None:
+        """Return the current SHA-256 of a joined file; None when the file is missing."""
+        path = self.library.find(name)
+        return None if path is None else file_sha256(path)
+
+    def label_of(self, file: int) -> str:
+        """Return the path of a file for errors, by its index."""
+        return self.files[file].label
+
+
+_READ = {"data", "fields", "corpus", "visibility", "abstention", "evidence"}
+"""config sections that hold paths and templates"""

@@ -1,0 +1,1 @@
+"""The work on a corpus: namespace, ingest, index, isolation checks, reuse and cleanup."""

@@ -1,0 +1,136 @@
+"""Opaque ids and namespaces for providers. Only this module and the journal map them back to dataset ids.
+
+Also in this module:
+
+* The namespace at a provider of one attempt to ingest a corpus.
+
+Example::
+
+    veil = Veil.over("locomo", "conv-26", memories)
+    veil.memories[0].id                             # "m3f1c09a2b7d4e5f6"
+    veil.sources(["m3f1c09a2b7d4e5f6"])[0].turns    # ("D1:1", "D1:2")
+    space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=CorpusState()).namespace
+    # "bench-demo-r1-3780d278..."
+
+The dataset's own ids can reveal answers (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
+corpus and item gets a hashed id, the same in every run.
+
+The namespace of an ingested corpus is read from its journal rows. Rows without a namespace are from an earlier version,
+whose namespaces had no random part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+
+from bench.datasets import Level, RenderedMemory, memories, stands_for
+from bench.engine.corpora.corpus_state import CorpusState
+from bench.model import Corpus, Memory, Space
+from bench.plan import Lane
+from bench.providers.batching import whole_id
+from bench.providers.namespaces import namespace
+
+
+def opaque(kind: str, *parts: str) -> str:
+    """Return an opaque id: the letter ``kind`` and 16 hex digits of a hash of all arguments."""
+    return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Veil:
+    """The memories of one corpus with the opaque ids that a provider gets, and the map back to the dataset's ids."""
+
+    memories: tuple[Memory, ...]
+    _rendered: dict[str, RenderedMemory] = field(repr=False)
+    _standing: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
+    """the sessions or turns that the memories hold, by evidence level; filled on first use"""
+
+    @classmethod
+    def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> Veil:
+        """Return the memories of a corpus with an opaque id for every memory and session."""
+        hidden = {opaque("m", benchmark, corpus, one.memory.id): one for one in rendered}
+        memories = tuple(_veiled(name, benchmark, corpus, one.memory) for name, one in hidden.items())
+        return cls(memories=memories, _rendered=hidden)
+
+    def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
+        """Return the dataset's memories for the opaque ids of a hit, in order, without repeats and unknown ids."""
+        if not memory_ids:
+            return []
+        wholes = dict.fromkeys(map(whole_id, memory_ids))
+        return [self._rendered[name] for name in wholes if name in self._rendered]
+
+    def knows(self, memory_ids: Collection[str]) -> bool:
+        """Return True when one of the ids is a memory of this corpus."""
+        return not self._rendered.keys().isdisjoint(map(whole_id, memory_ids))
+
+    def holds_all(self, memory_ids: Collection[str]) -> bool:
+        """Return True when all ids are memories of this corpus."""
+        return self._rendered.keys() >= set(map(whole_id, memory_ids))
+
+    @property
+    def sha256(self) -> str:
+        """Return the digest of all memories in order, in the form that the provider receives."""
+        hashed = sha256()
+        for one in self.memories:
+            turns = [[turn.role, turn.content, turn.speaker, turn.when] for turn in one.messages]
+            parts = (one.id, one.content, one.when, one.role, one.speaker, one.session_id, turns, dict(one.metadata))
+            hashed.update(json.dumps(parts, default=str, sort_keys=True).encode() + b"\n")
+        return hashed.hexdigest()
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Map the dataset's id of each memory to its position in the ingest order, counted from 0."""
+        return {one.memory.id: place for place, one in enumerate(self._rendered.values())}
+
+    @cached_property
+    def is_dated(self) -> bool:
+        """Return True when some memory has a date."""
+        return any(memory.when is not None for memory in self.memories)
+
+    def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
+        """Return the wanted sessions or turns that no memory of the corpus holds."""
+        known = self._standing.get(level)
+        if known is None:
+            known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))
+        return tuple(name for name in dict.fromkeys(wanted) if name not in known)
+
+    def ids_of_session(self, session: str) -> tuple[str, ...]:
+        """Return the opaque ids of the memories that hold any part of a session."""
+        return tuple(name for name, one in self._rendered.items() if session in one.sessions)
+
+
+def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
+    session = opaque("s", benchmark, corpus, memory.session_id) if memory.session_id is not None else None
+    return replace(memory, id=name, session_id=session)
+
+
+def veil_of(lane: Lane, corpus: Corpus) -> Veil:
+    """Render a corpus into the memories of a lane, with opaque ids."""
+    benchmark = lane.benchmark
+    return Veil.over(benchmark.name, corpus.id, memories(benchmark.config, corpus, unit=lane.unit, text=lane.text))
+
+
+def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
+    """Return the namespace of the last attempt to ingest a corpus; it is the same in every process."""
+    hidden, run_id = opaque("c", lane.benchmark.name, corpus), history.reused_from or run_id
+    name = history.namespace or namespace(
+        lane.provider.config,
+        journal="" if history.began else journal,
+        run_id=run_id,
+        benchmark=lane.benchmark.name,
+        lane=lane.build,
+        corpus=hidden,
+        attempt=history.attempt,
+    )
+    return Space(
+        namespace=name,
+        run_id=run_id,
+        benchmark=lane.benchmark.name,
+        corpus=hidden,
+        attempt=history.attempt,
+        captures=history.captures,
+    )

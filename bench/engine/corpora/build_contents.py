@@ -1,0 +1,100 @@
+"""The contents of a namespace as its provider reports them: stored when a build is ready, compared on reuse.
+
+Example::
+
+    kept = await steady(provider, config, space, memories)       # {"count": 4, "found": {"m3f1...": "9c0e..."}, ...}
+    changed_contents("corpora.c0", kept, await contents(...))    # [("corpora.c0.count", "4", "5")]
+
+The contents are the count, if the provider can count, and a digest of the ids and texts in a wide search for the last,
+the first and the longest memory. For results that vary between searches, or with other search settings, only the
+existence of hits is compared. A provider that can restore a namespace gives a digest of everything in it instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from bench.canonical import digest
+from bench.config.provider.config import ProviderConfig, identity
+from bench.engine.corpora.isolation import DEEP_K, look, samples
+from bench.engine.run_context import reread
+from bench.model import Memory, Space
+from bench.providers import Counts, Provider, Restores
+from bench.scalars import tree
+
+COUNT, FOUND, CONFIG, DIGEST = "count", "found", "searched_with", "sha256"
+VARIES = "varies"
+SHORT = 12
+
+
+async def contents(
+    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+) -> dict[str, object]:
+    """Return the count and, for each sample memory, a digest of its search result (None without hits).
+
+    A provider that can restore a namespace gives one digest of everything instead of the search results.
+    """
+    whole, found = await _whole(provider, space), dict[str, object]()
+    for memory in samples(memories) if DIGEST not in whole else ():
+        hits = (await reread(partial(look, provider, space, memory.content, k=DEEP_K))).hits
+        found[memory.id] = digest(sorted([hit.id, hit.content] for hit in hits)) if hits else None
+    return {**whole, FOUND: found, CONFIG: digest(identity(config))}
+
+
+async def unsearched(
+    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+) -> dict[str, object]:
+    """Return the count without searching; a later comparison only requires that each sample finds something."""
+    whole = await _whole(provider, space)
+    found = {memory.id: VARIES for memory in samples(memories)} if DIGEST not in whole else {}
+    return {**whole, FOUND: found, CONFIG: digest(identity(config))}
+
+
+def is_unsearched(kept: Mapping[str, object]) -> bool:
+    """Return True when the stored contents have no search results."""
+    found = _found(kept)
+    return bool(found) and all(value == VARIES for value in found.values())
+
+
+async def _whole(provider: Provider, space: Space) -> dict[str, object]:
+    """Return the count and the digest, if the provider supports them."""
+    counted = {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
+    return {**counted, DIGEST: await provider.digest(space)} if isinstance(provider, Restores) else {**counted}
+
+
+async def steady(
+    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+) -> dict[str, object]:
+    """Read the contents twice; mark search results that differ as varying, and leave out a count that differs."""
+    first = await contents(provider, config, space, memories)
+    if DIGEST in first:
+        return first
+    again = await contents(provider, config, space, memories)
+    before = _found(first)
+    found = {name: value if value == before[name] else VARIES for name, value in _found(again).items()}
+    counted = {COUNT: again[COUNT]} if COUNT in again and again[COUNT] == first[COUNT] else {}
+    return {**counted, FOUND: found, CONFIG: again[CONFIG]}
+
+
+def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, object]) -> list[tuple[str, str, str]]:
+    """Return the differences between stored and current contents as (path, before, now)."""
+    changed = []
+    for name in (COUNT, DIGEST):
+        if name in before and before[name] != now.get(name):
+            changed.append((f"{path}.{name}", str(before[name]), str(now.get(name))))
+    found, alike = _found(now), before[CONFIG] == now[CONFIG]
+    for memory, value in _found(before).items():
+        known = found.get(memory)
+        is_same = value == known if alike and value != VARIES else (value is None) == (known is None)
+        if not is_same:
+            changed.append((f"{path}.search.{memory}", _shown(value), _shown(known)))
+    return changed
+
+
+def _found(kept: Mapping[str, object]) -> Mapping[str, object]:
+    return tree(kept[FOUND])
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else f"hits {str(value)[:SHORT]}"

@@ -1,0 +1,323 @@
+"""Clear the namespaces that a run has left at providers, for ``bench clean``.
+
+Example::
+
+    cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
+    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
+
+Nothing is sent to a provider whose config or address has changed since the start of the run, because another service
+would delete its own data. Settings that clearing does not use, such as a model name, may differ. ``moved`` names
+providers that are the same service at another address or with another config."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from bench.config.catalog import Catalog
+from bench.config.model import ModelFile
+from bench.config.provider.checks import calls_of
+from bench.config.provider.config import ProviderConfig
+from bench.config.run import RunRequest
+from bench.engine.corpora.anonymizer import opaque, space_of, veil_of
+from bench.engine.corpora.corpus_state import CorpusState
+from bench.engine.corpora.isolation import clear_provably
+from bench.engine.models import embedding_options
+from bench.engine.open_lane import THOROUGH
+from bench.engine.resume import stored_request
+from bench.errors import CallError, ConfigError, DataError, IdentityError, Locked, UsageError
+from bench.http import Http, recording
+from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
+from bench.journal.borrowers import borrowers
+from bench.model import Embedder, RunIdentity, Space
+from bench.plan import Lane, Plan, make_plan
+from bench.plan.identity import changes
+from bench.plan.leftover import Leftover, leftovers
+from bench.plan.provider import at_cutoff, load_named
+from bench.providers import ProviderContext, open_provider
+from bench.settings import Environment
+
+CLEARING = frozenset({"setup", "teardown", "clear", "verify_clear"})
+"""config blocks whose calls are used to clear a namespace"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """One namespace that was not cleared."""
+
+    corpus: str
+    space: Space
+    origin: str
+    """id of the journal of the run that ingested it"""
+
+
+async def sweep(
+    workspace: Path,
+    folder: Path,
+    environment: Environment | None = None,
+    *,
+    moved: Collection[str] = (),
+    orphans: bool = False,
+    freed: Collection[str] = (),
+) -> int:
+    """Clear every namespace that a run has left, record each in the journal, and return their number.
+
+    With ``orphans`` the run itself is kept, so errors suggest ``bench clean`` with ``--orphans``.
+
+    Raises:
+        UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
+        IdentityError: a provider or the data has changed, so nothing was sent.
+        CallError: a provider refused; the namespaces of the other providers are cleared and recorded nevertheless.
+        Locked: a run that is not in ``freed`` still searches these memories.
+    """
+    known = environment or Environment.load(workspace)
+    plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
+    if plan is None:
+        return 0
+    cleared = 0
+    refused: list[CallError] = []
+    async with Http() as http, Journal.append_to(folder) as journal:
+        left = {one.lane: one for one in await _left_in(folder)}
+        run_ids = await _run_ids(folder)
+        for lane in plan.running:
+            if lane.key in left:
+                context = ProviderContext(
+                    http=http,
+                    environment=known,
+                    run_dir=folder / "stores" / opaque("l", lane.build),
+                    embedder=_embedder(lane, http, known, plan.model_files),
+                )
+                with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
+                    proven = THOROUGH if plan.request.isolation != "off" and lane.provider.built_in is None else 0
+                    places = left_over(lane, left[lane.key], run_ids)
+                    cleared += await _clear(journal, lane, places, context, proven=proven)
+    if refused:
+        raise refused[0]
+    return cleared
+
+
+async def forget(folder: Path, names: Collection[str]) -> int:
+    """Mark the namespaces of a run at these providers as abandoned; nothing is sent, and they do not count as cleared.
+
+    Raises:
+        Locked, JournalError: another process holds the run, or there is no journal.
+    """
+    chosen = [one for one in await _left_in(folder) if one.is_at(names)]
+    if chosen:
+        async with Journal.append_to(folder) as journal:
+            for one in chosen:
+                journal.append(one.given_up())
+    return sum(len(one.attempts) for one in chosen)
+
+
+async def sweepable(
+    workspace: Path,
+    folder: Path,
+    environment: Environment,
+    *,
+    moved: Collection[str] = (),
+    forgotten: Collection[str] = (),
+    orphans: bool = False,
+    freed: Collection[str] = (),
+) -> Plan | None:
+    """Return the plan of the lanes with namespaces to clear, after a check that providers and data are unchanged.
+
+    Return None when no namespace is left except at the ``forgotten`` providers.
+
+    Raises:
+        UsageError, ConfigError, DataError: the run cannot be planned any more.
+        IdentityError: a provider or the data has changed; ``changes`` lists each difference.
+        Locked: a run that is not in ``freed`` still searches these memories.
+    """
+    labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
+    if not labels:
+        return None
+    lent_to = [name for name in await borrowers(folder) if name not in freed]
+    if lent_to:
+        raise Locked(
+            f"the memories of run {folder.name} are in use by run {', '.join(lent_to)}: nothing was cleared",
+            hint=f"finish it (bench resume {lent_to[0]}), or delete it first (bench clean {lent_to[0]} --yes)",
+        )
+    async with Reader.open(folder) as reader:
+        meta = reader.meta
+    again = _again(folder, orphans=orphans)
+    try:
+        catalog = Catalog.load(workspace)
+        plan = make_plan(catalog, _narrowed(catalog, stored_request(meta), labels), environment)
+    except (UsageError, ConfigError, DataError) as problem:
+        problem.hint = f"{problem.hint}; {_gone(again, labels)}"
+        raise
+    outside = [lane for lane in plan.running if lane.provider.label in labels]
+    found = changes(_places(meta.identity, outside), _places(_unmoved(meta, plan, outside, moved), outside))
+    if found:
+        raise _other_place(meta, found, labels, again)
+    return plan
+
+
+async def _left_in(folder: Path) -> list[Leftover]:
+    async with Reader.open(folder) as reader:
+        return await leftovers(reader)
+
+
+def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
+    """Return the request with only these providers; the others may no longer exist."""
+    ours = tuple(given for given in request.providers if _labels(catalog, request, given) & set(labels))
+    others = tuple(f"{given}." for given in request.providers if given not in ours)
+    if not others:
+        return request
+    sets = {key: value for key, value in request.set.items() if not key.startswith(others)}
+    return request.model_copy(update={"providers": ours or tuple(sorted(labels)), "set": sets, "rate": {}})
+
+
+def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
+    """Return the labels of a provider in the request of a run, with aliases resolved.
+
+    If the provider's config no longer exists, the result is the name itself.
+    """
+    name, at, variant = given.partition("@")
+    try:
+        label = f"{load_named(catalog, name).name}{at}{variant}"
+    except (UsageError, ConfigError):
+        label = given
+    return {label, *(at_cutoff(label, k) for k in request.k)}
+
+
+def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> RunIdentity:
+    """Return the plan's identity with the previous addresses and requests of the services in ``moved``."""
+    stored, now = meta.identity["providers"], dict(plan.identity["providers"])
+    for lane in lanes:
+        label, config = lane.provider.label, lane.provider.config
+        before = stored.get(label, {})
+        if {label, config.name} & set(moved) and isinstance(before.get("base_url"), str):
+            now[label] = {**before, **{key: now[label].get(key) for key in ("name", "type", "plugin")}}
+    return {**plan.identity, "providers": now}
+
+
+def _places(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[str, object]:
+    """Return the parts of an identity that locate its namespaces, without prompts and models."""
+    providers, benchmarks = identity["providers"], identity["benchmarks"]
+    return {
+        "providers": {lane.provider.label: _needed(lane, providers.get(lane.provider.label)) for lane in lanes},
+        "datasets": {lane.benchmark.name: benchmarks.get(lane.benchmark.name, {}).get("dataset") for lane in lanes},
+    }
+
+
+def _needed(lane: Lane, provider: object) -> object:
+    """Return the identity of a provider without config values that clearing does not use."""
+    config = lane.provider.config
+    if not isinstance(provider, Mapping) or config.endpoints is None:
+        return provider
+    used = json.dumps([_sent_to_clear(config), config.connection.model_dump(mode="json")])
+    vars_ = {name: value for name, value in provider.get("vars", {}).items() if re.search(rf"\b{name}\b", used)}
+    return {**provider, "vars": vars_, "embedding": None}
+
+
+def _sent_to_clear(config: ProviderConfig) -> list[object]:
+    """Return every call that clearing may send; of setup calls only lookups and idempotent ones."""
+    return [
+        call.model_dump(mode="json")
+        for path, call in calls_of(config)
+        if CLEARING & set(path) and (path[0] != "setup" or path[-1] == "existing" or call.idempotent)
+    ]
+
+
+def _again(folder: Path, *, orphans: bool) -> str:
+    """Return the command for a new attempt; without ``--orphans`` it deletes the run."""
+    return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
+
+
+def _other_place(
+    meta: RunMeta, found: Sequence[tuple[str, str, str]], labels: Collection[str], again: str
+) -> IdentityError:
+    names = " ".join(sorted(labels))
+    return IdentityError(
+        f"the namespaces of run {meta.run_id} were not cleared: the config, address or data of a provider has changed",
+        changes=found,
+        hint=f"undo the change (config, variable, data), then {again}; "
+        f"if it is still the same service: {again} --moved {names}; "
+        f"{_gone(again, labels)}",
+    )
+
+
+def _gone(again: str, labels: Collection[str]) -> str:
+    return f"if the service no longer exists: {again} --forget {' '.join(sorted(labels))}"
+
+
+@contextmanager
+def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
+    """Catch a refusal of the provider and add it to ``refused``, with a hint for ``bench clean``, not ``bench run``."""
+    try:
+        yield
+    except CallError as problem:
+        problem.hint = f"the run was kept; fix the cause, then {again}; {_gone(again, [lane.provider.label])}"
+        refused.append(problem)
+
+
+def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Left]:
+    """Return the namespaces of a lane that were written and not cleared; ``run_ids`` maps journal ids to run ids."""
+    found = []
+    for rows in left.rows:
+        corpus, origin = rows[0].corpus, rows[0].origin
+        history = CorpusState.of(rows)
+        space = space_of(lane, journal=origin, run_id=run_ids[origin], corpus=corpus, history=history)
+        found.append(Left(corpus=corpus, space=space, origin=origin))
+    return found
+
+
+async def _run_ids(folder: Path) -> dict[str, str]:
+    """Return the run id of each journal whose rows this journal contains."""
+    async with Reader.open(folder) as reader:
+        return {one.uuid: one.run_id for one in await reader.origins()}
+
+
+def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
+    """Return the embedder with which a provider is opened and searched after a clear; None if it uses none."""
+    from bench.models import open_embedder
+
+    rule = lane.provider.config.client_embeddings
+    if lane.provider.embedding is None or rule is None:
+        return None
+    return open_embedder(
+        lane.provider.embedding, http=http, environment=environment, files=files, options=embedding_options(rule)
+    )
+
+
+async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext, *, proven: int) -> int:
+    """Clear namespaces of a lane and return their number, or 0 if the provider cannot clear.
+
+    The first ``proven`` of them are searched afterwards.
+
+    Raises:
+        CallError: a clear was refused, or memories are still found after it.
+    """
+    if not left:
+        return 0
+    async with open_provider(lane.provider.config, context) as provider:
+        if not provider.capabilities.clear:
+            return 0
+        for number, one in enumerate(left):
+            clear = partial(provider.clear, one.space)
+            if number < proven and provider.keeps_store:
+                veil = veil_of(lane, lane.benchmark.dataset.corpus(one.corpus))
+                clear = partial(clear_provably, provider, one.space, veil, anyio.sleep)
+            with recording() as calls:
+                removed = await clear()
+            journal.append(
+                CorpusRow(
+                    lane=lane.key,
+                    corpus=one.corpus,
+                    attempt=one.space.attempt,
+                    kind=CorpusKind.CLEARED,
+                    data={"removed": removed},
+                    origin=one.origin,
+                    calls=tuple(calls),
+                )
+            )
+    return len(left)

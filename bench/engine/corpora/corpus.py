@@ -1,0 +1,152 @@
+"""Prepare one corpus from any state in the journal: set up, ingest, resolve batches in doubt, wait for the index.
+
+Example::
+
+    outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None after a request to stop
+
+Only the ingest uses one of the lane's ingest slots. A batch in doubt (it is unknown whether it was stored) is resolved
+by `bench.engine.corpora.doubts`. If that is not possible, the namespace is cleared and the corpus is ingested again in
+the next attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.corpus_state import CorpusState, Step
+from bench.engine.corpora.doubts import settle
+from bench.engine.corpora.ingest import Ending, IndexWait, IngestPass
+from bench.engine.corpora.isolation import samples
+from bench.engine.open_lane import OpenLane, Ready
+from bench.engine.outcome import Failure
+from bench.events import bind
+from bench.journal import CorpusKind, CorpusRow, Event
+from bench.model import Corpus, Phase
+
+
+async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
+    """Do the missing steps until the corpus is ready.
+
+    Returns None when the run was asked to stop, or ends after the ingest phase.
+    """
+    history = CorpusState.of(await lane.live.journal.corpus(lane.key, corpus_id))
+    if lane.asks and not lane.is_unsearched(corpus_id):
+        space = lane.space(corpus_id, history)
+        return Ready(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
+    corpus = lane.corpus(corpus_id)
+    work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))
+    step = history.next_step(durability=lane.provider.durability, resumed=lane.live.resumed)
+    lane.ownership.register(lane.place(lane.space(corpus_id, history), corpus_id), work.veil)
+    if step is not Step.USE:
+        ingest = await work.ingested(history, step)
+        if not isinstance(ingest, IngestPass):
+            return ingest
+        if lane.last is Phase.INGEST:
+            return None
+        lane.ownership.register_given(lane.place(ingest.space, corpus_id), ingest.collected.ids)
+        failure = await work.indexed(ingest)
+        if failure is not None or lane.build_halted:
+            return failure
+        space = ingest.space
+    else:
+        space = IngestPass.after(history, lane, corpus_id, work.veil).space
+        lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
+    lane.remember_samples(corpus_id, samples(work.veil.memories))
+    return Ready(lane=lane, corpus_id=corpus_id, space=space, held=not history.reused_from)
+
+
+@dataclass(slots=True, kw_only=True)
+class Preparation:
+    """The preparation of one corpus."""
+
+    lane: OpenLane
+    corpus: Corpus
+    veil: Veil
+    retries: int = 0
+
+    async def ingested(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
+        """Ingest in an ingest slot; return None when the run was asked to stop."""
+        if step is Step.WAIT:
+            return IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+        async with self.lane.ingest_slots:
+            with bind(phase=Phase.INGEST):
+                try:
+                    return await self._ingest(history, step)
+                finally:
+                    self.lane.first_write.leave(self.corpus.id)
+
+    async def indexed(self, ingest: IngestPass) -> Failure | None:
+        """Wait for the index; return None when it is ready or the run was asked to stop."""
+        index = IndexWait(
+            lane=self.lane,
+            corpus=self.corpus.id,
+            space=ingest.space,
+            veil=self.veil,
+            ingested=ingest.collected.value,
+            last_ack_us=ingest.last_ack_us,
+        )
+        with bind(phase=Phase.INDEX, attempt=ingest.space.attempt):
+            failure = await index.wait()
+        ingest.space = index.space
+        return failure
+
+    async def _ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
+        while not self.lane.build_halted:
+            if step is Step.RESET:
+                history, step = await self._reset(history), Step.BEGIN
+            ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+            if step is Step.BEGIN and (failure := await ingest.occupied() or await ingest.enter()) is not None:
+                return failure
+            if step is Step.DOUBT and (settled := await self._settled(ingest, history)) is not True:
+                if settled is not False:
+                    return self._give_up(ingest, settled)
+                step = Step.RESET
+                continue
+            ending = await ingest.run()
+            if ending.failure is None or not ending.doubtful:
+                return self._result(ingest, ending)
+            if self.retries >= self.lane.max_retries:
+                return self._give_up(ingest, ending.failure)
+            self.retries += 1
+            history, step = await self._reread(), Step.DOUBT
+        return None
+
+    def _result(self, ingest: IngestPass, ending: Ending) -> IngestPass | Failure | None:
+        return ending.failure if ending.failure is not None else ingest if ending.complete else None
+
+    async def _reread(self) -> CorpusState:
+        """Return the state of the corpus from the journal."""
+        await self.lane.live.journal.flush()
+        return CorpusState.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
+
+    async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
+        """Resolve batches in doubt without a reset; return False when that is not possible."""
+        if not history.is_marked:  # an older version did not say which batch it was about to send
+            return self.lane.provider.on_unknown == "repeat"
+        return await settle(ingest, history.doubts)
+
+    async def _reset(self, history: CorpusState) -> CorpusState:
+        """Clear the namespace of the last attempt and begin the next attempt."""
+        ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+        why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
+        cost = f", including {ingest.sent} memories that it had acknowledged" if ingest.sent else ""
+        text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
+        self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
+        await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))
+        return CorpusState(attempt=history.attempt + 1)
+
+    def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:
+        """Record and return the failure, without a change at the provider; a later process resolves the doubt."""
+        self.lane.live.journal.append(
+            CorpusRow(
+                lane=self.lane.key,
+                corpus=self.corpus.id,
+                attempt=ingest.space.attempt,
+                kind=CorpusKind.FAILED,
+                outcome=failure.kind,
+                message=failure.message,
+                data={"clean": False, "doubt": True},
+            )
+        )
+        return failure

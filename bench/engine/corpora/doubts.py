@@ -1,0 +1,178 @@
+"""Resolve batches in doubt: they may have been sent, but have no response.
+
+Example::
+
+    settled = await settle(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
+
+The provider's ``on_unknown`` decides. With ``repeat`` the batch is sent again. With ``probe`` or ``reset`` the provider
+is queried: first for the number of memories in the namespace, then by searching for the memories of the batch, by their
+ids or, for hits without ids, by their texts. Ids that only the lost response contained are taken from these hits, if
+the memories can then be found by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TypeVar
+
+from bench.engine.corpora.ingest import IngestPass
+from bench.engine.corpora.isolation import DEEP_K, look, shares_text
+from bench.engine.outcome import Failure
+from bench.engine.run_context import Attempt, reread
+from bench.model import Hit, Memory, Space
+from bench.providers import AtLeast, Counts
+from bench.providers.batching import whole_id
+
+LOOKS = 3
+"""number of equal counts after which missing memories count as not stored"""
+LEAST_PAUSE_S = 0.3
+Ids = Mapping[str, tuple[str, ...]]
+"""memory id -> its ids at the provider"""
+Value = TypeVar("Value")
+
+
+async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
+    """Accept stored batches and leave the others to be sent; return False when the state cannot be determined.
+
+    Returns a Failure when the provider is unreachable; the batches then stay in doubt.
+    """
+    if ingest.lane.provider.on_unknown == "repeat":
+        return True
+    stored = await _by_count(ingest, doubts)
+    if stored is None:
+        stored = await _by_search(ingest, doubts)
+    if stored is None or isinstance(stored, Failure):
+        return stored or False
+    given: dict[int, Ids] = {}
+    for position in sorted(stored):
+        ids = {} if ingest.can_accept(position) else await _given(ingest, position, doubts)
+        if ids is None or isinstance(ids, Failure):
+            return ids or False
+        given[position] = ids
+    for position, ids in given.items():
+        ingest.accept(position, ids)
+    return True
+
+
+async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
+    """Return all batches in doubt if the provider's count proves them stored, or an empty set if it proves none stored.
+
+    Return None if the count proves neither, and a Failure if the provider is unreachable.
+    """
+    provider, live = ingest.lane.provider, ingest.lane.live
+    if not isinstance(provider, Counts):
+        return None
+    before, sizes = ingest.sent, sum(len(ingest.batch(position)) for position in doubts)
+    for number in range(LOOKS):
+        if number:
+            await live.stopping.pause_for(max(LEAST_PAUSE_S, provider.wait.interval_s))
+        counted = await live.aside(lambda: reread(lambda: provider.count(ingest.space)), ingest.ledger)
+        if counted.value is None:
+            return _away(counted)
+        if counted.value == before + sizes:
+            return set(doubts)
+        if counted.value != before or isinstance(counted.value, AtLeast):
+            return None
+    return set()
+
+
+async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
+    """Return the batches that a search finds; None when a batch is neither found nor proven to be missing.
+
+    A search proves that a batch is missing only if adds are searchable at once and it finds the last stored batch.
+    """
+    stored = set[int]()
+    for position in doubts:
+        seen = await _seen(ingest, position, doubts)
+        if isinstance(seen, Failure) or seen is None:
+            return seen
+        if seen:
+            stored.add(position)
+        elif not await _is_missing(ingest, position, doubts):
+            return None
+    return stored
+
+
+async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]) -> bool:
+    """Search repeatedly for a batch, together with a batch that is known to be stored, to prove that it is missing."""
+    if ingest.lane.provider.wait.by != "nothing" or not ingest.done:
+        return False
+    known = max(ingest.done)
+    for _ in range(LOOKS - 1):
+        await ingest.lane.live.stopping.pause_for(LEAST_PAUSE_S)
+        if await _seen(ingest, known, doubts) is not True or await _seen(ingest, position, doubts) is not False:
+            return False
+    return True
+
+
+async def _seen(
+    ingest: IngestPass, position: int, doubts: Collection[int], given: Ids | None = None
+) -> bool | Failure | None:
+    """Return True when the first and last memory of a batch are found, False when neither is, None when unclear."""
+    space = ingest.with_batches(position, given=given or {})
+    memories = _telling(ingest, position, doubts)
+    found = set[bool | None]()
+    for memory in {one.id: one for one in (*memories[:1], *memories[-1:])}.values():
+        looked = await _asked(ingest, space, memory)
+        if looked.value is None:
+            return _away(looked)
+        found.add(_is_among(ingest, position, memory, looked.value, by_text=given is None))
+    return found.pop() if len(found) == 1 else None
+
+
+def _telling(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
+    """Return the memories of a batch whose text no other batch in doubt has."""
+    others = [memory for one in doubts if one != position for memory in ingest.batch(one)]
+    return [
+        memory
+        for memory in ingest.batch(position)
+        if memory.content.strip() and not any(shares_text(memory.content, other.content) for other in others)
+    ]
+
+
+def _is_among(
+    ingest: IngestPass, position: int, memory: Memory, hits: tuple[Hit, ...], *, by_text: bool
+) -> bool | None:
+    """Return True when a hit is the memory: by id, or because more hits have its text than other batches contain.
+
+    Returns None when hits have no ids and more hits with the same text may exist than a search returns.
+    """
+    if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
+        return True
+    same = [hit for hit in hits if shares_text(hit.content, memory.content)]
+    if not by_text or all(hit.source_ids for hit in same):
+        return False
+    alike = ingest.count_alike(memory, besides=position)
+    most = min(DEEP_K, ingest.lane.provider.capabilities.max_k or DEEP_K)
+    return None if len(same) < alike or alike >= most else len(same) > alike
+
+
+async def _given(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
+    """Return the provider's ids of a stored batch, from unmapped hits with equal texts; None if unclear."""
+    space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
+    if len(_telling(ingest, position, doubts)) < len(batch):
+        return None
+    for memory in batch:
+        looked = await _asked(ingest, space, memory)
+        if looked.value is None:
+            return _away(looked)
+        found[memory.id] = tuple(
+            hit.id for hit in looked.value if not hit.source_ids and hit.content.strip() == memory.content.strip()
+        )
+    ids = [one for some in found.values() for one in some]
+    if not all(found.values()) or len(set(ids)) < len(ids):
+        return None
+    leads_back = await _seen(ingest, position, doubts, found)
+    return leads_back if isinstance(leads_back, Failure) else found if leads_back else None
+
+
+async def _asked(ingest: IngestPass, space: Space, memory: Memory) -> Attempt[tuple[Hit, ...]]:
+    async def hits() -> tuple[Hit, ...]:
+        return (await look(ingest.lane.provider, space, memory.content, k=DEEP_K)).hits
+
+    return await ingest.lane.live.aside(partial(reread, hits), ingest.ledger)
+
+
+def _away(looked: Attempt[Value]) -> Failure | None:
+    return looked.failure if looked.unreached else None

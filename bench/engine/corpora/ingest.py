@@ -1,0 +1,556 @@
+"""Ingest one corpus into one namespace, batch by batch, so that a crash leaves only batches in flight in doubt.
+
+Also in this module:
+
+* Wait for the index of a provider, by its status calls and by a sentinel; this uses no ingest slot.
+
+Example::
+
+    end = await IngestPass.after(history, lane, corpus, veil).run()     # an Ending
+    failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
+
+Batches are sent one after the other if the provider requires it (``ingest.order: serial``) or the benchmark wants a
+pause between them; else up to `PARALLEL_BATCHES` are in flight. Each is in doubt from its intent to its row.
+
+Journal rows: per batch, a durable intent with its position, then a row with the provider's response; at the end
+``ingested``, or ``clean_stop`` when the run stops between two batches. A store in the memory of the process has no
+intents, because a resumed run cannot use it.
+
+A timeout is `NotReady`, a failed index `IngestFailed`; neither counts as a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Literal
+
+import anyio
+
+from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.build_contents import steady, unsearched
+from bench.engine.corpora.corpus_state import SPOILS, Collected, CorpusState, returned
+from bench.engine.corpora.isolation import Sentinel, foreign_sample, holdings, look, samples, shares_text, strangers
+from bench.engine.items.item_pipeline import tokens_of_all
+from bench.engine.open_lane import OpenLane
+from bench.engine.outcome import Failure
+from bench.engine.run_context import OCCUPIED, Ledger, reread
+from bench.engine.stopping import monotonic_us
+from bench.errors import CallError, Contaminated, IngestFailed, NotReady
+from bench.journal import CorpusKind, CorpusRow, ProbeRow
+from bench.model import Ingested, Memory, Space
+from bench.plan.validity import in_words
+from bench.providers import Assumes, AtLeast, Counts, Finishes, Prepares, merge_captures, outlives
+from bench.providers.batching import batches, pieces
+
+PARALLEL_BATCHES = 8
+EMBEDDED_AHEAD = 8
+"""requests to the embedding model that are sent ahead of the batches with their texts"""
+DOUBTFUL = frozenset({"unavailable", "timeout"})
+"""kinds of errors after which it is unknown whether the batch was stored"""
+NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
+"""kinds of errors that mean the batch was not stored: the ingest can continue with this batch"""
+
+Batch = tuple[int, tuple[Memory, ...]]
+NO_IDS: Mapping[str, tuple[str, ...]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of an ingest: complete, failed, or, with neither set, stopped between two batches."""
+
+    complete: bool = False
+    failure: Failure | None = None
+
+    @property
+    def doubtful(self) -> bool:
+        return self.failure is not None and self.failure.kind in DOUBTFUL
+
+
+@dataclass(slots=True, kw_only=True)
+class IngestPass:
+    """The ingest of the batches of a corpus that are not stored yet."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    veil: Veil
+    collected: Collected = field(default_factory=Collected)
+    prepared: Mapping[str, object] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    failure: Failure | None = None
+    last_ack_us: int = 0
+    named: bool = False
+    """a row of this attempt contains the name of its namespace"""
+    embedding: anyio.Lock = field(default_factory=anyio.Lock)
+    embedded: set[str] = field(default_factory=set)
+    """ids of the memories whose texts are already embedded"""
+    upcoming: Iterator[Memory] = field(default_factory=lambda: iter(()))
+    """the memories to send that are not embedded yet"""
+
+    @classmethod
+    def after(cls, history: CorpusState, lane: OpenLane, corpus: str, veil: Veil) -> IngestPass:
+        """Return the ingest that continues at the state in the journal."""
+        return cls(
+            lane=lane,
+            corpus=corpus,
+            space=lane.space(corpus, history),
+            veil=veil,
+            collected=history.collected,
+            prepared=history.prepared,
+            done=set(history.batches),
+            named=bool(history.namespace),
+        )
+
+    # ---- the steps
+
+    async def occupied(self) -> Failure | None:
+        """Return a failure when the only namespace of a service is not empty.
+
+        No row records the content that was found, so a cleanup does not delete it.
+        """
+        chosen = samples(self.veil.memories)
+        if not self.lane.single or not chosen:
+            return None
+        looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self.ledger)
+        if looked.value:
+            held = f"{self.lane.provider.name} has only one namespace, which already contained {looked.value} memories"
+            text = f"{held} before this run: nothing was written or deleted; empty it, then resume"
+            return Failure(kind=OCCUPIED, message=text, stops_lane=True)
+        return looked.failure
+
+    async def enter(self) -> Failure | None:
+        """Set up the namespace and check that it is empty."""
+        if self.lane.provider.on_unknown == "reset" or self.lane.single:
+            await self._intent({})
+        entered = await self.lane.live.aside(self._set_up, self.ledger)
+        if entered.failure is not None:
+            self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
+        return entered.failure
+
+    async def run(self) -> Ending:
+        """Send the missing batches, then call the provider's ``finish`` if it has one."""
+        began = monotonic_us()
+        done = frozenset(self.done)
+        todo = (batch for batch in self._batches() if batch[0] not in done)
+        self.upcoming = (memory for at, some in self._batches() if at not in done for memory in some)
+        await self._send_all(todo)
+        if self.failure is not None:
+            return Ending(failure=self.failure)
+        if self.lane.build_halted:
+            self._row(CorpusKind.CLEAN_STOP)
+            return Ending()
+        finished = await self.lane.live.attempt(self._finish, self.ledger)
+        if finished.failure is not None:
+            self.failure = finished.failure
+            self.lane.live.keep(finished.calls, self.ledger)
+            if finished.failure.kind not in DOUBTFUL:
+                self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
+            return Ending(failure=self.failure)
+        last = finished.value or Ingested()
+        self._take(last)
+        times = {"ingest": monotonic_us() - began}
+        memories = self.veil.memories
+        whole = tokens_of_all(memories, dated=self.lane.plan.unit != "session")
+        data = {**returned(last), "memories": len(memories), "tokens": whole, "sha256": self.veil.sha256}
+        self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
+        return Ending(complete=True)
+
+    def accept(self, position: int, given: Mapping[str, tuple[str, ...]]) -> None:
+        """Record a batch in doubt as stored; of the lost response only the ids in ``given`` are known."""
+        self.done.add(position)
+        got = self._assumed(self.batch(position), given)
+        self._take(got)
+        self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
+
+    def can_accept(self, position: int) -> bool:
+        """Return True when hits of a batch can be mapped without its lost response; else they would count as misses."""
+        return all(self._assumed(self.batch(position), {}).ids.values())
+
+    def count_alike(self, memory: Memory, *, besides: int) -> int:
+        """Count the memories whose text could be mistaken for this one, in all acknowledged batches but ``besides``."""
+        others = (batch for position, batch in self._batches() if position in self.done - {besides})
+        return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
+
+    def batch(self, position: int) -> tuple[Memory, ...]:
+        """Return the memories of one batch."""
+        return next((memories for at, memories in self._batches() if at == position), ())
+
+    @property
+    def sent(self) -> int:
+        """Return the number of memories in acknowledged batches; each piece of a memory counts."""
+        return sum(len(memories) for position, memories in self._batches() if position in self.done)
+
+    def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
+        """Return the namespace as if these batches in doubt were stored, so that they can be mapped and cleared."""
+        captures = self.space.captures
+        for position in positions:
+            captures = merge_captures(captures, self._assumed(self.batch(position), given).captures)
+        return replace(self.space, captures=captures)
+
+    def _assumed(self, memories: tuple[Memory, ...], given: Mapping[str, tuple[str, ...]]) -> Ingested:
+        provider = self.lane.provider
+        return provider.assumed(self.space, memories, given) if isinstance(provider, Assumes) else Ingested()
+
+    # ---- inside
+
+    async def _set_up(self) -> None:
+        await self._prepare()
+        chosen = samples(self.veil.memories)
+        if self.lane.isolated and chosen:
+            await self.lane.first_write.turn(self.corpus)
+            held = await self._held(chosen[-1])
+            if held and self._may_be_own:
+                await self.lane.provider.clear(self.space)
+                await self._prepare()
+                held = await self._held(chosen[-1])
+            probe = await self._probe(held, chosen[-1])
+            self.lane.live.journal.append(probe)
+            if held:
+                raise Contaminated(in_words(probe))
+
+    async def _held(self, sample: Memory) -> int:
+        return await reread(lambda: holdings(self.lane.provider, self.space, sample))
+
+    async def _prepare(self) -> None:
+        provider = self.lane.provider
+        if isinstance(provider, Prepares):
+            self.prepared = await provider.prepare(self.space)
+            self.space = replace(self.space, captures=self.prepared)
+            if self.prepared:  # without what was captured nothing clears what was made
+                await self._intent({})
+
+    @property
+    def _may_be_own(self) -> bool:
+        """Return True when content in a new namespace may be from an earlier process of this run, and can be cleared.
+
+        Without intents, a process can end after it sent a batch and before it wrote the first row.
+        """
+        provider = self.lane.provider
+        return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
+
+    async def _send_all(self, todo: Iterator[Batch]) -> None:
+        delay_s = self.lane.plan.benchmark.config.ingestion.delay_between_batches / 1000
+        if delay_s or self.lane.batching.order == "serial":  # side by side no time would lie between two
+            await self._send_some(todo, delay_s)
+            return
+        async with anyio.create_task_group() as senders:
+            for _ in range(PARALLEL_BATCHES):
+                senders.start_soon(self._send_some, todo)
+
+    async def _send_some(self, todo: Iterator[Batch], delay_s: float = 0) -> None:
+        for position, memories in todo:
+            if self.failure is not None or self.lane.build_halted:
+                return
+            if self.done and delay_s:
+                await self.lane.live.stopping.pause_for(delay_s)
+            await self._send(position, memories)
+
+    async def _send(self, position: int, memories: tuple[Memory, ...]) -> None:
+        if self.lane.provider.durability != "process":
+            # durable before it is sent, with all rows before it: a kill leaves only batches without a row in doubt
+            await self._intent({"batch": position})
+        await self.lane.live.journal.room()
+        sent = await self.lane.live.attempt(lambda: self._ingest(memories), self.ledger)
+        if sent.failure is None and sent.value is not None:
+            self.last_ack_us = monotonic_us()
+            self.lane.first_write.done()
+            self._take(sent.value)
+            self.done.add(position)
+            data = {"batch": position, "sent": len(memories), **returned(sent.value)}
+            self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
+            return
+        if self.failure is None or self.failure.kind not in SPOILS:
+            self.failure = sent.failure
+        self.lane.live.keep(sent.calls, self.ledger)
+        if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
+            clean = sent.failure.kind in NOT_STORED
+            data = {"clean": True, "batch": position} if clean else {"clean": False}
+            self._row(CorpusKind.FAILED, failure=sent.failure, data=data)
+
+    async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
+        await self._embed_ahead(memories)
+        got = await self.lane.provider.ingest(self.space, memories)
+        if got.rejected:
+            name, reason = next(iter(got.rejected.items()))
+            raise IngestFailed(f"{name} refused {len(got.rejected)} of {len(memories)} memories: {reason}")
+        return got
+
+    async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:
+        """Embed the texts of the next batches ahead in full requests, so that the embedder has them cached."""
+        size, embedder = self.lane.batching.embeds, self.lane.readers.embedders.get(self.lane.key)
+        if not size or embedder is None:
+            return
+        async with self.embedding:
+            while memories[-1].id not in self.embedded:
+                window = list(islice(self.upcoming, size * EMBEDDED_AHEAD))
+                if not window:
+                    return
+                texts = [memory.content for memory in window]
+                async with anyio.create_task_group() as requests:
+                    for start in range(0, len(texts), size):
+                        some = texts[start : start + size]
+                        requests.start_soon(partial(embedder.embed, some, kind="document"))
+                self.embedded.update(memory.id for memory in window)
+
+    async def _finish(self) -> Ingested:
+        provider = self.lane.provider
+        return await provider.finish(self.space, self.collected.value) if isinstance(provider, Finishes) else Ingested()
+
+    def _batches(self) -> Iterator[Batch]:
+        batching = self.lane.batching
+        wanted = self.lane.plan.benchmark.config.ingestion.batch_size
+        return enumerate(batches(pieces(self.veil.memories, batching), batching, wanted=wanted))
+
+    def _take(self, got: Ingested) -> None:
+        self.collected.take(got)
+        if got.captures:
+            self.space = replace(self.space, captures=merge_captures(self.space.captures, got.captures))
+
+    # ---- rows
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.lane.key, self.corpus, self.space.attempt)
+
+    async def _intent(self, data: Mapping[str, object]) -> None:
+        await self.lane.live.journal.put(self._made(CorpusKind.INTENT, data=data))
+
+    def _row(self, kind: CorpusKind, **fields: object) -> None:
+        self.lane.live.journal.append(self._made(kind, **fields))  # type: ignore[arg-type]
+
+    def _made(
+        self,
+        kind: CorpusKind,
+        *,
+        failure: Failure | None = None,
+        data: Mapping[str, object] | None = None,
+        times: Mapping[str, int] | None = None,
+        calls: tuple[object, ...] = (),
+    ) -> CorpusRow:
+        prepared = {"prepared": dict(self.prepared)} if self.prepared else {}
+        name = {} if self.named else {"namespace": self.space.namespace}
+        self.named = True
+        return CorpusRow(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind=kind,
+            outcome=failure.kind if failure else "ok",
+            message=failure.message if failure else "",
+            data={**(data or {}), **prepared, **name},
+            times_us=times or {},
+            calls=calls,  # type: ignore[arg-type]
+        )
+
+    async def _probe(self, held: int, sample: Memory) -> ProbeRow:
+        """Return the row of the emptiness probe; content that was found is checked for its owner."""
+        data: dict[str, object] = {"held": held, "namespace": self.space.namespace}
+        if held:
+            with suppress(CallError):
+                hits = (await look(self.lane.provider, self.space, sample.content)).hits
+                data |= self.lane.owner_among(self.corpus, self.space, self.veil, hits)
+        return ProbeRow(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind="emptiness",
+            passed=not held,
+            data=data,
+        )
+
+
+GROWTH = 1.5
+PATIENCE_S = 30
+"""seconds to wait for a single missing memory when the others are found"""
+
+
+@dataclass(slots=True, kw_only=True)
+class IndexWait:
+    """The wait for the index of one corpus after its ingest."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    veil: Veil
+    ingested: Ingested
+    last_ack_us: int = 0
+    """time of the last acknowledged batch in microseconds; 0 when an earlier process sent it"""
+    learned: dict[str, object] = field(default_factory=dict)
+    """captures from status calls"""
+    pending: str = ""
+    """the last status when it was not ready"""
+
+    async def wait(self) -> Failure | None:
+        """Wait until the corpus is ready; return the failure, or None.
+
+        After a request to stop, return None without a journal row.
+        """
+        began = monotonic_us()
+        self.lane.thorough, thorough = max(0, self.lane.thorough - 1), self.lane.thorough > 0
+        settles = self.lane.provider.wait.by == "sentinel"
+        sentinel = Sentinel(self.lane.provider, self.space, self.veil, must_settle=settles, thorough=thorough)
+        ready = await self._loop(began, sentinel)
+        if ready is None:
+            return None
+        failure = ready if isinstance(ready, Failure) else await self._settle()
+        now = monotonic_us()
+        times = {"index": now - began}
+        if self.last_ack_us:
+            times["searchable"] = now - self.last_ack_us
+        if failure is None and self._sentinel_wanted:
+            counted = await self.lane.live.aside(lambda: self._count(sentinel, began), self._ledger)
+            self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
+        if failure is None:
+            data = {"sentinel": self._sentinel_wanted, **self._captures, **await self._contents()}
+            self._row(CorpusKind.READY, None, data, times)
+        else:
+            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
+        return failure
+
+    async def _loop(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
+        rule = self.lane.provider.wait
+        interval_s = rule.interval_s
+        while not self.lane.build_halted:
+            looked = await self.lane.live.aside(lambda: self._look(sentinel), self._ledger)
+            if looked.failure is not None or looked.value:
+                return looked.failure or True
+            if monotonic_us() - began >= rule.timeout_s * 1e6:
+                seen = self.pending or sentinel.seen
+                text = f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"
+                return Failure.of(NotReady(f"{text}: {seen}" if seen else text))
+            await self.lane.live.stopping.pause_for(interval_s)
+            interval_s = min(interval_s * GROWTH, rule.max_interval_s)
+        return None
+
+    async def _look(self, sentinel: Sentinel) -> bool:
+        """Run one round: status calls, then the sentinel."""
+        stands = await reread(lambda: self.lane.provider.ready(self.space, self.ingested))
+        if stands.state == "failed":
+            raise IngestFailed(stands.detail or f"the provider reports that indexing {self.corpus} failed")
+        if stands.captures:
+            self.learned = merge_captures(self.learned, stands.captures)
+            self.space = sentinel.space = replace(
+                self.space, captures=merge_captures(self.space.captures, stands.captures)
+            )
+        self.pending = stands.detail if stands.state == "pending" else ""
+        if stands.state == "pending":
+            return False
+        if not self._sentinel_wanted:
+            return True
+        return await reread(sentinel.found)
+
+    async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
+        """Count the sample memories that the service finds, and retry missing ones while they may still appear.
+
+        After one wait without success, the other corpora of the lane stop at their first retry without success.
+        """
+        if self.lane.plan.provider.built_in is not None:
+            return {}
+        missing = await reread(sentinel.missing)
+        rule = self.lane.provider.wait
+        first = {memory.id for memory in samples(self.veil.memories)}
+        patient = rule.by == "sentinel" and any(memory.id in first for memory in missing)
+        until = began + rule.timeout_s * 1e6 if patient else monotonic_us() + min(rule.timeout_s, PATIENCE_S) * 1e6
+        pause_s = min(rule.interval_s, rule.timeout_s)
+        while missing and not self.lane.build_halted:
+            await self.lane.live.stopping.pause_for(pause_s)
+            if await reread(partial(sentinel.finds, missing[0])):
+                missing.pop(0)
+            elif self.lane.loses or monotonic_us() >= until:
+                self.lane.loses = True
+                break
+            else:
+                pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
+        looked = sentinel.decided
+        if missing and self.lane.build_halted:
+            return {}
+        return {"looked": looked, "found": looked - len(missing), **self._named(), **await self._held()}
+
+    def _named(self) -> dict[str, int]:
+        """Count the memories that hits can map to: those with an id that no later memory got too."""
+        last = {one: memory_id for memory_id, ids in self.ingested.ids.items() for one in ids}
+        return {"memories": len(self.ingested.ids), "named": len(set(last.values()))}
+
+    async def _held(self) -> dict[str, int]:
+        """Count the memories in the namespace, if the service can; repeat while the number grows."""
+        provider, sent = self.lane.provider, len(self.veil.memories)
+        if not isinstance(provider, Counts):
+            return {}
+        before, held = -1, await reread(lambda: provider.count(self.space))
+        while before < held < sent and not (self.lane.loses or self.lane.build_halted):
+            await self.lane.live.stopping.pause_for(min(provider.wait.interval_s, provider.wait.timeout_s))
+            before, held = held, await reread(lambda: provider.count(self.space))
+        if held < sent and isinstance(held, AtLeast):
+            return {}
+        self.lane.loses = self.lane.loses or held < sent
+        return {"sent": sent, "held": held}
+
+    async def _contents(self) -> dict[str, object]:
+        """Record the contents of a namespace that outlives the run, for runs that reuse it."""
+        lane = self.lane
+        provider = lane.provider
+        if not lane.keeps or not provider.keeps_store or not outlives(provider):
+            return {}
+        record = steady if lane.isolated else unsearched
+        look = partial(record, provider, lane.plan.provider.config, self.space, self.veil.memories)
+        kept = (await lane.live.aside(look, self._ledger)).value
+        return {} if kept is None else {"contents": kept}
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.lane.key, self.corpus, self.space.attempt)
+
+    @property
+    def _captures(self) -> dict[str, object]:
+        return {"captures": self.learned} if self.learned else {}
+
+    @property
+    def _sentinel_wanted(self) -> bool:
+        provider = self.lane.provider
+        return provider.keeps_store and (self.lane.isolated or provider.wait.by == "sentinel")
+
+    async def _settle(self) -> Failure | None:
+        await self.lane.live.stopping.pause_for(self.lane.provider.wait.settle_s)
+        if not self.lane.canaries:
+            return None
+        return (await self.lane.live.aside(self._canary, self._ledger)).failure
+
+    async def _canary(self) -> None:
+        other = foreign_sample(self.veil, self.lane.samples_of_others(self.corpus))
+        if other is None:
+            return
+        found = await reread(lambda: strangers(self.lane.provider, self.space, self.veil, other))
+        data = self.lane.owner_among(self.corpus, self.space, self.veil, found)
+        probe = self._probe("canary", passed=not found, data=data)
+        if found:
+            raise Contaminated(in_words(probe))
+
+    def _probe(self, kind: Literal["sentinel", "canary"], *, passed: bool, data: Mapping[str, object]) -> ProbeRow:
+        probe = ProbeRow(
+            lane=self.lane.key,
+            corpus=self.corpus,
+            attempt=self.space.attempt,
+            kind=kind,
+            passed=passed,
+            data={"namespace": self.space.namespace, **data},
+        )
+        self.lane.live.journal.append(probe)
+        return probe
+
+    def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
+        self.lane.live.journal.append(
+            CorpusRow(
+                lane=self.lane.key,
+                corpus=self.corpus,
+                attempt=self.space.attempt,
+                kind=kind,
+                outcome=failure.kind if failure else "ok",
+                message=failure.message if failure else "",
+                data=data,
+                times_us=times,
+            )
+        )

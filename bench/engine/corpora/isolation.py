@@ -1,0 +1,347 @@
+"""Three isolation checks between corpora: emptiness probe, sentinel, canary. None uses the text of a question.
+
+Also in this module:
+
+* The owner of a hit: the ids and texts sent to each namespace of a run, to detect leaks in searches.
+
+Example::
+
+    ownership = Ownership()
+    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
+    ownership.owner_of(hit, place, veil)        # the other corpus place that the hit belongs to, or None
+
+* Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
+* Sentinel, after index: a search for the start of the last, first or longest memory must find the corpus. For a
+  service, all three are searched (in the first corpora of a lane five more), and the memories found are counted. A
+  search whose hits cannot be mapped is not counted, since such a service stores memories in its own words.
+* Canary, with ``--isolation full``: the start of another corpus's memory must find nothing of that corpus.
+
+Each outcome is written to the journal and to the receipt.
+
+A hit belongs to another corpus if it has an id or a namespace that was sent only for that corpus, or a text that only
+that corpus contains. A text that several corpora share proves nothing; neither do ids that the service counts
+separately in each namespace. Lookups take constant time, and the oldest keys are dropped above a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from bench.engine.corpora.anonymizer import Veil, opaque
+from bench.errors import CallError, NotCleared, Rejected
+from bench.model import Found, Hit, Memory, Query, Space
+from bench.providers import AtLeast, Counts, Provider
+from bench.providers.batching import whole_id
+
+START_CHARS = 200
+PROBE_K = 10
+DEEP_K = 100
+"""number of hits in a thorough search; a memory is missing if a search for its first words does not return it"""
+SHORTEST_TELLING = 20
+SPREAD = 5
+"""memories between the first and the last that are checked in the first corpora of a lane"""
+CLEARED_LATE_S = (0.0, 0.2, 1.0, 3.0)
+"""seconds to wait before each check of a cleared namespace, since a service may need time"""
+
+
+def start_of(text: str) -> str:
+    """Return the first words of a memory: up to 200 characters, cut at a space."""
+    head = text.strip()[: START_CHARS + 1]
+    return head if len(head) <= START_CHARS else head[:START_CHARS].rsplit(None, 1)[0]
+
+
+def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return the memories that a sentinel searches: the last, the first and the longest with text."""
+    spoken = [memory for memory in memories if memory.content.strip()]
+    if not spoken:
+        return ()
+    chosen = (spoken[-1], spoken[0], max(spoken, key=lambda memory: len(memory.content)))
+    return tuple({memory.id: memory for memory in chosen}.values())
+
+
+def spread(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return memories evenly spread between the first and the last, with texts long enough to be distinct."""
+    telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
+    return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
+
+
+async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K) -> Found:
+    """Search a namespace for the start of a text."""
+    words = start_of(text)
+    return await provider.search(space, Query(text=words, k=k, key=opaque("p", words)))
+
+
+async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
+    """Return the number of memories found in a new namespace; a missing namespace holds none."""
+    if isinstance(provider, Counts):
+        return await provider.count(space)
+    try:
+        found = await look(provider, space, memory.content)
+    except Rejected:
+        return 0
+    return max(found.returned, len(found.hits))
+
+
+class FirstWrite:
+    """The order of the first writes of a lane.
+
+    All emptiness probes but one wait until one corpus was written, because an empty store passes any probe.
+    """
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+        self._written = False
+        self._changed = anyio.Event()
+
+    async def turn(self, corpus: str) -> None:
+        """Wait until some corpus of the lane was written; the first caller proceeds at once."""
+        while not self._written and self._first not in (None, corpus):
+            await self._changed.wait()
+        self._first = self._first or corpus
+
+    def done(self) -> None:
+        """Record that a corpus was written."""
+        if not self._written:
+            self._written = True
+            self._changed.set()
+
+    def leave(self, corpus: str) -> None:
+        """Let another corpus proceed when this one ended without writing."""
+        if self._first == corpus and not self._written:
+            self._first = None
+            self._changed.set()
+            self._changed = anyio.Event()
+
+
+@dataclass(slots=True)
+class Sentinel:
+    """A check that searches the namespace of a corpus for sample memories until they are found."""
+
+    provider: Provider
+    space: Space
+    veil: Veil
+    must_settle: bool
+    """no status call exists: the count or result must be the same twice"""
+    thorough: bool = False
+    """also search memories between the first and the last"""
+    seen: str = ""
+    """description of the last hits when none was from this corpus"""
+    _before: object = None
+    _seen: dict[str, bool | None] = field(default_factory=dict)
+    """memory id -> True when its search found the memory itself, None when that is unknown"""
+
+    async def found(self) -> bool:
+        """Search the sample memories once; return True when a hit belongs to this corpus.
+
+        With ``must_settle``, the result must also equal that of the call before. True for a corpus without text.
+        """
+        found = 0
+        for memory in samples(self.veil.memories):
+            answer = await self._look(memory)
+            if any(belongs(self.veil, hit) for hit in answer.hits):
+                self.seen = "its memories are found, but the result still changes"
+                return not self.must_settle or await self._still(answer)
+            found += len(answer.hits)
+        self.seen = (
+            f"searches for its memories found {found} hits, but none has their id or text "
+            "(a service that rewrites memories needs search.response.id_from)"
+            if found
+            else "searches for its memories found nothing"
+        )
+        return not samples(self.veil.memories)
+
+    async def missing(self) -> list[Memory]:
+        """Return the sample memories that are not found, after one more search for each."""
+        every = samples(self.veil.memories) + (spread(self.veil.memories) if self.thorough else ())
+        every = tuple({memory.id: memory for memory in every}.values())
+        for memory in every:
+            if not self._seen.get(memory.id):
+                await self._look(memory, k=DEEP_K)
+        return [memory for memory in every if self._seen[memory.id] is False]
+
+    async def finds(self, memory: Memory) -> bool:
+        """Search for one sample memory again; return True when it is found."""
+        await self._look(memory, k=DEEP_K)
+        return self._seen[memory.id] is not False
+
+    @property
+    def decided(self) -> int:
+        """Return the number of samples that were found, or are known to be missing."""
+        return sum(seen is not None for seen in self._seen.values())
+
+    async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
+        answer = await look(self.provider, self.space, memory.content, k=k)
+        known = all(belongs(self.veil, hit) for hit in answer.hits)
+        self._seen[memory.id] = any(_is(memory, hit) for hit in answer.hits) or (False if known else None)
+        return answer
+
+    async def _still(self, answer: Found) -> bool:
+        now: object = tuple(hit.id for hit in answer.hits)
+        if isinstance(self.provider, Counts):
+            count = await self.provider.count(self.space)
+            now = now if isinstance(count, AtLeast) else count
+        before, self._before = self._before, now
+        return now == before
+
+
+async def clear_provably(
+    provider: Provider, space: Space, veil: Veil, pause: Callable[[float], Awaitable[None]]
+) -> int | None:
+    """Clear a namespace and check that a search no longer finds its memories.
+
+    Returns the number of memories that the provider reports as removed; None if it reports none.
+
+    Raises:
+        NotCleared: memories of the corpus are still found after a few seconds.
+    """
+    removed, left = await provider.clear(space), 0
+    for pause_s in CLEARED_LATE_S if (chosen := samples(veil.memories)) else ():
+        await pause(pause_s)
+        try:
+            found = await look(provider, space, chosen[0].content)
+        except CallError:
+            return removed
+        left = sum(belongs(veil, hit) for hit in found.hits)
+        if not left:
+            return removed
+    if left:
+        raise NotCleared(f"{space.namespace} was cleared, but a search still finds {left} of its memories")
+    return removed
+
+
+def belongs(veil: Veil, hit: Hit) -> bool:
+    """Return True when a hit belongs to this corpus, by its ids or, without ids, by its text."""
+    if hit.source_ids:
+        return veil.knows(hit.source_ids)
+    return any(shares_text(hit.content, memory.content) for memory in veil.memories)
+
+
+def _is(memory: Memory, hit: Hit) -> bool:
+    return whole_id(memory.id) in map(whole_id, hit.source_ids) or shares_text(hit.content, memory.content)
+
+
+def shares_text(one: str, other: str) -> bool:
+    """Return True when one text contains the other; very short texts must be equal."""
+    short, long = sorted((one.strip(), other.strip()), key=len)
+    return (len(short) >= SHORTEST_TELLING and short in long) or (bool(short) and short == long)
+
+
+async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory) -> list[Hit]:
+    """Search for a memory of another corpus; return the hits with its text, or with ids unknown in this corpus."""
+    answer = await look(provider, space, other.content)
+    return [
+        hit
+        for hit in answer.hits
+        if shares_text(hit.content, other.content) or (hit.source_ids and not veil.knows(hit.source_ids))
+    ]
+
+
+def foreign_sample(veil: Veil, others: Sequence[Memory]) -> Memory | None:
+    """Return a memory of another corpus whose text this corpus does not contain, or None."""
+    for other in others:
+        if not any(shares_text(other.content, memory.content) for memory in veil.memories):
+            return other
+    return None
+
+
+MOST_KEYS = 500_000
+"""limit of the stored keys, about 60 MB"""
+TELLING_CHARS = 32
+"""minimum length of a text that identifies its corpus; a shorter text may occur in two conversations"""
+TELLING_ID_CHARS = 16
+"""minimum length of a service id that identifies its corpus; a shorter one may be a number per namespace"""
+SEVERAL = -1
+
+Key = tuple[str, str]
+"""the kind of a key (sent, given, namespace, text) and its value"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusPlace:
+    """The namespace of one corpus at a provider."""
+
+    benchmark: str
+    corpus: str
+    namespace: str
+
+    def is_of(self, other: CorpusPlace) -> bool:
+        """Return True when both hold the same corpus, possibly in different attempts."""
+        return (self.benchmark, self.corpus) == (other.benchmark, other.corpus)
+
+
+@dataclass(slots=True)
+class Ownership:
+    """The corpora that own ids and texts at one provider."""
+
+    _owners: dict[int, int] = field(default_factory=dict)
+    """hash of a key -> number of its corpus place, or SEVERAL"""
+    _places: list[CorpusPlace] = field(default_factory=list)
+    _repeats_ids: bool = False
+    """the service gave the same id to memories of two corpora"""
+
+    def register(self, place: CorpusPlace, veil: Veil) -> None:
+        """Register the ids and texts of a corpus and its namespace."""
+        number = self._number(place)
+        self._own(("namespace", place.namespace), number)
+        for memory in veil.memories:
+            self._own(("sent", memory.id), number)
+            text = memory.content.strip()
+            if len(text) >= TELLING_CHARS:
+                self._own(("text", text), number)
+
+    def register_given(self, place: CorpusPlace, ids: Mapping[str, Sequence[str]]) -> None:
+        """Register the ids that the service gave to the memories of a corpus."""
+        number = self._number(place)
+        for memory, given in ids.items():
+            for one in given:
+                if one != memory and not self._own(("given", one), number):
+                    self._repeats_ids = True
+
+    def owner_of(self, hit: Hit, place: CorpusPlace, veil: Veil) -> CorpusPlace | None:
+        """Return the other corpus place that a hit provably belongs to, or None."""
+        if hit.source_ids and veil.holds_all(hit.source_ids):
+            return None
+        for key in self._keys(hit):
+            owner = self._other(key, place)
+            if owner is not None and not (key[0] == "text" and holds(veil, key[1])):
+                return owner
+        return None
+
+    def _keys(self, hit: Hit) -> Iterator[Key]:
+        marks = [*hit.source_ids, hit.id, *hit.marks, *(one for one in hit.metadata.values() if isinstance(one, str))]
+        for mark in dict.fromkeys(marks):
+            yield "sent", whole_id(mark)
+            yield "namespace", mark
+            if len(mark) >= TELLING_ID_CHARS and not self._repeats_ids:
+                yield "given", mark
+        text = hit.content.strip()
+        if len(text) >= TELLING_CHARS:
+            yield "text", text
+
+    def _other(self, key: Key, place: CorpusPlace) -> CorpusPlace | None:
+        number = self._owners.get(hash(key), SEVERAL)
+        if number == SEVERAL or self._places[number].is_of(place):
+            return None
+        return self._places[number]
+
+    def _own(self, key: Key, number: int) -> bool:
+        """Register the owner of a key; return False when another corpus has it too."""
+        before = self._owners.get(hash(key), number)
+        alone = before == number or (before != SEVERAL and self._places[before].is_of(self._places[number]))
+        self._owners[hash(key)] = number if alone else SEVERAL
+        if len(self._owners) > MOST_KEYS:
+            del self._owners[next(iter(self._owners))]
+        return alone
+
+    def _number(self, place: CorpusPlace) -> int:
+        if place not in self._places[-1:]:
+            self._places.append(place)
+        return len(self._places) - 1
+
+
+def holds(veil: Veil, text: str) -> bool:
+    """Return True when a memory of the corpus contains the text."""
+    return any(text in memory.content for memory in veil.memories)

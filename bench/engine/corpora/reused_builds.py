@@ -1,0 +1,353 @@
+"""Reuse the build of an earlier run: find it, compare it with this run's ingest, and copy or adopt it.
+
+Example::
+
+    await reuse_builds(live, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
+
+A build matches when its config, versions and memories are the same as this run would ingest, every corpus of the
+selection is ready in it, and the contents of its namespaces have not changed. If the build of a named run does not
+match, the command fails before the first question; with ``auto`` the run ingests instead.
+
+The rows of the build are copied to this run's journal with the id of their run, so that a resume needs no other
+journal. They have no cost. This run never clears the memories, and the other run does not clear them while this one
+needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from bench import canonical
+from bench.engine.corpora.anonymizer import opaque, space_of
+from bench.engine.corpora.build_contents import changed_contents, contents, is_unsearched
+from bench.engine.corpora.corpus_state import CorpusState, returned
+from bench.engine.open_lane import OpenLane
+from bench.engine.run_context import Ledger, Live
+from bench.errors import IdentityError, JournalError, UsageError
+from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow, Reader
+from bench.journal.borrowers import give_back, lend
+from bench.journal.paths import CHECKPOINTS, find_run, run_ids
+from bench.plan.builds import Build, builds_of
+from bench.plan.identity import ABSENT, changes
+from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
+from bench.providers import Restores, Versioned, outlives
+from bench.providers.plugin_guard import Blame
+from bench.scalars import tree
+
+NEVER, AUTO = "never", "auto"
+READY = "ready, with a record of what it held"
+Changes = list[tuple[str, str, str]]
+"""the differences: path, the build's value, this run's value"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBuild:
+    """One build of an earlier run, read from its journal."""
+
+    folder: Path
+    build: Build
+    made_with: Mapping[str, object]
+    rows: Mapping[str, Sequence[CorpusRow]]
+    """the rows of the last attempt of each corpus"""
+    probes: Sequence[ProbeRow]
+
+
+async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
+    """Take over the builds that this run searches, and check those that an earlier process took over.
+
+    Raises:
+        UsageError: an unknown run, or no provider of this run keeps its memories for other runs.
+        IdentityError: a build differs from what this run would ingest, or its contents have changed.
+    """
+    wanted = live.plan.request.reuse_build
+    searching = [lane for lane in lanes if not lane.plan.shares and any(one.todo.unsearched for one in lane.members)]
+    if live.errand.rescores or not searching:
+        return
+    noted = await _noted(live)
+    for lane in searching:
+        if lane.key in noted:
+            await _look_again(live, lane, noted[lane.key])
+    fresh = [lane for lane in searching if lane.key not in noted and not await _began(lane)]
+    if wanted == NEVER or not fresh:
+        return
+    able = [lane for lane in fresh if _is_kept_elsewhere(lane)]
+    if wanted == AUTO:
+        for lane in able:
+            await _newest(live, lane)
+        return
+    folder = _folder(live, wanted)
+    if not able:
+        names = ", ".join(lane.provider.name for lane in fresh)
+        raise UsageError(
+            f"the build of run {wanted} cannot be searched by another run: "
+            f"{names} keeps its memories for the run that ingested them",
+            hint="give bench run the same flags; it ingests again, which costs nothing for a built-in provider",
+        )
+    for lane in able:
+        await _named(live, lane, folder)
+
+
+def _is_kept_elsewhere(lane: OpenLane) -> bool:
+    provider = lane.provider
+    return provider.keeps_store and outlives(provider) and not lane.single and can_share(lane.plan)
+
+
+def _folder(live: Live, wanted: str) -> Path:
+    folder = find_run(live.plan.workspace, wanted).resolve()
+    folder = folder if folder.is_dir() else folder.parent
+    if folder.parent != (live.plan.workspace / CHECKPOINTS).resolve() or folder == live.folder.resolve():
+        raise UsageError(f"--reuse-build {wanted} is not another run of this workspace", hint="give a run id, or auto")
+    return folder
+
+
+async def _noted(live: Live) -> dict[str, Mapping[str, object]]:
+    if not live.resumed:
+        return {}
+    async with Reader.open(live.folder) as reader:
+        return {event.scope: event.data for _, event in await reader.events() if event.kind == REUSED}
+
+
+async def _began(lane: OpenLane) -> bool:
+    """Return True when this run has ingested a corpus of the lane itself."""
+    return any([(await lane.live.journal.corpus(lane.key, name)) for name in lane.corpus_ids])
+
+
+# ----------------------------------------------------------------- choosing
+
+
+async def _named(live: Live, lane: OpenLane, folder: Path) -> None:
+    stored = await _stored(folder, lane)
+    found: list[tuple[Changes, StoredBuild]] = [(await _unlike(live, lane, one), one) for one in stored]
+    if not found:
+        run, benchmark, provider = folder.name, lane.plan.benchmark.name, lane.plan.provider.config.name
+        raise IdentityError(
+            f"run {run} has no build of {benchmark} by {provider}",
+            hint="bench builds list shows the builds of each run",
+        )
+    different, one = min(found, key=lambda pair: len(pair[0]))
+    different = different or await _lent(live, lane, one)
+    if different:
+        raise _refused(lane, one.build.run_id, one.build.build, different)
+    await _take_over(live, lane, one)
+
+
+async def _newest(live: Live, lane: OpenLane) -> None:
+    for name in run_ids(live.plan.workspace):
+        folder = live.plan.workspace / CHECKPOINTS / name
+        try:
+            stored = [] if name == live.run_id else await _stored(folder, lane)
+        except JournalError:
+            continue
+        for one in stored:
+            if await _unlike(live, lane, one):
+                continue
+            different = await _lent(live, lane, one)
+            if not different:
+                await _take_over(live, lane, one)
+                return
+            _tell(lane, f"build {one.build.build} of run {name} has other contents than before: {_line(different[0])}")
+    _tell(lane, "--reuse-build auto: no build of this workspace matches, so this run ingests the memories itself")
+
+
+def _tell(lane: OpenLane, text: str) -> None:
+    lane.tell(Event(kind="not_reused", scope=lane.key, message=text))
+
+
+def _line(change: tuple[str, str, str]) -> str:
+    path, before, now = change
+    return f"{path}: {before} -> {now}"
+
+
+def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> IdentityError:
+    return IdentityError(
+        f"build {build} of run {run_id} does not match {lane.plan.provider.label} of this run",
+        changes=different,
+        hint="undo the change, or use bench run --reuse-build auto: it reuses matching builds and ingests the rest",
+    )
+
+
+async def _stored(folder: Path, lane: OpenLane) -> list[StoredBuild]:
+    """Return a run's builds of the same benchmark and provider, those of the same variant first."""
+    found = []
+    config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
+    async with Reader.open(folder) as reader:
+        events = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
+        for build in await builds_of(reader):
+            name = build.provider.partition("@")[0]
+            if build.benchmark != benchmark or name != config.name or build.build not in events:
+                continue
+            rows = {one.corpus: one.last async for one in reader.corpora(build.build) if one.last}
+            probes = await reader.probes(build.build)
+            data = events[build.build]
+            found.append(StoredBuild(folder=folder, build=build, made_with=_flat(data), rows=rows, probes=probes))
+    return sorted(found, key=lambda one: one.build.provider != lane.plan.provider.label)
+
+
+def _flat(data: Mapping[str, object]) -> dict[str, object]:
+    return {**tree(data["made_with"]), "version": version_of(data), "upstream": data.get("upstream")}
+
+
+# ----------------------------------------------------------------- comparing
+
+
+async def _unlike(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
+    """Return the differences in what would be ingested, and the missing corpora; no corpus is searched."""
+    now = build_identity(lane.plan, live.environment)
+    now |= {"version": version_of({"version": lane.provider.version}), "upstream": await _upstream(lane)}
+    different = changes(stored.made_with, canonical.parse(canonical.dumps(now)))
+    for name in lane.corpus_ids:
+        rows = stored.rows.get(name, ())
+        state = _standing(rows)
+        if state != READY:
+            different.append((f"corpora.{name}", state, READY))
+            continue
+        before, ours = _data(rows, CorpusKind.INGESTED).get("sha256"), lane.veil(lane.corpus(name)).sha256
+        if before != ours:
+            different.append((f"corpora.{name}.memories", f"sha256 {before}", f"sha256 {ours}"))
+    return different
+
+
+async def _upstream(lane: OpenLane) -> str | None:
+    provider = lane.provider
+    if not isinstance(provider, Versioned):
+        return None
+    return (await lane.live.aside(provider.upstream_version, Ledger(lane.key))).value
+
+
+def _standing(rows: Sequence[CorpusRow]) -> str:
+    """Return READY for a corpus that another run can search, or else the reason."""
+    if not rows:
+        return ABSENT
+    state = CorpusState.of(rows)
+    if state.reused_from:
+        return f"reused from run {state.reused_from}: give the id of that run"
+    if CorpusKind.CLEARED in state.kinds:
+        return "cleared: to keep memories, ingest with --cleanup never"
+    if not state.is_ready:
+        return "not ready"
+    return (
+        READY
+        if "contents" in _data(rows, CorpusKind.READY)
+        else ("no record of its contents: ingest it with --cleanup never")
+    )
+
+
+def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
+    return next((row.data for row in reversed(rows) if row.kind is kind), {})
+
+
+async def _lent(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
+    """Protect the namespaces from clearing, then compare their contents; release them if they differ."""
+    lend(stored.folder, to=live.run_id)
+    different: Changes = []
+    try:
+        rows = {name: stored.rows[name] for name in lane.corpus_ids}
+        run_dir = stored.folder / "stores" / opaque("l", stored.build.build)
+        different = await _changed(lane, rows, stored.build.run_id, restored_from=run_dir)
+    finally:
+        if different:
+            give_back(stored.folder, by=live.run_id)
+    return different
+
+
+async def _changed(
+    lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str, *, restored_from: Path | None = None
+) -> Changes:
+    """Return how the contents of the namespaces have changed since they were ready, in the order of the corpora.
+
+    With ``restored_from``, each namespace is first restored from this folder, and cleared again if its contents differ.
+    """
+    found: dict[str, Changes] = {}
+    slots = anyio.CapacityLimiter(lane.width)
+
+    async def compare(name: str) -> None:
+        async with slots:
+            history = CorpusState.of(rows[name])
+            space = space_of(lane.plan, journal="", run_id=run_id, corpus=name, history=history)
+            if restored_from is not None and isinstance(lane.provider, Restores):
+                with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
+                    await lane.provider.restore(space, restored_from)
+            before = tree(_data(rows[name], CorpusKind.READY)["contents"])
+            memories = lane.veil(lane.corpus(name)).memories
+            look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)
+            now = await lane.live.aside(look, Ledger(lane.key))
+            if now.value is None:
+                found[name] = [(f"corpora.{name}", "ready", now.message)]
+            else:
+                found[name] = changed_contents(f"corpora.{name}", before, now.value)
+            if found[name] and restored_from is not None and isinstance(lane.provider, Restores):
+                await lane.provider.clear(space)  # a copy of what does not fit
+
+    async with anyio.create_task_group() as looks:
+        for name in rows:
+            looks.start_soon(compare, name)
+    return [change for name in rows for change in found[name]]
+
+
+async def _look_again(live: Live, lane: OpenLane, noted: Mapping[str, object]) -> None:
+    """Compare the build that an earlier process took over, for the corpora that are still to be searched."""
+    run_id, build = str(noted["run"]), str(noted["build"])
+    lender = live.folder.parent / run_id
+    if lender.is_dir():
+        lend(lender, to=live.run_id)
+    names = [name for name in lane.corpus_ids if lane.is_unsearched(name)]
+    rows = {name: await live.journal.corpus(lane.key, name) for name in names}
+    different = changes({"upstream": noted.get("upstream")}, {"upstream": await _upstream(lane)})
+    different += await _changed(lane, {name: some for name, some in rows.items() if _is_reused(some)}, run_id)
+    if different:
+        raise _refused(lane, run_id, build, different)
+
+
+def _is_reused(rows: Sequence[CorpusRow]) -> bool:
+    return bool(CorpusState.of(rows).reused_from)
+
+
+# ----------------------------------------------------------------- taking over
+
+
+async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
+    """Write the rows of the build, and the run that paid for it, into this run's journal."""
+    for name in lane.corpus_ids:
+        rows = stored.rows[name]
+        state = CorpusState.of(rows)
+        ingested = _data(rows, CorpusKind.INGESTED)
+        kept = {key: ingested[key] for key in ("memories", "sha256", "tokens") if key in ingested}
+        data = {
+            **kept,
+            **returned(state.collected.value),
+            "namespace": state.namespace,
+            "reused_from": stored.build.run_id,
+            **({"prepared": dict(state.prepared)} if state.prepared else {}),
+        }
+        row = CorpusRow(lane=lane.key, corpus=name, attempt=state.attempt, kind=CorpusKind.INGESTED, data=data)
+        ready = {key: value for key, value in _data(rows, CorpusKind.READY).items() if key in ("sentinel", "contents")}
+        await live.journal.room()
+        live.journal.append(row)
+        live.journal.append(replace(row, kind=CorpusKind.READY, data=ready))
+        for probe in stored.probes:
+            if (probe.corpus, probe.attempt) == (name, state.attempt):
+                live.journal.append(replace(probe, lane=lane.key))
+    build = stored.build
+    unknown = f", {build.cost_unknown_calls} of unknown price" if build.cost_unknown_calls else ""
+    text = (
+        f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid {build.calls} calls, "
+        f"USD {build.cost_usd}{unknown}; this run does not count them{_unseen(stored)}"
+    )
+    facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories", "n_corpora")
+    data = {name: getattr(build, name) for name in facts}
+    data |= {"run": build.run_id, "build": build.build, "upstream": stored.made_with.get("upstream")}
+    lane.tell(Event(kind=REUSED, scope=lane.key, message=text, data=data))
+    await live.journal.flush()
+
+
+def _unseen(stored: StoredBuild) -> str:
+    """Return a note when only counts and sent texts could be compared; else empty."""
+    kept = (_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
+    if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
+        return ""
+    return "; without a record of its search results (--isolation off), only counts and sent texts were compared"

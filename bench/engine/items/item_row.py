@@ -1,0 +1,188 @@
+"""The row of an item: the input of metrics, and the metadata that the journal stores with its values.
+
+Example::
+
+    row = row_of(lane, item, epoch, found, said, verdicts, state=state, judging=calls)
+    entry = failed_row(lane.plan, key, item, failure)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+
+from bench.datasets import gold_ids
+from bench.datasets.rows.row import scalar_text
+from bench.engine.items.phase_results import AnswerResult, SearchResult
+from bench.engine.outcome import Failure
+from bench.journal import JournaledPhase, Key
+from bench.metrics.latency import UNTIMED_PART
+from bench.model import Call, Item, Phase, Row, State, Verdict
+from bench.plan import Lane
+
+ADVERSARIAL = "adversarial"
+LONGEST_LABEL = 100
+
+
+def row_of(
+    lane: Lane,
+    item: Item,
+    epoch: int,
+    found: SearchResult,
+    said: AnswerResult | None,
+    verdicts: Sequence[Verdict],
+    *,
+    state: State,
+    judging: Sequence[Call],
+) -> Row:
+    """Return the metric input of one item; ``judging`` are the calls of its judge."""
+    relevant, no_gold = gold(lane, item)
+    return Row(
+        benchmark=lane.benchmark.name,
+        corpus=item.corpus,
+        item_id=item.id,
+        epoch=epoch,
+        state=state,
+        labels=labels(lane, item),
+        answerable=not item.abstention,
+        adversarial=item.question_type == ADVERSARIAL,
+        abstained=any(verdict.abstained for verdict in verdicts),
+        retrieved=found.retrieved,
+        returned_scores=tuple([hit.score for hit in found.hits[: lane.benchmark.k]]),
+        relevant=relevant,
+        grades=grades_of(item, relevant) if item.evidence.grades else (),
+        prediction=None if said is None else said.text,
+        references=item.answers,
+        verdicts=tuple(verdicts),
+        category=_text(item.metadata.get("category")),
+        times_us=_times(found, said),
+        tokens={**_tokens(said), **_judge_tokens(judging)},
+        costs_usd={**_costs(found, said), **_judge_costs(judging)},
+        reason=found.reason or no_gold,
+    )
+
+
+def gold(lane: Lane, item: Item) -> tuple[tuple[str, ...], str]:
+    """Return the evidence at the lane's level; if empty, also the reason why retrieval metrics do not apply."""
+    scored = lane.benchmark.config.abstention.score_retrieval
+    ids = gold_ids(item, lane.level, score_retrieval=scored)
+    return ids, "" if ids else "abstention" if item.abstention and not scored else "no_evidence"
+
+
+def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
+    """Return the grade of each relevant id; 1.0 for an ungraded id."""
+    return tuple(item.evidence.grades.get(name, 1.0) for name in relevant)
+
+
+def labels(lane: Lane, item: Item) -> dict[str, str]:
+    """Return the dimensions by which reports break down: question type, group, and the breakdowns of metrics."""
+    found = {} if item.question_type is None else {"question_type": item.question_type}
+    for name, types in lane.benchmark.config.groups.items():
+        if item.question_type in types:
+            found.setdefault("group", name)
+    for dimension in lane.benchmark.dimensions:
+        text = scalar_text(item.metadata.get(dimension))
+        if text is not None:
+            found.setdefault(dimension, text[:LONGEST_LABEL])
+    return found
+
+
+def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledPhase:
+    """Return the evaluate row of an item that failed before it could be evaluated."""
+    states = {"not_ready": State.NOT_READY, "unsupported": State.UNSUPPORTED}
+    state = states.get(failure.kind, State.ERROR)
+    outcome = "ok" if state is State.UNSUPPORTED else failure.kind
+    relevant, reason = gold(lane, item)
+    return JournaledPhase(
+        key=key,
+        outcome=outcome,
+        message=failure.message,
+        data=facts(relevant, reason, item),
+        payloads={"item": shown(item)},
+        state=state,
+        labels=labels(lane, item),
+    )
+
+
+def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
+    """Yield the evaluate rows of a lane whose provider lacks a capability that the benchmark requires."""
+    failure = Failure(kind="unsupported", message=lane.skipped or "")
+    dataset = lane.benchmark.dataset
+    for ref in dataset.items(lane.benchmark.selection):
+        item = dataset.item(ref)
+        for job in lane.jobs:
+            for epoch in range(1, lane.benchmark.epochs + 1):
+                key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+                yield failed_row(lane, key, item, failure)
+
+
+def shown(item: Item) -> dict[str, object]:
+    """Return the item as pages and exports show it; it is stored once for all jobs."""
+    return {
+        "question": item.question,
+        "answers": list(item.answers),
+        "question_date": None if item.question_date is None else item.question_date.isoformat(),
+        "evidence": {"sessions": list(item.evidence.sessions), "turns": list(item.evidence.turns)},
+        "metadata": dict(item.metadata),
+        "flags": list(item.flags),
+    }
+
+
+def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
+    """Return the data of an item that reports and the items file need besides its metric values."""
+    return {
+        **({"not_ingested": list(not_sent)} if not_sent else {}),
+        "gold": list(relevant),
+        **({"grades": list(grades_of(item, relevant))} if item.evidence.grades else {}),
+        "reason": reason,
+        "answerable": not item.abstention,
+        "adversarial": item.question_type == ADVERSARIAL,
+    }
+
+
+def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
+    phases: dict[str, Mapping[str, int]] = {"search": found.times_us}
+    if said is not None:
+        phases["answer"] = {UNTIMED_PART: 1} if said.flags and said.untimed else said.times_us
+    return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
+
+
+@cache
+def _spent_in(phase: str, part: str) -> str:
+    """Return the metric name for a part of a phase's time."""
+    return phase if part == "total" else f"{phase}.{part}"
+
+
+def _tokens(said: AnswerResult | None) -> dict[str, int | None]:
+    if said is None:
+        return {}
+    return {"context": said.context_tokens, "answer_in": said.tokens_in, "answer_out": said.tokens_out}
+
+
+def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | None]:
+    costs = {"search": found.cost_usd} if found.priced else {}
+    return costs if said is None else {**costs, "answer": said.cost_usd}
+
+
+def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
+    """Return the tokens of the judge's calls: empty without calls, None where no call reported its usage."""
+    if not calls:
+        return {}
+    known = [call.usage for call in calls if call.usage is not None]
+    return {
+        "judge_in": sum(usage.input_tokens for usage in known) if known else None,
+        "judge_out": sum(usage.output_tokens for usage in known) if known else None,
+    }
+
+
+def _judge_costs(calls: Sequence[Call]) -> dict[str, str | None]:
+    if not calls:
+        return {}
+    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
+    total = None if None in costs else str(sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)))
+    return {"judge": total}
+
+
+def _text(value: object) -> str | None:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,135 @@
+"""Judge one set of answers with one judge and judge prompt, in a journal in ``disputes/`` of the workspace.
+
+Example::
+
+    cell = await judge_cell(plan, rows, run=(folder, "demo/bm25|openai/gpt-4o-mini"))
+    cell.n_reused, cell.n_asked              # 57, 3
+    folder = await cell.journal(environment)
+
+No verdict is paid twice: replies of the same judge to the same prompt on the same answers, in the answers' run or in
+another cell, are reused. A failed call is repeated by the next dispute.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from bench.engine.external_results import score_foreign
+from bench.engine.external_rows import ForeignRow
+from bench.engine.items.evaluate import Stored, replies_of
+from bench.errors import JournalError, UsageError
+from bench.journal import Key, Reader, RunState
+from bench.model import Phase
+from bench.plan import Plan
+from bench.settings import Environment
+
+FOLDER = "disputes"
+"""folder in the workspace for the journals of paid verdicts"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCell:
+    """One judge and prompt with the answers to judge and the earlier replies."""
+
+    plan: Plan
+    rows: Sequence[ForeignRow]
+    folder: Path
+    replies: Mapping[str, Stored]
+    """item -> earlier replies of the judge on its answer"""
+    whole: bool
+    """the journal exists and has an outcome for every answer"""
+
+    @property
+    def judge(self) -> str:
+        """Return the judge's name."""
+        return self.plan.lanes[0].jobs[0].judge
+
+    @property
+    def n_reused(self) -> int:
+        """Return the number of answers that need no call."""
+        if self.whole:
+            return len(self._answered)
+        prompts = {prompt.sha256 for prompt in self.plan.lanes[0].benchmark.prompts.judges.all}
+        known = (self.replies.get(row.item, {}) for row in self._answered)
+        return sum(any(digest in prompts for _, digest in each) for each in known)
+
+    @property
+    def n_asked(self) -> int:
+        """Return the number of answers that are sent to the judge."""
+        return len(self._answered) - self.n_reused
+
+    @property
+    def _answered(self) -> list[ForeignRow]:
+        return [row for row in self.rows if (row.answer or "").strip()]
+
+    async def journal(self, environment: Environment) -> Path:
+        """Return the folder of the journal; create the journal unless one with every answer exists."""
+        if not self.whole:
+            unfinished = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
+            await score_foreign(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)
+            for older in self.folder.parent.glob(f"{self.folder.name}*"):
+                if older != unfinished:
+                    shutil.rmtree(older)
+            unfinished.rename(self.folder)
+        return self.folder
+
+
+async def judge_cell(plan: Plan, rows: Sequence[ForeignRow], *, run: tuple[Path, str] | None) -> JudgeCell:
+    """Find the earlier replies of a plan's judge on these answers; ``run`` is the folder and job of the answers."""
+    (lane,) = plan.lanes
+    (job,) = lane.jobs
+    answers = _digest([lane.benchmark.name, lane.benchmark.dataset.sha256, [[row.item, row.answer] for row in rows]])
+    around = plan.workspace / FOLDER / answers
+    folder = around / _digest(plan.digest)
+    corpora = {row.item: lane.benchmark.dataset.find(row.item).corpus for row in rows}
+    sources = [(each, job.key) for each in sorted(around.glob("*"))]
+    if run is not None:
+        sources.append((run[0], f"{run[1]}|{job.judge}"))
+    whole = await _is_whole(folder)
+    replies: dict[str, Stored] = {}
+    for source, owner in () if whole else sources:
+        for item, found in (await _replies(source, owner, corpora, plan)).items():
+            replies[item] = {**found, **replies.get(item, {})}
+    return JudgeCell(plan=plan, rows=rows, folder=folder, replies=replies, whole=whole)
+
+
+def _digest(tree: object) -> str:
+    return sha256(json.dumps(tree, ensure_ascii=True).encode()).hexdigest()[:20]
+
+
+async def _is_whole(folder: Path) -> bool:
+    """Return True when a journal is complete and no judge call failed; answers without text need none."""
+    try:
+        async with Reader.open(folder) as reader:
+            ended = (await reader.status()).state in (RunState.COMPLETE, RunState.PARTIAL)
+            counts = (await reader.counts()).items()
+            failed = {
+                phase: sum(n for (one, outcome), n in counts if one is phase and outcome != "ok")
+                for phase in (Phase.ANSWER, Phase.EVALUATE)
+            }
+            return ended and failed[Phase.EVALUATE] == failed[Phase.ANSWER]
+    except (JournalError, UsageError):  # damaged, or none
+        return False
+
+
+async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: Plan) -> dict[str, Stored]:
+    """Return the judge's replies in a journal; empty when the journal used another model under that name."""
+    judge = plan.lanes[0].jobs[0].judge
+    mine = plan.identity["models"][judge]
+    try:
+        async with Reader.open(folder) as reader:
+            if reader.meta.identity["models"].get(judge, mine) != mine:
+                return {}
+            keys = [
+                Key(owner=owner, phase=Phase.EVALUATE, corpus=corpus, unit=item) for item, corpus in corpora.items()
+            ]
+            found = {key.unit: replies_of(await reader.said(key)) for key in keys}
+    except (JournalError, UsageError):
+        return {}
+    return {item: stored for item, stored in found.items() if stored}

@@ -1,0 +1,416 @@
+"""The results of a search and an answer, written to the journal and read on resume.
+
+Example::
+
+    row = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
+    SearchResult.of(row)        # equal to found
+
+Values that must be equal in two runs of one plan are in ``data``, measured values in ``measured``, and large texts in
+``payloads``.
+
+Hits are mapped to memories before secrets are redacted, so that redaction does not change retrieval metrics. Prompts,
+answers, verdicts and the journal contain the redacted text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import NotRequired, TypedDict, cast
+
+from bench.engine.outcome import Failure
+from bench.evaluators import is_refusal
+from bench.events import redactor
+from bench.journal import JournaledPhase
+from bench.journal.rows import OK
+from bench.metrics.answers.text import occurs
+from bench.model import Call, Completion, Hit, Item
+from bench.models import cleaned, no_answer
+from bench.models.answer_text import (
+    CONTRADICTS,
+    IN_NUMBER,
+    OTHER_MARKS,
+    QUOTES,
+    contradicts_gold,
+    has_other_marks,
+    parts_spaced_number,
+    quotes_context,
+    signs,
+)
+from bench.models.dialect import Finish
+from bench.models.reply import UNTIMED
+from bench.patterns import pattern
+from bench.values import dataclass
+
+
+class StoredHit(TypedDict):
+    """A hit in the payload ``hits`` of a search."""
+
+    id: str
+    content: str
+    score: NotRequired[float]
+    when: NotRequired[str]
+    chunks: NotRequired[list[str]]
+    metadata: NotRequired[dict[str, object]]
+
+
+class SearchData(TypedDict):
+    """The content of ``data`` in the journal row of a search."""
+
+    retrieved: list[list[str]] | None
+    requested: int
+    returned: int
+    unmapped: int
+    flags: list[str]
+    reason: str
+    beyond: NotRequired[list[list[str]]]
+
+
+class SearchMeasured(TypedDict, total=False):
+    """The content of ``measured`` in the journal row of a search."""
+
+    scores: list[float | None]
+    cost_usd: str | None
+    priced: bool
+    replied: str
+    warned: str
+
+
+class AnswerData(TypedDict):
+    """The content of ``data`` in the journal row of an answer."""
+
+    answer: str
+    finish: Finish
+    context_hits: int
+    prompt: str
+    prompt_sha256: str
+
+
+class AnswerMeasured(TypedDict, total=False):
+    """The content of ``measured`` in the journal row of an answer; rows of an earlier version may lack any field."""
+
+    model: str
+    fingerprint: str | None
+    context_tokens: int
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: str | None
+    ignored: list[str]
+    native_finish: str
+    reasoning_tokens: int
+    sent_tokens: int
+    saved_usd: str
+    flags: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The result of one search."""
+
+    hits: tuple[Hit, ...]
+    """all hits that may be used in an answer, in the provider's order"""
+    retrieved: tuple[tuple[str, ...], ...] | None
+    """the ids, at the evidence level, of each of the first k hits; None when hits cannot be mapped to ids"""
+    requested: int
+    returned: int
+    unmapped: int = 0
+    stored: tuple[str, ...] | None = None
+    """the texts that the provider lists for the item's history; None if not requested or not supported"""
+    beyond: tuple[tuple[str, ...], ...] = ()
+    """ids of hits after the k-th, for a provider whose hits are not cut"""
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+    """the reason why retrieval metrics do not apply, or the outcome of a deletion; may be empty"""
+    cost_usd: str | None = None
+    """decimal text; None = unknown"""
+    priced: bool = False
+    """the search has a price"""
+    replied: str = ""
+    """what a response without hits contained instead; with hits, a warning next to them"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+
+    def timed(self, times_us: Mapping[str, int]) -> SearchResult:
+        """Return a copy with timings."""
+        return replace(self, times_us=times_us)
+
+    def billed(self, calls: Sequence[Call]) -> SearchResult:
+        """Return a copy with the cost of its model calls added, such as for the embedding of the question."""
+        costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
+        if not costs:
+            return self
+        costs += [self.cost_usd] if self.priced else []
+        known = [Decimal(cost) for cost in costs if cost is not None]
+        return replace(self, priced=True, cost_usd=str(sum(known, Decimal(0))) if len(known) == len(costs) else None)
+
+    @property
+    def data(self) -> SearchData:
+        data = SearchData(
+            retrieved=None if self.retrieved is None else [list(ids) for ids in self.retrieved],
+            requested=self.requested,
+            returned=self.returned,
+            unmapped=self.unmapped,
+            flags=list(self.flags),
+            reason=self.reason,
+        )
+        if self.beyond:
+            data["beyond"] = [list(ids) for ids in self.beyond]
+        return data
+
+    @property
+    def measured(self) -> SearchMeasured:
+        measured = SearchMeasured(scores=[hit.score for hit in self.hits], cost_usd=self.cost_usd, priced=self.priced)
+        if self.replied:
+            measured["warned" if self.hits else "replied"] = self.replied
+        return measured
+
+    @property
+    def payloads(self) -> dict[str, object]:
+        listed = {} if self.stored is None else {"stored": list(self.stored)}
+        return {"hits": [_shown(hit) for hit in self.hits], **listed}
+
+    @classmethod
+    def of(cls, entry: JournaledPhase) -> SearchResult | None:
+        """Read a stored search; None when its texts were removed from the journal."""
+        hits = entry.payloads.get("hits")
+        if hits is None:
+            return None
+        data, measured = cast("SearchData", entry.data), cast("SearchMeasured", entry.measured)
+        retrieved, stored = data["retrieved"], cast("list[str] | None", entry.payloads.get("stored"))
+        return cls(
+            hits=tuple(map(_hit, cast("list[StoredHit]", hits))),
+            retrieved=None if retrieved is None else tuple(map(tuple, retrieved)),
+            requested=data["requested"],
+            returned=data["returned"],
+            unmapped=data["unmapped"],
+            stored=None if stored is None else tuple(stored),
+            beyond=tuple(map(tuple, data.get("beyond", ()))),
+            flags=tuple(data["flags"]),
+            reason=data["reason"],
+            times_us=entry.times_us,
+            cost_usd=measured.get("cost_usd"),
+            priced=bool(measured.get("priced")),
+            replied=measured.get("replied", "") or measured.get("warned", ""),
+        )
+
+
+CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no_finish", "other_finish", "at_limit"
+"""flags of an answer by its finish: token limit, content filter, stopped without text, no finish, unknown finish,
+stopped with exactly the allowed number of tokens"""
+
+
+def flags_of(
+    said: Completion, item: Item, *, prompt: str = "", most: int = 0, context: Sequence[str] = (), exact: bool = False
+) -> tuple[str, ...]:
+    """Return the flags of an answer for reports: from its finish, its text and its endpoint.
+
+    ``most`` is the token limit; ``exact``: some rule compares whole texts.
+    """
+    ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
+    if said.finish == "other":
+        ended = UNKNOWN if said.native_finish else UNENDED
+    if said.finish == "stop" and said.usage and not said.usage.estimated and said.usage.output_tokens >= most:
+        ended = AT_LIMIT
+    own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
+    seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
+    if quotes_context(said.text, context):
+        seen = (*seen, QUOTES)
+    if not item.choices and (contradicts_gold(said.text, item.answers) or _declines_with_gold(said.text, item)):
+        seen = (*seen, CONTRADICTS)
+    if not item.choices and has_other_marks(said.text, item.answers, exact=exact):
+        seen = (*seen, OTHER_MARKS)
+    if not item.choices and parts_spaced_number(said.text, item.answers):
+        seen = (*seen, IN_NUMBER)
+    return (*([] if own is None else [own]), *seen, *said.flags)
+
+
+_GUESSES = pattern(
+    r"\b(?:but|however|though|although|maybe|perhaps|probably|possibly|likely|(?:I|we) (?:think|believe|guess))\b",
+    re.IGNORECASE,
+)
+"""words with which an answer that begins like a refusal continues with a guess"""
+
+
+def _declines_with_gold(text: str, item: Item) -> bool:
+    """Return True when a text declines to answer, but contains a gold answer: "no" in "I have no information"."""
+    if item.abstention or not is_refusal(text) or _GUESSES.search(text):
+        return False
+    form = text.lower()
+    held = any(gold and occurs(gold.lower(), form, whole_words=True) for gold in item.answers)
+    return held and not any(map(is_refusal, item.answers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerResult:
+    """The answer of a model with its prompt."""
+
+    text: str
+    """the answer without reasoning"""
+    finish: Finish
+    context_hits: int
+    prompt: str
+    """name of the prompt: default, or a question type"""
+    prompt_sha256: str
+    model: str
+    """the model name that the endpoint returned"""
+    fingerprint: str | None = None
+    context_tokens: int = 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: str | None = None
+    ignored: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """see `flags_of`"""
+    failure: Failure | None = None
+    """the reason why the reply is not an answer"""
+    native_finish: str = ""
+    raw: str | None = None
+    """the original text, if it contained reasoning; not read back"""
+    reasoning: str = ""
+    """reasoning that was sent separately from the text; not read back"""
+    reasoning_tokens: int | None = None
+    sent_tokens: int | None = None
+    """bench's own estimate of the prompt's tokens"""
+    messages: tuple[tuple[str, str], ...] = ()
+    """role and content of the messages sent; not read back"""
+    saved_usd: str | None = None
+    """see `bench.model.Completion.saved_usd`"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+
+    def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
+        """Return a copy with timings; empty timings for a cached or batched reply."""
+        return replace(self, times_us={} if self.flags and self.untimed else times_us)
+
+    @property
+    def untimed(self) -> bool:
+        """Return True when the reply was cached or batched, so that its duration is not that of a call."""
+        return not UNTIMED.isdisjoint(self.flags)
+
+    @property
+    def data(self) -> AnswerData:
+        return {
+            "answer": self.text,
+            "finish": self.finish,
+            "context_hits": self.context_hits,
+            "prompt": self.prompt,
+            "prompt_sha256": self.prompt_sha256,
+        }
+
+    @property
+    def measured(self) -> AnswerMeasured:
+        measured = AnswerMeasured(
+            model=self.model,
+            fingerprint=self.fingerprint,
+            context_tokens=self.context_tokens,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            cost_usd=self.cost_usd,
+            ignored=list(self.ignored),
+        )
+        if self.native_finish not in ("", self.finish):
+            measured["native_finish"] = self.native_finish
+        if self.reasoning_tokens is not None:
+            measured["reasoning_tokens"] = self.reasoning_tokens
+        if self.sent_tokens is not None:
+            measured["sent_tokens"] = self.sent_tokens
+        if self.saved_usd is not None:
+            measured["saved_usd"] = self.saved_usd
+        if self.flags:
+            measured["flags"] = list(self.flags)
+        return measured
+
+    @property
+    def payloads(self) -> dict[str, object]:
+        return {
+            "prompt": [{"role": role, "content": content} for role, content in self.messages],
+            **({"raw": self.raw} if self.raw is not None else {}),
+            **({"reasoning": self.reasoning} if self.reasoning else {}),
+        }
+
+    @classmethod
+    def of(cls, entry: JournaledPhase) -> AnswerResult:
+        """Read a stored answer; rows of earlier versions may contain reasoning, or no answer."""
+        data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
+        said = cleaned(Completion(text=data["answer"], model="", finish=data["finish"]))
+        error = no_answer(said)
+        return cls(
+            text=said.text,
+            finish=said.finish,
+            failure=None if error is None else Failure.of(error),
+            context_hits=data["context_hits"],
+            prompt=data["prompt"],
+            prompt_sha256=data["prompt_sha256"],
+            model=measured.get("model", ""),
+            fingerprint=measured.get("fingerprint"),
+            context_tokens=measured.get("context_tokens", 0),
+            tokens_in=measured.get("tokens_in"),
+            tokens_out=measured.get("tokens_out"),
+            cost_usd=measured.get("cost_usd"),
+            ignored=tuple(measured.get("ignored", ())),
+            flags=tuple(measured.get("flags", ())),
+            times_us=entry.times_us,
+        )
+
+
+def _shown(hit: Hit) -> StoredHit:
+    shown = StoredHit(id=hit.id, content=hit.content)
+    if hit.score is not None:
+        shown["score"] = hit.score
+    if hit.when is not None:
+        shown["when"] = hit.when.isoformat()
+    if hit.chunks:
+        shown["chunks"] = list(hit.chunks)
+    if hit.metadata:
+        shown["metadata"] = dict(hit.metadata)
+    return shown
+
+
+def _hit(shown: StoredHit) -> Hit:
+    when = shown.get("when")
+    return Hit(
+        id=shown["id"],
+        content=shown["content"],
+        score=shown.get("score"),
+        when=datetime.fromisoformat(when) if when else None,
+        chunks=tuple(shown.get("chunks", ())),
+        metadata=shown.get("metadata", {}),
+    )
+
+
+REDACTED_HITS = "hits_redacted"
+"""flag of an item whose hits were redacted"""
+TEXTS = ("text", "raw", "reasoning", "model", "fingerprint", "native_finish")
+"""text fields of a completion that the endpoint writes"""
+_texts_of = attrgetter(*TEXTS)
+
+
+def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Return the hits with every known secret redacted; the same tuple if there is none."""
+    if not redactor.knows_any:
+        return hits
+    texts = [f"{hit.id}\n{hit.content}\n{hit.chunks or ''}\n{hit.metadata or ''}" for hit in hits]
+    if not redactor.holds_secret("\n".join(texts)):
+        return hits
+    return tuple(
+        replace(
+            hit,
+            id=redactor.hide(hit.id),
+            content=redactor.hide(hit.content),
+            chunks=tuple(map(redactor.hide, hit.chunks)),
+            metadata=redactor.hide_in(hit.metadata),
+        )
+        for hit in hits
+    )
+
+
+def completion_without_secrets(said: Completion) -> Completion:
+    """Return the completion with every known secret redacted, also in the endpoint's data."""
+    if not redactor.knows_any:
+        return said
+    if not redactor.holds_secret("\n".join(map(str, _texts_of(said)))):
+        return said
+    texts = {name: text for name in TEXTS if isinstance(text := getattr(said, name), str)}
+    return replace(said, **{name: redactor.hide(text) for name, text in texts.items()})  # type: ignore[arg-type]

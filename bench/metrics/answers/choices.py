@@ -1,0 +1,320 @@
+"""Multiple choice: the list of options, the option of a gold answer, and the option that an answer states.
+
+Example::
+
+    listed(("Rome", "Paris"))                                   # ("(A) Rome", "(B) Paris")
+    choice_index("B", ("Rome", "Paris"))                        # 1; also for "(b)" and "paris"
+    chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
+
+An option has a text and a letter: A to Z in order, or the letter that its text begins with. If an option's text is a
+letter, the text takes precedence. Two different statements are not a choice.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from string import ascii_uppercase
+
+from bench.metrics.answers.text_normalization import BEYOND_LATIN, normal_form, parts_number
+from bench.patterns import pattern
+from bench.reasoning import took_back
+from bench.structured import ticked
+from bench.visible import LATIN_OF
+
+LONGEST = 64 * 1024
+"""maximum length, in characters, of an answer that is searched for an option"""
+_AROUND = "().:*\"'` []{}$\\_!?,;<>。，、；"
+_OWN = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
+_LATEX = pattern(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
+_BOXED = pattern(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
+_TAGGED = pattern(r"<((?:final[_ -]?)?(?:answer|choice|option)|letter)>\s*([^<>]{1,200}?)\s*</\1>", re.IGNORECASE)
+_BOLD = pattern(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
+_EMPHASIS = str.maketrans("", "", "*_`$\\")
+_OPEN, _CLOSE = r"[(\[{\"'“‘]{0,3}", r"[)\]}\"'”’]"
+_NOUN = r"(?:answer|option|choice|selection|pick|conclusion)"
+_STATED = pattern(
+    rf"\b(?P<final>final[\s_]*)?{_NOUN}\b[\"']?(?:\s*\([^()\n]{{0,40}}\))?\s*"
+    r"(?:(?:is|was|would be|should be|must be)\b|[:=]|->|→|[-–—](?=\s)){1,3}"
+    r"\s*(?:(?:the|letter|option|choice|answer|clearly|therefore)\b\s*[:=]?\s*){0,3}",
+    re.IGNORECASE,
+)
+_TAKEN = pattern(
+    r"\bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|pick|select|go\s+with|answer)\s+(?:with\s+)?(?:option\s+|choice\s+)?",
+    re.IGNORECASE,
+)
+_FOREIGN = pattern(
+    r"(?:答案|正确选项|选项|选择|正確選項|選項|選擇|[选選](?=\s*[:：(]?\s*[A-Z])|答え|回答|正解|정답|ответ|відповідь|antwort|réponse"
+    r"|respuesta|risposta|resposta|antwoord|odpowied[źz]|cevap|jawaban|đáp án|คำตอบ|उत्तर|תשובה|الإجابة|الجواب|الاجابة)"
+    r"(?:\s*(?:是|为|為|は|은|ist|est|es|è|é|[:=]))*\s*",
+    re.IGNORECASE,
+)
+_PRAISED = pattern(
+    rf"(?<!\w){_OPEN}(?P<letter>[A-Za-z]){_CLOSE}{{0,3}}\s+(?:is|would be)\s+(?:the\s+)?(?:correct|right|best)\b"
+)
+_BECAUSE = r"\s+(?:because|since|as|for|due)\b"
+_LETTER = pattern(rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE}{{0,3}})(?![A-Za-z0-9_])(?!['’]\w)")
+_GOES_ON = pattern(r"[ \t]+[A-Za-z]")
+_SAYS_WHY = pattern(_BECAUSE, re.IGNORECASE)
+_MENTIONED = pattern(
+    r"(?<!\w)(?:\((?P<in>[A-Za-z])\)|(?P<upper>[A-Z])(?=[).:,*]|\s*$|\s+(?:and|or|&)\s+\(?[A-Z]\b))", re.MULTILINE
+)
+_LINE = pattern(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.:](?=\s|$)|\s*$|\s+[-–—]\s)")
+_LABEL = pattern(
+    rf"(?:^|(?<=[.;,!?\s])){_OPEN}(?P<letter>[A-Z])(?:{_CLOSE}{{1,3}}[.:]?|[.:]|\s+[-–—])(?=\s)", re.MULTILINE
+)
+"""an option letter before the statement about the option"""
+_EITHER = pattern(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
+_DENIED_LIST = pattern(
+    r"(?i:\bnot|n['’]t|\bneither|\bnor|\bexcept)\s+(?i:(?:option|choice|answer|letter)s?\s+)?"
+    r"(?P<list>\(?[A-Z]\)?(?:(?:\s*[,/&]\s*(?:(?:or|nor|and)\s+)?|\s+(?:or|nor|and)\s+)\(?[A-Z]\)?)+)(?!\w)"
+)
+"""letters that are ruled out together: ``not A, B``"""
+_DENIED_BEFORE = pattern(
+    r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor|\bcannot|\bexcept|\brul(?:e|es|ed|ing) out|\bexclud(?:e|es|ed|ing)"
+    r"|\beliminat(?:e|es|ed|ing))\s+(?:be\s+)?(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[(\[{\"'“‘]{0,3}\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = pattern(
+    r"[)\]}\"'”’]{0,3}\s+(?:(?:is|was|are|can|could)\s*(?:not\b|n['’]t\b)|cannot\b"
+    r"|(?:is|was|are)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|out|excluded|eliminated|ruled out)\b)",
+    re.IGNORECASE,
+)
+_NO = pattern(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
+"""a denial after the letter of an option, unless the option's text begins with that word"""
+_ALIKE = pattern(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
+"""a single letter of another script that looks like a Latin letter"""
+_WORDS_TOO = frozenset("AI")
+"""letters that are English words: before another word they are not a choice"""
+
+
+def letters_of(choices: Sequence[str]) -> str:
+    """Return the letter of each option: the letters that all texts begin with, else A to Z in order."""
+    own = [found["letter"].upper() if (found := _OWN.fullmatch(choice)) else "" for choice in choices]
+    return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
+
+
+def listed(choices: Sequence[str]) -> tuple[str, ...]:
+    """Return the options as a prompt lists them, each with its letter."""
+    if choices and all(_OWN.fullmatch(choice) for choice in choices):
+        return tuple(choices)
+    letters = letters_of(choices)
+    return tuple(f"({letters[at]}) {text}" if at < len(letters) else text for at, text in enumerate(choices))
+
+
+def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> bool:
+    """Return True when two indexes refer to the same option text, which an item may list twice."""
+    if one is None or other is None:
+        return False
+    return one == other or normal_form(choices[one]) == normal_form(choices[other])
+
+
+def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
+    """Return the index of the option that a gold answer names by text or letter; None if there is none."""
+    return None if gold is None else _named(gold, choices)
+
+
+def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
+    """Return the index of the option that an answer states, else of the only letter or first option text in it.
+
+    None when there is none, or when different options are stated.
+    """
+    whole = _named(answer, choices)
+    text = answer.strip()
+    if whole is not None or not choices or len(text) > LONGEST:
+        return whole
+    text = ticked(unicodedata.normalize("NFKC", text)).strip()
+    if len(text) > LONGEST:
+        return None
+    for _ in range(2):
+        text = _LATEX.sub(r"\1", text)
+    text = _TAGGED.sub(r"\nFinal answer: \2\n", text)
+    last = took_back(text)
+    if last is not None and (corrected := _read(text[last:], choices)) is not None:
+        return corrected
+    found = _read(text, choices)
+    if found is not None or not _ALIKE.search(text):
+        return found
+    plain = _ALIKE.sub(lambda letter: letter.group().translate(LATIN_OF), text)
+    return None if BEYOND_LATIN.search(plain) else chosen_index(plain, choices)
+
+
+def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
+    """Return, for each published rule, 1 if an answer gives the letter of the right option by this rule, else 0.
+
+    exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
+    only: it is the only letter in brackets, or without brackets the only letter that is a word, either after
+    ``<final_answer>`` or in the whole answer (PersonaMem). Empty if the right option has no letter.
+    """
+    letters = letters_of(choices)
+    if wanted >= len(letters):
+        return {}
+    right = letters[wanted]
+    stated = _LONGBENCH.search(answer.replace("*", ""))
+    final = answer.rpartition("<final_answer>")[2]
+    return {
+        "exact": float(answer == right),
+        "stated": float(stated is not None and stated[1] == right),
+        "only": float({right} in (_letters_in(final, letters), _letters_in(answer, letters))),
+    }
+
+
+_LONGBENCH = pattern(r"The correct answer is \(?([A-Z])\b")
+
+
+def _letters_in(text: str, letters: str) -> set[str]:
+    """Return the letters of options in brackets, else the letters that are words."""
+    kind = f"[{letters}]"
+    upper = text.upper()
+    return set(re.findall(rf"\(({kind})\)", upper) or re.findall(rf"\b({kind})\b", upper))
+
+
+def _read(text: str, choices: Sequence[str]) -> int | None:
+    """Return the index of the option that a text states, else of the option that it mentions."""
+    for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return _mentioned(text.translate(_EMPHASIS), choices)
+
+
+def _statements(text: str, choices: Sequence[str]) -> set[int]:
+    """Return the options in boxes and in phrases such as ``the answer is``; a final statement replaces earlier ones."""
+    found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
+    plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
+    final: set[int] = set()
+    for form in (_STATED, _TAKEN, _FOREIGN):
+        for match in form.finditer(plain):
+            place = _at(plain, match.end(), choices)
+            if place is not None:
+                (final if "final" in match.re.groupindex and match["final"] else found).add(place)
+    letters = letters_of(choices)
+    for match in _PRAISED.finditer(plain):
+        if match["letter"].upper() in letters and match["letter"].isupper():
+            found.add(letters.index(match["letter"].upper()))
+    return final or found
+
+
+def _inside(boxed: str, choices: Sequence[str]) -> int | None:
+    """Return the option in a box: a letter, a text, or both."""
+    plain = boxed.translate(_EMPHASIS).strip()
+    return _named(plain, choices) if _named(plain, choices) is not None else _at(plain, 0, choices)
+
+
+def _at(text: str, start: int, choices: Sequence[str]) -> int | None:
+    """Return the option whose text or letter begins at a position; of two matching texts the longer one."""
+    rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
+    texts = [
+        (len(one), at)
+        for at, one in enumerate(choices)
+        if (span := _text_of(one)) and (found := span.match(rest)) and not parts_number(rest, *found.span())
+    ]
+    if texts:
+        return max(texts, key=lambda one: (one[0], -one[1]))[1]
+    letters, match = letters_of(choices), _LETTER.match(text, _after_space(text, start))
+    if match is None or match["letter"].upper() not in letters:
+        return None
+    bare = not match["close"] and _GOES_ON.match(text, match.end()) and not _SAYS_WHY.match(text, match.end())
+    if bare and (match["letter"].upper() in _WORDS_TOO or match["letter"].islower()):
+        return None
+    return letters.index(match["letter"].upper())
+
+
+def _after_space(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
+    """Yield the options at the start of the first and last line: ``B``, ``(B) Paris``."""
+    plain = text.translate(_EMPHASIS)
+    lines = [line for line in plain.splitlines() if line.strip()]
+    letters, labels = letters_of(choices), _labels(plain, choices)
+    for line in (lines[0], lines[-1]) if lines else ():
+        named, match = _named(line, choices), _LINE.match(line.strip())
+        if named is not None:
+            yield named
+        elif match and match["letter"].upper() in letters:
+            place = letters.index(match["letter"].upper())
+            if labels <= {place} and not _denied(line.strip(), match.start("letter"), match.end(), choices[place]):
+                yield place
+
+
+def _labels(text: str, choices: Sequence[str]) -> set[int]:
+    """Return the options whose letter is followed by a statement.
+
+    If some letters are followed by their own option text, return only those options.
+    """
+    letters = letters_of(choices)
+    found = [(letters.index(one["letter"]), one.end()) for one in _LABEL.finditer(text) if one["letter"] in letters]
+    own = {at for at, end in found if (span := _text_of(choices[at])) and span.match(text[end : end + 2000].lstrip())}
+    return own or {at for at, end in found if not _DENIED_AFTER.match(text, end)}
+
+
+def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
+    letters = letters_of(choices)
+    for match in _BOLD.finditer(text):
+        inside = (match[1] or match[2]).strip()
+        named, line = _named(inside, choices), _LINE.match(inside)
+        if named is not None:
+            yield named
+        elif line is not None and line["letter"].upper() in letters:
+            yield letters.index(line["letter"].upper())
+
+
+def _mentioned(text: str, choices: Sequence[str]) -> int | None:
+    """Return the only letter in the text, or else the first option text; None for several different letters."""
+    letters = letters_of(choices)
+    either = _EITHER.search(text)
+    if len(_labels(text, choices)) > 1 or (either and either[1] in letters and either[2] in letters):
+        return None
+    denied = [one.span("list") for one in _DENIED_LIST.finditer(text)]
+    found = [
+        (match.start(), 0, letters.index(letter))
+        for match in _MENTIONED.finditer(text)
+        if (letter := (match["in"] or match["upper"]).upper()) in letters
+        and not _denied(text, *match.span(), choices[letters.index(letter)])
+        and not any(start <= match.start() < end for start, end in denied)
+    ]
+    if len({place for _, _, place in found}) > 1:
+        return None
+    for place, choice in enumerate(choices):
+        span = _text_of(choice, before=r"(?<!\w)")
+        standing = (one.span() for one in span.finditer(text)) if span else iter(())
+        first = next((one for one in standing if not _denied(text, *one) and not parts_number(text, *one)), None)
+        if first is not None:
+            found.append((first[0], -len(choice), place))
+    return min(found)[2] if found else None
+
+
+def _denied(text: str, start: int, end: int, option: str = "") -> bool:
+    """Return True when the option at a position is ruled out: ``not A``, ``(A) is wrong``, ``A: no``."""
+    before = text[max(0, start - 40) : start]
+    if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end):
+        return True
+    said = _NO.match(text, end)
+    return said is not None and not option.lower().startswith(said[1].lower())
+
+
+@lru_cache(maxsize=64)  # the options of one item are looked for at many places
+def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
+    """Return a pattern for an option's text as separate words, with any white space between them."""
+    option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
+    return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
+
+
+def _named(text: str, choices: Sequence[str]) -> int | None:
+    """Return the option that the whole text names, or None."""
+    plain = text.strip()
+    if len(plain) <= LONGEST:
+        form, texts = normal_form(plain), [normal_form(choice) for choice in choices]
+        if form in texts:
+            return texts.index(form)
+        plain = unicodedata.normalize("NFKC", plain)
+        if len(plain) <= LONGEST:
+            plain = _BOXED.sub(r"\1", _LATEX.sub(r"\1", plain))
+    bare, letters = plain.strip(_AROUND + "\n\t\r"), letters_of(choices)
+    letter = bare.upper() if len(bare) == 1 else ""
+    return letters.index(letter) if len(letter) == 1 and letter in letters else None

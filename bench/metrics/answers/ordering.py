@@ -1,0 +1,88 @@
+"""Agreement of two orders: Kendall's tau-b over aligned events, times the F1 of the alignment.
+
+Example::
+
+    order_agreement([1, 3, 2], 3)       # 0.667: all three events, two of them swapped
+    order_agreement([1, 2, 0], 2)       # 0.8: all in order, and one unexpected event
+    bench.metrics.score("order_agreement", order=[1, 3, 2], events=3)
+
+``order`` has, for each event of an answer, the number of the matching expected event, or 0. If an expected event occurs
+several times, the first one counts.
+
+Formula. U = the expected events and the unmatched events of the answer. Each event of U has a rank in the expected
+order and one in the answer; events that one side lacks are tied at the last rank there. With tau-b of the two ranks and
+F1 = 2 m / (answered + expected), m = matched expected events::
+
+    value = (tau_b + 1) / 2 * F1
+
+If tau-b is undefined because all events of one side are tied, the value is F1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.metrics.answers.verdicts import value_of
+from bench.metrics.protocol import Arithmetic, RegisteredMetric
+from bench.stats import kendall_tau_b
+
+ORDER = "order-agreement"
+
+
+def order_agreement(order: Sequence[int], events: int) -> float:
+    """Return the agreement of ``order`` with 1, 2, 3, ..., as a number in 0..1; 0 when no event matches.
+
+    Raises:
+        ValueError: an event is outside 0..``events``.
+    """
+    expected, told = _ranks(order, events)
+    answered = [rank for rank in told if rank <= len(told)]
+    matched = sum(mine <= len(told) for mine in told[:events])
+    if not matched:
+        return 0.0
+    tau = kendall_tau_b(expected, told)
+    f1 = 2 * matched / (len(answered) + events)
+    return f1 if tau is None else (tau + 1) / 2 * f1
+
+
+def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
+    """Return the rank of each event in the expected order, and its rank in the answer.
+
+    Both lists have the same events: first the expected events, then the unmatched events of the answer. An event that
+    an order lacks has the last rank in it.
+    """
+    first: dict[int, int] = {}
+    others = []
+    for place, event in enumerate(order, start=1):
+        if event < 0 or event > events:
+            raise ValueError(f"event {event} is not one of 0..{events}")
+        if event == 0:
+            others.append(place)
+        else:
+            first.setdefault(event, place)
+    places = sorted([*first.values(), *others])
+    rank = {place: at for at, place in enumerate(places, start=1)}
+    last = events + len(others) + 1
+    expected = [*range(1, events + 1), *[last] * len(others)]
+    told = [rank[first[event]] if event in first else last for event in range(1, events + 1)]
+    return expected, [*told, *(rank[place] for place in others)]
+
+
+def _build(k: int | None, params: Mapping[str, object]) -> Arithmetic:
+    return Arithmetic(
+        reads_verdicts=True,
+        of_row=lambda row: value_of(row, ORDER),
+        of_inputs=order_agreement,
+        absent="no_order",
+        evaluators=(ORDER,),
+    )
+
+
+ENTRIES = (
+    RegisteredMetric(
+        name="order_agreement",
+        summary="tau-b of the order of aligned events, mapped to 0..1, times the F1 of the alignment",
+        category="answer",
+        build=_build,
+    ),
+)

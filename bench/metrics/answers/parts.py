@@ -1,0 +1,150 @@
+"""Answer metrics from parts of a verdict: counts of published scripts, labels, and memory audits.
+
+A part is an additional number in a verdict. The metrics of a memory audit are computed from sums over all items, so
+that each fact and each stored memory has the same weight.
+
+Example::
+
+    bench.metrics.score("choice_letter.exact", parts={"exact": 1})        # 1.0
+    f1_of(3, 4, 4, 4)           # 0.857: F1 of a recall of 3/4 and an accuracy of 4/4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
+from bench.model import SCORED_STATES, Row
+
+Params = Mapping[str, object]
+RULES = ("exact", "stated", "only")
+"""rules of published scripts that read the letter of a choice, see `bench.metrics.answers.choices.letter_rules`"""
+
+
+def part_of(row: Row, name: str) -> float | None:
+    """Return the part called ``name`` of the first verdict with such a part."""
+    return next((one.parts[name] for one in row.verdicts if name in one.parts), None)
+
+
+def f1_of(found: float, points: float, right: float, target: float) -> float | None:
+    """Return the F1 of recall (found / points) and accuracy (right / target).
+
+    0 when nothing was found or right, None when nothing was expected (``points`` is 0).
+    """
+    if not points:
+        return None
+    recall, accuracy = found / points, right / target if target else 0.0
+    return 2 * recall * accuracy / (recall + accuracy) if recall + accuracy else 0.0
+
+
+def _floored(k: int | None, params: Params) -> Arithmetic:
+    def of_row(row: Row) -> float | None:
+        if row.state not in SCORED_STATES or not row.verdicts:
+            return None
+        return row.verdicts[0].parts.get("floored", row.verdicts[0].value)
+
+    def of_inputs(value: float, parts: Mapping[str, float] | None = None) -> float | None:
+        return (parts or {}).get("floored", value)
+
+    return Arithmetic(reads_verdicts=True, of_row=of_row, of_inputs=of_inputs)
+
+
+def _named(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
+    """Return the arithmetic of a metric whose parameter names the part."""
+
+    def build(k: int | None, params: Params) -> Arithmetic:
+        name = str(params[key])
+        return Arithmetic(
+            reads_verdicts=True,
+            of_row=lambda row: part_of(row, name),
+            of_inputs=lambda parts: parts.get(name),
+            absent="no_such_part",
+            evaluators=evaluators,
+        )
+
+    return build
+
+
+def _summed(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
+    """Return the arithmetic of a metric that is computed from the sums of parts."""
+
+    def build(k: int | None, params: Params) -> Arithmetic:
+        def part(name: str) -> Callable[[Row], float | None]:
+            return lambda row: part_of(row, name)
+
+        def of_sums(sums: Sequence[float]) -> float | None:
+            return formula(*sums)
+
+        return Arithmetic(
+            reads_verdicts=True,
+            of_row=lambda row: None,
+            of_inputs=lambda parts: formula(*(parts[name] for name in names)),
+            parts={name: part(name) for name in names},
+            of_sums=of_sums,
+            evaluators=("memory-audit",),
+        )
+
+    return build
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _audit(name: str, summary: str, formula: Callable[..., float | None], *names: str) -> RegisteredMetric:
+    return RegisteredMetric(
+        name=name, summary=summary, category="answer", build=_summed(formula, *names), scope="parts"
+    )
+
+
+ENTRIES = (
+    RegisteredMetric(
+        name="correctness_floored",
+        summary="mean value with each rubric point rounded down to a whole number, as in BEAM's script: 0.5 becomes 0",
+        category="answer",
+        build=_floored,
+    ),
+    RegisteredMetric(
+        name="choice_letter",
+        summary="1 if the letter is right by a published rule: exact (MemBench), stated (LongBench), only (PersonaMem)",
+        category="answer",
+        build=_named("rule", ("mcq",)),
+        define=lambda params: f"choice_letter.{params['rule']}",
+        parameters={"rule": Parameter(default="exact", choices=RULES)},
+        dotted="rule",
+    ),
+    RegisteredMetric(
+        name="label_share",
+        summary="share of the items to which the judge gave this label: label_share.LABEL",
+        category="answer",
+        build=_named("label", ("labels",)),
+        define=lambda params: f"label_share.{params['label']}",
+        parameters={"label": Parameter(default="correct")},
+        dotted="label",
+    ),
+    _audit("memory_recall", "share of the expected facts that are stored completely", _share, "found", "points"),
+    _audit(
+        "memory_recall_partial",
+        "like memory_recall, but a fact that is stored in part counts half",
+        _share,
+        "partly",
+        "points",
+    ),
+    _audit("memory_accuracy", "mean correctness of all stored memories", _share, "right", "stored"),
+    _audit(
+        "memory_target_accuracy",
+        "mean correctness of the stored memories that are expected facts",
+        _share,
+        "target_right",
+        "target",
+    ),
+    _audit(
+        "memory_f1",
+        "F1 of memory_recall and memory_target_accuracy",
+        f1_of,
+        "found",
+        "points",
+        "target_right",
+        "target",
+    ),
+)

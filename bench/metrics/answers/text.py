@@ -1,0 +1,318 @@
+"""Answer metrics that compare texts: exact match, containment, shared tokens, LoCoMo's own score.
+
+The inputs are ``prediction`` and ``reference`` or ``references``; for several references the maximum is used. To add a
+metric, write a function of two texts and a ``RegisteredMetric``.
+
+Example::
+
+    bench.metrics.score("token_f1", prediction="a red car", references=["the car", "red"])
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from bench.metrics.aggregation import Mean
+from bench.metrics.answers.text_normalization import (
+    as_text,
+    comparable,
+    is_mark,
+    locomo_stems,
+    locomo_tokens,
+    mem0_tokens,
+    normal_form,
+    parts_number,
+    several,
+    spaced,
+    squad_tokens,
+)
+from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
+from bench.model import Row
+from bench.tokens import UNSPACED_CHARACTER
+
+Params = Mapping[str, object]
+Compare = Callable[[str, str], float | None]
+
+_NO_BOUNDARY_FROM = 0x2E80
+"""no word boundary is required for scripts from this code point on, and for earlier scripts that are split into
+characters"""
+
+NORMAL = {
+    "normalize_whitespace": Parameter(default=True),
+    "case_sensitive": Parameter(default=False),
+    "unicode": Parameter(default="none", choices=("none", "nfc", "nfkc")),
+}
+LOCOMO_TYPES = {"multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5"}
+"""the paper's names of its categories"""
+ABSENT = ("no information available", "not mentioned")
+"""LoCoMo's two phrases for a question without an answer in the conversation"""
+
+
+def best(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
+    """Return the maximum over the references; None without a prediction or a reference that can be compared."""
+    if prediction is None:
+        return None
+    text = as_text(prediction)
+    scores = [compare(text, as_text(reference)) for reference in several(references) if reference is not None]
+    return max((s for s in scores if s is not None), default=None)
+
+
+def compared(compare: Compare) -> Arithmetic:
+    """Return the arithmetic of a metric that compares two texts."""
+
+    def of_inputs(
+        prediction: object, reference: object = None, references: str | Iterable[object] | None = None
+    ) -> float | None:
+        return best(compare, prediction, [reference] if references is None else references)
+
+    return Arithmetic(of_row=lambda row: of_answer(compare, row), of_inputs=of_inputs)
+
+
+def of_answer(compare: Compare, row: Row) -> float | None:
+    """Return the maximum for an item's answer; a blank answer gets 0 even with a reference of stop words."""
+    found = best(compare, row.prediction, row.references)
+    return 0.0 if found and not as_text(row.prediction).strip() else found
+
+
+def normal_options(params: Params) -> Callable[[str], str]:
+    """Return ``normal_form`` with a metric's options."""
+    white, case, form = params["normalize_whitespace"], params["case_sensitive"], params["unicode"]
+    return lambda text: normal_form(
+        text, normalize_whitespace=bool(white), case_sensitive=bool(case), unicode=str(form)
+    )
+
+
+def exact_match(k: int | None, params: Params) -> Arithmetic:
+    """Return the arithmetic of exact match (0 or 1); ``variant: squad`` compares token lists, ``locomo`` token sets."""
+    if params["variant"] == "squad":
+        return compared(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
+    if params["variant"] == "locomo":
+        return compared(lambda p, r: float(set(locomo_tokens(p)) == set(locomo_tokens(r))))
+    normal = normal_options(params)
+    return compared(lambda p, r: float(normal(p) == normal(r)))
+
+
+def contains_match(k: int | None, params: Params) -> Arithmetic:
+    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None if it is empty."""
+    normal = normal_options(params)
+    whole_words = bool(params["word_boundary"])
+
+    def compare(prediction: str, reference: str) -> float | None:
+        wanted = normal(reference)
+        return float(occurs(wanted, normal(prediction), whole_words=whole_words)) if wanted else None
+
+    return compared(compare)
+
+
+_UNPHRASED = re.compile(r"[^\w\s]")
+
+
+def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> float | None:
+    """Return 1 if the prediction contains each phrase of the reference as whole words, else 0; None without a phrase.
+
+    Phrases are separated by ``;``, or by ``,`` if there is no ``;``. With ``ordered`` they must occur in this order.
+    """
+    plain = _phrase(prediction)
+    phrases = [phrase for part in reference.split(";" if ";" in reference else ",") if (phrase := _phrase(part))]
+    start = 0
+    for phrase in phrases:
+        found = re.compile(rf"\b{re.escape(phrase)}\b").search(plain, start if ordered else 0)
+        if found is None:
+            return 0.0
+        start = found.end()
+    return 1.0 if phrases else None
+
+
+def _phrase(text: str) -> str:
+    """Return the text in lower case, with hyphens as spaces and other punctuation removed."""
+    parted = re.sub(r"[-_,;]", " ", text.lower())
+    return " ".join(_UNPHRASED.sub("", parted).split())
+
+
+def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
+    """Return True when ``text`` contains ``wanted``; with ``whole_words`` not inside a longer word or number."""
+    counted = whole_words and (wanted[:1].isdigit() or wanted[-1:].isdigit())
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        apart = not whole_words or not (_joined(text, start) or _joined(text, end))
+        if apart and not (counted and parts_number(text, start, end)):
+            return True
+        start = text.find(wanted, start + 1)
+    return False
+
+
+def _joined(text: str, place: int) -> bool:
+    """Return True when the characters around ``place`` belong to one word; a mark belongs to the preceding letter."""
+    if not 0 < place < len(text):
+        return False
+    before, after = text[place - 1], text[place]
+    if UNSPACED_CHARACTER.match(before) or UNSPACED_CHARACTER.match(after):
+        return is_mark(after)
+    return all((c.isalnum() or is_mark(c)) and ord(c) < _NO_BOUNDARY_FROM for c in (before, after))
+
+
+def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
+    """Return the multiset F1 of two token lists; 0 when nothing is shared."""
+    common = sum((Counter(predicted) & Counter(expected)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def f1_squad(prediction: str, reference: str) -> float:
+    """Return the F1 of SQuAD tokens; 1 when both are empty."""
+    predicted, expected = squad_tokens(prediction), squad_tokens(reference)
+    if not predicted or not expected:
+        return float(predicted == expected)
+    return f1(predicted, expected)
+
+
+def f1_hotpot(prediction: str, reference: str) -> float:
+    """Return ``f1_squad``, but 0 when one text is yes, no or noanswer and they differ (HotpotQA)."""
+    mine, theirs = " ".join(squad_tokens(prediction)), " ".join(squad_tokens(reference))
+    if mine != theirs and {mine, theirs} & {"yes", "no", "noanswer"}:
+        return 0.0
+    return f1_squad(prediction, reference)
+
+
+def f1_multilingual(prediction: str, reference: str) -> float:
+    """Return ``f1_squad`` of ``comparable`` texts, with scripts without spaces split into characters."""
+    return f1_squad(spaced(comparable(prediction)), spaced(comparable(reference)))
+
+
+def f1_locomo(prediction: str, reference: str) -> float:
+    """Return the F1 of stemmed LoCoMo tokens; 0 when either side is empty."""
+    return f1(locomo_stems(prediction), locomo_stems(reference))
+
+
+def f1_locomo_multi(prediction: str, reference: str) -> float:
+    """Return the mean, over the comma-separated parts of the gold answer, of the best F1 with a predicted part."""
+    predicted, expected = prediction.split(","), reference.split(",")
+    return math.fsum(max(f1_locomo(p, e) for p in predicted) for e in expected) / len(expected)
+
+
+def f1_mem0(prediction: str, reference: str) -> float:
+    """Return the F1 of token sets as mem0's evaluation counts them."""
+    return f1(sorted(set(mem0_tokens(prediction))), sorted(set(mem0_tokens(reference))))
+
+
+F1_VARIANTS: Mapping[str, Compare] = {
+    "multilingual": f1_multilingual,
+    "squad": f1_squad,
+    "hotpot": f1_hotpot,
+    "locomo": f1_locomo,
+    "locomo_multi": f1_locomo_multi,
+    "mem0": f1_mem0,
+}
+
+
+def token_f1(k: int | None, params: Params) -> Arithmetic:
+    """Return the arithmetic of the token F1: multilingual, or in the variant of a paper."""
+    return compared(F1_VARIANTS[str(params["variant"])])
+
+
+def locomo_category(category: object, question_type: str | None) -> str | None:
+    """Return LoCoMo's category number from the dataset's own field, or from the name of the type."""
+    if category is not None and as_text(category) in LOCOMO_TYPES.values():
+        return as_text(category)
+    return LOCOMO_TYPES.get((question_type or "").replace("_", "-").lower())
+
+
+def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
+    """Return LoCoMo's official score of one answer; None for an unknown category.
+
+    Scripts without spaces, which the official score treats as one long word, are split into characters.
+    """
+    prediction, reference = spaced(prediction), spaced(reference)
+    if category == "1":
+        return f1_locomo_multi(prediction, reference)
+    if category in ("2", "4"):
+        return f1_locomo(prediction, reference)
+    if category == "3":
+        return f1_locomo(prediction, reference.split(";")[0].strip())
+    if category == "5":
+        return float(any(phrase in prediction.lower() for phrase in ABSENT))
+    return None
+
+
+def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
+    """Return the arithmetic of LoCoMo's score; the category comes from the parameters, else from the row."""
+    fixed = params["category"]
+
+    def of_inputs(
+        prediction: object,
+        reference: object = None,
+        references: str | Iterable[object] | None = None,
+        category: object = fixed,
+    ) -> float | None:
+        kind = as_text(category)
+        golds = [""] if kind == "5" else [reference] if references is None else references
+        return best(lambda p, r: locomo_qa(kind, p, r), prediction, golds)
+
+    def of_row(row: Row) -> float | None:
+        category = locomo_category(row.category if fixed is None else fixed, row.labels.get("question_type"))
+        return of_inputs(row.prediction, references=row.references, category=category)
+
+    return Arithmetic(of_row=of_row, of_inputs=of_inputs)
+
+
+def answer_length(k: int | None, params: Params) -> Arithmetic:
+    """Return the arithmetic of the answer's length in characters."""
+    return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length, fold=Mean(shares=False))
+
+
+def length(prediction: object) -> float | None:
+    """Return the number of characters; None without an answer."""
+    return None if prediction is None else float(len(as_text(prediction)))
+
+
+ENTRIES = (
+    RegisteredMetric(
+        name="exact_match",
+        summary="1 if the answer equals a reference after normalization",
+        category="answer",
+        build=exact_match,
+        parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMAL},
+        dotted="variant",
+    ),
+    RegisteredMetric(
+        name="contains_match",
+        summary="1 if a reference occurs in the answer as whole words",
+        category="answer",
+        build=contains_match,
+        version=3,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; 3: a part of a longer number is no match
+        aliases={"contains": {}},
+        parameters={"word_boundary": Parameter(default=True), **NORMAL},
+    ),
+    RegisteredMetric(
+        name="token_f1",
+        summary="F1 of tokens shared by answer and reference, as in SQuAD but in every script; variants: as in papers",
+        category="answer",
+        build=token_f1,
+        define=lambda params: f"token_f1.{params['variant']}",
+        aliases={"f1": {}},
+        parameters={"variant": Parameter(default="multilingual", choices=tuple(F1_VARIANTS))},
+        dotted="variant",
+    ),
+    RegisteredMetric(
+        name="locomo_qa_score",
+        summary="LoCoMo's official answer score: token F1 per category; category 5: one of two phrases",
+        category="answer",
+        build=locomo_qa_score,
+        version=2,  # 2: scripts without spaces are cut into characters
+        aliases={"locomo_f1": {}},
+        parameters={"category": Parameter(default=None, choices=(None, *LOCOMO_TYPES.values()))},
+    ),
+    RegisteredMetric(
+        name="answer_length",
+        summary="number of characters of the answer",
+        category="answer",
+        build=answer_length,
+        unit="characters",
+    ),
+)

@@ -1,0 +1,1 @@
+"""The public log of receipts: its entries, checkpoints and witnesses."""

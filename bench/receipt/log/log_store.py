@@ -1,0 +1,370 @@
+"""The public log, an append-only list of entries under a signed Merkle root: folder, entries and checkpoints.
+
+Example::
+
+    view = read_log(folder)                      # faults of lines are in view.faults, not raised
+    view.roots([view.covered])
+    entry = read_entry(b'{"at":"...","index":0,"schema":"bench.log-entry/1","type":"retract",...}')
+    note = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=root), key)
+    read_note(note).checkpoint()
+
+An entry is one line of canonical JSON, of a fixed set of types. A checkpoint is a C2SP signed note: origin, size, root,
+and one or more signature lines. A signature line is an em dash, the signer's name, and base64 of a 4-byte key id and
+the signature. ``log_check`` verifies a log; ``public_log`` appends to it.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar, cast, get_args
+
+from pydantic import Field
+
+from bench.canonical import JSON, dumps, parse, parse_file
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.journal.paths import ENTRIES
+from bench.receipt.base_model import (
+    Fingerprint,
+    Hex40,
+    Hex64,
+    Instant,
+    Integer,
+    Misfit,
+    Name,
+    Natural,
+    Text,
+    Ulid,
+    Wire,
+    admit,
+    emit,
+)
+from bench.receipt.log.merkle import Frontier, leaf_hash
+from bench.receipt.signing.signature import PublicKey, SigningKey, holds
+from bench.receipt.signing.trust_store import Role, TrustedKey
+
+ED25519 = b"\x01"
+MAX_NOTE = 1_000_000
+_SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The log's name, its number of entries and the root over them."""
+
+    origin: str
+    size: int
+    root: bytes
+
+    @property
+    def body(self) -> str:
+        """The text that is signed."""
+        return f"{self.origin}\n{self.size}\n{b64encode(self.root).decode()}\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteSignature:
+    """One signature line of a note."""
+
+    name: str
+    key_id: bytes
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A signed note: its text and its claimed signers."""
+
+    text: str
+    signatures: tuple[NoteSignature, ...]
+
+    def signed_by(self, name: str, key: PublicKey) -> bool | None:
+        """Check the signature of ``key`` under ``name``: None if there is none, else whether it is valid."""
+        claimed = [line for line in self.signatures if (line.name, line.key_id) == (name, key_id(name, key))]
+        if not claimed:
+            return None
+        return any(holds(key, line.value, self.text.encode()) for line in claimed)
+
+    def checkpoint(self) -> Checkpoint:
+        """Parse the text as a checkpoint; raise VerificationError ``log_signature`` if it is malformed."""
+        lines = self.text.split("\n")
+        if len(lines) != 4 or lines[3] or not lines[0] or not _SIZE.fullmatch(lines[1]):
+            raise _malformed("expected the lines origin, size and root")
+        root = _base64(lines[2])
+        if len(root) != 32:
+            raise _malformed("the root is not 32 bytes")
+        return Checkpoint(origin=lines[0], size=int(lines[1]), root=root)
+
+
+def key_id(name: str, key: PublicKey, kind: bytes = ED25519) -> bytes:
+    """Return the 4 bytes by which a note names a key."""
+    return sha256(name.encode() + b"\n" + kind + key.raw).digest()[:4]
+
+
+def vkey(name: str, key: PublicKey, kind: bytes = ED25519) -> str:
+    """Format a key for clients of signed notes: name, id, kind and bytes."""
+    return f"{name}+{key_id(name, key, kind).hex()}+{b64encode(kind + key.raw).decode()}"
+
+
+def write_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
+    """Return the signed note of a checkpoint."""
+    signature = key_id(checkpoint.origin, key.public) + key.sign(checkpoint.body.encode())
+    return f"{checkpoint.body}\n— {checkpoint.origin} {b64encode(signature).decode()}\n".encode()
+
+
+def read_note(data: bytes) -> Note:
+    """Parse a signed note; raise VerificationError ``log_signature`` if it is malformed."""
+    try:
+        whole = data[: MAX_NOTE + 1].decode("utf-8")
+    except UnicodeDecodeError:
+        raise _malformed("not UTF-8") from None
+    text, separator, lines = whole.rpartition("\n\n")
+    if not separator or not lines.endswith("\n") or len(data) > MAX_NOTE:
+        raise _malformed("expected text, a blank line and signatures")
+    return Note(text=text + "\n", signatures=tuple(_signature(line) for line in lines[:-1].split("\n")))
+
+
+def _signature(line: str) -> NoteSignature:
+    parts = line.split(" ")
+    if len(parts) != 3 or parts[0] != "—" or not parts[1]:
+        raise _malformed("a line is not a signature")
+    raw = _base64(parts[2])
+    if len(raw) < 5:
+        raise _malformed("a signature is too short")
+    return NoteSignature(name=parts[1], key_id=raw[:4], value=raw[4:])
+
+
+def _base64(text: str) -> bytes:
+    try:
+        raw = b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        raise _malformed("not base64") from None
+    if b64encode(raw).decode() != text:
+        raise _malformed("not canonical base64")
+    return raw
+
+
+def _malformed(detail: str) -> VerificationError:
+    return VerificationError("log_signature", f"not a signed checkpoint: {detail}")
+
+
+SCHEMA = "bench.log-entry/1"
+
+
+class LogEntry(Wire):
+    """The fields that every entry has."""
+
+    schema_: Annotated[Literal["bench.log-entry/1"], Field(alias="schema")] = "bench.log-entry/1"
+    index: Natural
+    at: Instant
+
+
+class KeyAdded(LogEntry):
+    """A key that may sign from this entry on."""
+
+    type: Literal["key"] = "key"
+    fingerprint: Fingerprint
+    public_key: Text
+    roles: tuple[Role, ...]
+
+    @classmethod
+    def of(cls, key: TrustedKey, at: str) -> Self:
+        """Return the entry that adds a trusted key; its index is set when it is appended."""
+        return cls(index=0, at=at, fingerprint=key.fingerprint, public_key=key.public_key, roles=key.roles)
+
+
+class KeyRetired(LogEntry):
+    """A key that signs nothing from this entry on; its earlier signatures stay valid."""
+
+    type: Literal["key-retired"] = "key-retired"
+    fingerprint: Fingerprint
+
+
+class KeyRevoked(LogEntry):
+    """A key whose signatures are not trusted from ``from_index`` on."""
+
+    type: Literal["key-revoked"] = "key-revoked"
+    fingerprint: Fingerprint
+    from_index: Natural
+    reason: Text
+
+
+class RunStarted(LogEntry):
+    """A run that was announced before its first call."""
+
+    type: Literal["run-started"] = "run-started"
+    run_id: Name
+    plan_digest: Hex64
+    config_digests: tuple[Hex64, ...]
+    items_planned: Natural
+    seed: Integer
+    code_commit: Hex40 | None
+
+
+class RunAbandoned(LogEntry):
+    """An announced run that was abandoned."""
+
+    type: Literal["run-abandoned"] = "run-abandoned"
+    run_id: Name
+    reason: Text
+
+
+class ReceiptLogged(LogEntry):
+    """A receipt, by the hash of its whole document and of its items file."""
+
+    type: Literal["receipt"] = "receipt"
+    receipt_id: Ulid
+    receipt_sha256: Hex64
+    items_sha256: Hex64
+    config_digest: Hex64
+    result_digest: Hex64
+    run_id: Name
+
+
+class Superseded(LogEntry):
+    """A receipt that is replaced by another one."""
+
+    type: Literal["supersede"] = "supersede"
+    old: Ulid
+    new: Ulid
+    reason: Text
+
+
+class Retracted(LogEntry):
+    """A receipt that its signer retracted."""
+
+    type: Literal["retract"] = "retract"
+    receipt_id: Ulid
+    reason: Text
+
+
+AnyEntry = KeyAdded | KeyRetired | KeyRevoked | RunStarted | RunAbandoned | ReceiptLogged | Superseded | Retracted
+_KINDS: Mapping[str, type[LogEntry]] = {kind.model_fields["type"].default: kind for kind in get_args(AnyEntry)}
+
+
+def write_entry(entry: AnyEntry) -> bytes:
+    """Return the canonical line of an entry, without LF."""
+    return dumps(emit(entry))
+
+
+def read_entry(line: bytes) -> AnyEntry:
+    """Parse one line (without LF); raise VerificationError ``log_entry`` if it is not a canonical, known entry."""
+    try:
+        return _fit(parse(line), line)
+    except (CanonicalError, Misfit) as error:
+        raise VerificationError("log_entry", str(error)) from None
+
+
+def _fit(value: JSON, line: bytes) -> AnyEntry:
+    if dumps(value) != line:
+        raise VerificationError("log_entry", "the line is not in canonical form")
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise VerificationError("log_entry", f"the schema is not {SCHEMA}")
+    kind = _KINDS.get(str(value.get("type")))
+    if kind is None:
+        raise VerificationError("log_entry", f"{value.get('type')!r} is not a type of entry")
+    return cast("AnyEntry", admit(kind, value))
+
+
+CHECKPOINT = "checkpoint"
+CHECKPOINTS = "checkpoints"
+RECEIPTS = "receipts"
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """A log as it is on disk: valid entries, faulty lines, and the bytes of the checkpoint."""
+
+    folder: Path
+    lines: tuple[bytes, ...]
+    entries: tuple[AnyEntry, ...]
+    """the valid entries, in order"""
+    faults: tuple[tuple[int, str], ...]
+    """(0-based line number, problem) of faulty lines"""
+    torn: bytes
+    """last line without LF: an append that was interrupted"""
+    note: bytes | None
+
+    def of(self, kind: type[Kind]) -> Iterator[Kind]:
+        """Yield the entries of one type."""
+        return (entry for entry in self.entries if isinstance(entry, kind))
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint; None if there is none.
+
+        Raises:
+            VerificationError: ``log_signature``: it is malformed.
+        """
+        return None if self.note is None else read_note(self.note).checkpoint()
+
+    @property
+    def covered(self) -> int:
+        """The number of entries that the checkpoint claims to cover; 0 if it cannot be read."""
+        try:
+            checkpoint = self.checkpoint()
+        except VerificationError:
+            return 0
+        return checkpoint.size if checkpoint else 0
+
+    def roots(self, sizes: Iterable[int]) -> dict[int, bytes]:
+        """Return n -> root over the first n lines, for each n of ``sizes`` up to the number of lines."""
+        wanted = set(sizes)
+        frontier = Frontier()
+        found = {0: frontier.root()} if 0 in wanted else {}
+        for line in self.lines:
+            frontier.append(leaf_hash(line))
+            if frontier.size in wanted:
+                found[frontier.size] = frontier.root()
+        return found
+
+    def receipt_entry(self, receipt_id: str) -> ReceiptLogged | None:
+        """Return the first entry of a receipt id; None if there is none."""
+        return next((entry for entry in self.of(ReceiptLogged) if entry.receipt_id == receipt_id), None)
+
+
+def has_log(folder: Path) -> bool:
+    """Return True if a folder holds a log, possibly an empty one."""
+    return (folder / ENTRIES).is_file()
+
+
+def read_log(folder: Path) -> LogView:
+    """Read a log folder; raise UsageError if the folder holds no log."""
+    if not has_log(folder):
+        raise UsageError(f"no {ENTRIES} in {folder}", hint="name the folder of a log, such as results/published")
+    lines, torn = _split((folder / ENTRIES).read_bytes())
+    note = folder / CHECKPOINT
+    entries: list[AnyEntry] = []
+    faults: list[tuple[int, str]] = []
+    for number, line in enumerate(lines):
+        try:
+            entries.append(read_entry(line))
+        except VerificationError as error:
+            faults.append((number, error.message))
+    return LogView(
+        folder=folder,
+        lines=tuple(lines),
+        entries=tuple(entries),
+        faults=tuple(faults),
+        torn=torn,
+        note=note.read_bytes() if note.is_file() else None,
+    )
+
+
+def read_document(path: Path) -> JSON:
+    """Read a receipt in a log's folder as JSON; None if it is missing or not valid JSON."""
+    try:
+        return parse_file(path)
+    except (OSError, CanonicalError):
+        return None
+
+
+def _split(data: bytes) -> tuple[list[bytes], bytes]:
+    *lines, torn = data.split(b"\n")
+    return lines, torn

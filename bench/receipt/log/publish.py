@@ -1,0 +1,328 @@
+"""Announce a run, publish its receipt, retract it. Nothing is ever deleted.
+
+A run is announced before its first call. A child process announces it, so that the runner never reads the log key.
+
+Example::
+
+    published = publish(path, ring, at=stamp(now))
+    published.index, published.fresh        # fresh is False if the same receipt was published before
+    index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
+
+    python -m bench.receipt.log.publish < announcement.json        # the child process
+
+Each function appends entries to the workspace's log and signs a new checkpoint with a log key. The config digests in an
+announcement are equal to those in the receipts of the run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.canonical import digest, parse_file, sha256_hex
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.journal import RunMeta
+from bench.plan import Plan
+from bench.plan.job_record import read
+from bench.receipt.base_model import admit, commit_or_none, emit, stamp
+from bench.receipt.log.log_store import (
+    RECEIPTS,
+    AnyEntry,
+    ReceiptLogged,
+    Retracted,
+    RunAbandoned,
+    RunStarted,
+    Superseded,
+    has_log,
+    read_log,
+)
+from bench.receipt.log.public_log import LogPlace, append
+from bench.receipt.metadata import Facts
+from bench.receipt.schema import items_file_name
+from bench.receipt.schema_run import LogHead, Preregistration
+from bench.receipt.signing.keyring import PUBLISHED, Keyring, Words, answer_with, ask, ask_passphrase
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
+
+
+class NotPublishable(VerificationError):
+    """The error for a receipt that cannot be published; its exit code is that of the receipt's verdict."""
+
+    kind = "not_publishable"
+
+    def __init__(
+        self, code: str, message: str, verdict: ReceiptVerdict, *, where: str, hint: str | None = None
+    ) -> None:
+        super().__init__(code, message, where=where, hint=hint or "only a VALID receipt of kind run is published")
+        self.exit_code = verdict.exit_code or ReceiptVerdict.INVALID.exit_code  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The index of an entry; ``fresh`` is true if the entry is new."""
+
+    index: int
+    fresh: bool
+    folder: Path
+
+
+def publish(
+    path: Path, ring: Keyring, *, at: str, supersedes: str | None = None, reason: str | None = None
+) -> Published:
+    """Copy a VALID receipt and its items file into the log's folder and append its entry.
+
+    Publishing the same receipt again returns its existing entry.
+
+    Raises:
+        NotPublishable: the receipt is not VALID, is partial, or its items file is missing.
+        UsageError: the receipt of ``supersedes`` is not in the log, or ``reason`` is missing.
+        KeyRefused: no key may sign the log.
+    """
+    folder = ring.workspace / PUBLISHED
+    known = _known(path, folder)
+    if supersedes is not None:
+        _refuse_unknown(folder, supersedes)
+        _refuse_empty(reason)
+    if known is not None:
+        _restore_files(path, folder, known)
+        return _known_again(known, ring, supersedes, reason, at)
+    outcome = _verified(path, ring, folder)
+    key = ring.signing_key("log")
+    entry = _entry(outcome, at)
+    copied = _copy(path, folder, entry.receipt_id)
+    drafts: list[AnyEntry] = [entry]
+    if supersedes is not None:
+        drafts.append(Superseded(index=0, at=at, old=supersedes, new=entry.receipt_id, reason=str(reason)))
+    try:
+        made = append(folder, drafts, ring.trusted(), key, at)
+    except BaseException:
+        for target in copied:  # a file without an entry would be a fault of the log
+            target.unlink()
+        raise
+    return Published(index=made.entries[0].index, fresh=True, folder=folder)
+
+
+def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str) -> Published:
+    """Record what a published receipt supersedes, unless the log has this entry already."""
+    folder = ring.workspace / PUBLISHED
+    said = {(entry.old, entry.new) for entry in read_log(folder).of(Superseded)}
+    if supersedes is None or (supersedes, known.receipt_id) in said:
+        return Published(index=known.index, fresh=False, folder=folder)
+    if supersedes == known.receipt_id:
+        raise UsageError(f"receipt {supersedes} cannot replace itself", hint="give the id of the older receipt")
+    _refuse_circle(said, old=supersedes, new=known.receipt_id)
+    entry = Superseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
+    return _append_one(ring, entry, at)
+
+
+def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
+    """Raise UsageError if ``old`` itself supersedes ``new``, directly or through other receipts."""
+    later, reached = {new}, {new}
+    while later:
+        later = {after for before, after in said if before in later} - reached
+        reached |= later
+    if old in reached:
+        raise UsageError(
+            f"receipt {new} cannot replace receipt {old}, because {old} has already replaced {new}",
+            hint="publish a new receipt that supersedes both",
+        )
+
+
+def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
+    """Append an entry that retracts a published receipt."""
+    _refuse_unknown(ring.workspace / PUBLISHED, receipt_id)
+    _refuse_empty(reason)
+    return _append_one(ring, Retracted(index=0, at=at, receipt_id=receipt_id, reason=str(reason)), at)
+
+
+def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
+    """Append an entry that an announced run was abandoned; return an existing entry if there is one.
+
+    Raises:
+        UsageError: the run was not announced, its receipt is published, or ``reason`` is missing.
+    """
+    folder = ring.workspace / PUBLISHED
+    log = read_log(folder) if has_log(folder) else None
+    if log is None or run_id not in {entry.run_id for entry in log.of(RunStarted)}:
+        raise UsageError(
+            f"run {run_id} was never announced in the log", hint="only runs with --publishable are announced"
+        )
+    _refuse_empty(reason)
+    for gone in log.of(RunAbandoned):
+        if gone.run_id == run_id:
+            return Published(index=gone.index, fresh=False, folder=folder)
+    for kept in log.of(ReceiptLogged):
+        if kept.run_id == run_id:
+            raise UsageError(
+                f"run {run_id} cannot be marked as abandoned: its receipt {kept.receipt_id} is published",
+                hint=f"bench publish --retract {kept.receipt_id} retracts the receipt",
+            )
+    return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
+
+
+def announce(ring: Keyring, started: RunStarted) -> Published:
+    """Append ``run-started``; call it before the first call to a provider."""
+    return _append_one(ring, started, started.at)
+
+
+def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
+    """Return a run's announcement in the log and the first log head that covers it; None if one of them is missing."""
+    if not has_log(folder):
+        return None
+    view = read_log(folder)
+    checkpoint = view.checkpoint()
+    for entry in view.of(RunStarted):
+        if (entry.run_id, entry.plan_digest) != (run_id, plan_digest) or checkpoint is None:
+            continue
+        size = entry.index + 1
+        if size <= checkpoint.size:
+            stated = Preregistration(log_index=entry.index, entry_sha256=sha256_hex(view.lines[entry.index]))
+            root = view.roots([size])[size].hex()
+            return stated, LogHead(origin=checkpoint.origin, size=size, root_hash=root)
+    return None
+
+
+# ------------------------------------------------------------------------- inside
+
+
+def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> Published:
+    folder = ring.workspace / PUBLISHED
+    made = append(folder, [entry], ring.trusted(), ring.signing_key("log"), at)
+    return Published(index=made.entries[0].index, fresh=True, folder=folder)
+
+
+def _known(path: Path, folder: Path) -> ReceiptLogged | None:
+    """Return the log entry of exactly this document, if any; raise NotPublishable if another document has its id."""
+    if not has_log(folder):
+        return None
+    try:
+        document = parse_file(path)
+    except (OSError, CanonicalError):
+        return None  # the verification that follows states what is wrong
+    receipt_id = document.get("receiptId") if isinstance(document, dict) else None
+    entry = read_log(folder).receipt_entry(receipt_id) if isinstance(receipt_id, str) else None
+    if entry is not None and entry.receipt_sha256 != digest(document):
+        raise NotPublishable(
+            "receipt_id_reused",
+            "the log contains another receipt with this id",
+            ReceiptVerdict.INVALID,
+            where=str(path),
+        )
+    return entry
+
+
+def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
+    question = VerificationRequest(trust=ring.trusted())
+    place = LogPlace.open(folder, question.trust) if has_log(folder) else None
+    outcome = verify_file(path, question, place)
+    if outcome.verdict is not ReceiptVerdict.VALID:
+        bad = next(finding for finding in outcome.findings if finding.status == "fail")
+        raise NotPublishable(str(bad.code), f"{outcome.verdict}: {bad.detail}", outcome.verdict, where=str(path))
+    receipt = outcome.receipt
+    assert receipt is not None
+    if receipt.kind != "run":
+        raise NotPublishable(
+            "partial",
+            "the receipt covers only part of a run, so it is not published",
+            ReceiptVerdict.INVALID,
+            where=str(path),
+        )
+    if any(finding.code == "items_missing" for finding in outcome.findings):
+        raise NotPublishable(
+            "items_missing", "the items file of the receipt is missing", ReceiptVerdict.INVALID, where=str(path)
+        )
+    return outcome
+
+
+def _entry(outcome: VerificationOutcome, at: str) -> ReceiptLogged:
+    receipt = outcome.receipt
+    assert receipt is not None
+    return ReceiptLogged(
+        index=0,
+        at=at,
+        receipt_id=receipt.receipt_id,
+        receipt_sha256=digest(outcome.document),
+        items_sha256=receipt.per_query.sha256,
+        config_digest=receipt.config_digest,
+        result_digest=receipt.result_digest,
+        run_id=receipt.run.run_id,
+    )
+
+
+def _copy(path: Path, folder: Path, receipt_id: str) -> list[Path]:
+    """Copy the items file and the receipt to the log's folder; return the new files."""
+    made = []
+    (folder / RECEIPTS).mkdir(parents=True, exist_ok=True)
+    for source, name in (
+        (path.with_name(items_file_name(receipt_id)), items_file_name(receipt_id)),
+        (path, f"{receipt_id}.json"),
+    ):
+        target = folder / RECEIPTS / name
+        if source.resolve() != target.resolve():
+            shutil.copyfile(source, target)
+            made.append(target)
+    return made
+
+
+def _restore_files(path: Path, folder: Path, entry: ReceiptLogged) -> None:
+    """Copy the files of a published receipt again if a crash prevented it."""
+    there = (folder / RECEIPTS / f"{entry.receipt_id}.json").is_file()
+    if not there and path.with_name(items_file_name(entry.receipt_id)).is_file():
+        _copy(path, folder, entry.receipt_id)
+
+
+def _refuse_unknown(folder: Path, receipt_id: str) -> None:
+    if not has_log(folder) or read_log(folder).receipt_entry(receipt_id) is None:
+        raise UsageError(f"no receipt {receipt_id} in the log", hint="name the id of a published receipt")
+
+
+def _refuse_empty(reason: str | None) -> None:
+    if not (reason or "").strip():
+        raise UsageError("a reason is missing", hint="give one with --reason TEXT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """The entry that announces a run in the log of a workspace."""
+
+    workspace: Path
+    started: RunStarted
+
+
+def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
+    """Return the announcement of a planned run; ``meta`` is the metadata that its journal will have."""
+    jobs = read(meta.extra)
+    started = RunStarted(
+        index=0,
+        at=stamp(datetime.now(UTC)),
+        run_id=meta.run_id,
+        plan_digest=plan.digest,
+        config_digests=tuple(sorted({digest(Facts(meta=meta, record=job).config_tree()) for job in jobs})),
+        items_planned=sum(job.n_repeats for job in jobs),
+        seed=plan.request.seed,
+        code_commit=commit_or_none(meta.code_state.get("commit")),
+    )
+    return Announcement(workspace=plan.workspace, started=started)
+
+
+def announce_in_child(announcement: Announcement) -> int:
+    """Append ``run-started`` in a child process; return its log index.
+
+    Raises:
+        UsageError: the child process reported an error.
+    """
+    question = {"workspace": str(announcement.workspace.resolve()), "entry": emit(announcement.started)}
+    return int(str(ask("bench.receipt.log.publish", question)["logIndex"]))
+
+
+def append_started(told: Words) -> Words:
+    """Append the entry that a question contains; runs in the child process."""
+    ring = Keyring(workspace=Path(str(told["workspace"])), prompt=ask_passphrase)
+    return {"logIndex": announce(ring, admit(RunStarted, told["entry"])).index}
+
+
+if __name__ == "__main__":
+    sys.exit(answer_with(append_started))

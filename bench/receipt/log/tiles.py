@@ -1,0 +1,86 @@
+"""The public log as static files of C2SP tlog-tiles, from its entries and the signed checkpoint.
+
+Example::
+
+    files = tile_files(view)                # {"checkpoint": ..., "tile/0/000.p/7": ..., "tile/entries/000.p/7": ...}
+    write_tiles(view, Path("public"))
+
+A web server for this folder is a log for clients of the specification. Nothing is signed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.errors import VerificationError
+from bench.receipt.files import write_atomically
+from bench.receipt.log.log_store import CHECKPOINT, LogView, read_note, vkey
+from bench.receipt.log.merkle import Frontier, leaf_hash
+from bench.receipt.signing.trust_store import TrustStore
+
+WIDTH = 256
+"""number of hashes in a full tile"""
+MOST = 0xFFFF
+"""maximum number of bytes of an entry in a bundle"""
+
+
+def tile_files(view: LogView) -> dict[str, bytes]:
+    """Return path -> content of all files of the log, at the size that its checkpoint covers.
+
+    Raises:
+        VerificationError: no checkpoint covers an entry, or an entry is too long.
+    """
+    size = view.covered
+    if view.note is None or not size:
+        raise VerificationError("log_pending", "no checkpoint covers any entry", hint="bench publish signs one")
+    lines = view.lines[:size]
+    long = next((at for at, line in enumerate(lines) if len(line) > MOST), None)
+    if long is not None:
+        raise VerificationError("log_entry", f"entry {long} has {len(lines[long])} bytes, expected at most {MOST}")
+    files = {CHECKPOINT: view.note}
+    bundle = [len(line).to_bytes(2, "big") + line for line in lines]
+    files |= {f"tile/entries/{path}": b"".join(parts) for path, parts in _cut(bundle)}
+    level, hashes = 0, [leaf_hash(line) for line in lines]
+    while hashes:
+        files |= {f"tile/{level}/{path}": b"".join(parts) for path, parts in _cut(hashes)}
+        full = len(hashes) // WIDTH
+        level, hashes = level + 1, [_root(hashes[at * WIDTH : (at + 1) * WIDTH]) for at in range(full)]
+    return files
+
+
+def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
+    """Write the files, the checkpoint last; tiles of earlier checkpoints are kept."""
+    files = tile_files(view)
+    for path, content in sorted(files.items(), key=lambda file: file[0] == CHECKPOINT):
+        write_atomically(folder / path, content)
+    return files
+
+
+def log_keys(view: LogView, store: TrustStore) -> list[str]:
+    """Return the trusted keys that signed the checkpoint, as vkeys for clients of the log."""
+    note = read_note(view.note or b"")
+    origin = note.checkpoint().origin
+    return [vkey(origin, one.key) for one in store.keys if note.signed_by(origin, one.key)]
+
+
+def _cut(parts: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
+    """Yield (path below the level, content) of each tile."""
+    for number, start in enumerate(range(0, len(parts), WIDTH)):
+        some = parts[start : start + WIDTH]
+        yield tile_path(number) + (f".p/{len(some)}" if len(some) < WIDTH else ""), some
+
+
+def tile_path(number: int) -> str:
+    """Return a tile's number as a path: 1234067 is x001/x234/067."""
+    groups = [f"{number % 1000:03}"]
+    while number := number // 1000:
+        groups.append(f"x{number % 1000:03}")
+    return "/".join(reversed(groups))
+
+
+def _root(hashes: Sequence[bytes]) -> bytes:
+    frontier = Frontier()
+    for one in hashes:
+        frontier.append(one)
+    return frontier.root()

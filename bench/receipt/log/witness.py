@@ -1,0 +1,137 @@
+"""Cosignatures of a log's checkpoint (C2SP tlog-cosignature, Ed25519) by a witness of its history.
+
+Example::
+
+    line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
+    WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").saw(note)    # 1764410000; None = not cosigned
+
+For each log, a witness stores the newest checkpoint that it cosigned, next to its private key. It cosigns only
+checkpoints that continue this one.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from bench.errors import UsageError, VerificationError
+from bench.receipt.files import write_atomically
+from bench.receipt.log.log_check import LogOutcome, check_log
+from bench.receipt.log.log_store import CHECKPOINT, CHECKPOINTS, Note, key_id, read_log, read_note, vkey
+from bench.receipt.signing.signature import PublicKey, SigningKey, holds
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, ok
+
+COSIGNATURE = b"\x04"
+TIMESTAMP = 8
+"""number of bytes of the timestamp in front of the signature"""
+NAME = re.compile(r"[^\s+]{1,255}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessKey:
+    """A witness by name and key; its text is the specification's vkey."""
+
+    name: str
+    key: PublicKey
+
+    @classmethod
+    def parse(cls, text: str) -> WitnessKey:
+        """Parse NAME+HEX+BASE64.
+
+        Raises:
+            UsageError: the text is not the vkey of an Ed25519 cosigner.
+        """
+        name, _, rest = text.partition("+")
+        stated, _, encoded = rest.partition("+")
+        try:
+            raw = b64decode(encoded, validate=True)
+        except ValueError:
+            raw = b""
+        if NAME.fullmatch(name) and len(raw) == 33 and raw[:1] == COSIGNATURE:
+            found = cls(name=name, key=PublicKey.from_raw(raw[1:]))
+            if found.id.hex() == stated:
+                return found
+        raise UsageError(
+            f'"{text}" is not the key of a witness', hint="write NAME+ID+KEY, as bench log cosign prints it"
+        )
+
+    @property
+    def id(self) -> bytes:
+        """The 4 bytes by which a note names the key."""
+        return key_id(self.name, self.key, COSIGNATURE)
+
+    def __str__(self) -> str:
+        return vkey(self.name, self.key, COSIGNATURE)
+
+    def saw(self, note: Note) -> int | None:
+        """Return the time at which the witness cosigned, in seconds since 1970; None if it did not."""
+        for line in note.signatures:
+            at = int.from_bytes(line.value[:TIMESTAMP], "big")
+            if (line.name, line.key_id) == (self.name, self.id) and holds(
+                self.key, line.value[TIMESTAMP:], _signed(note, at)
+            ):
+                return at
+        return None
+
+    def check(self, data: bytes | None) -> Finding:
+        """Return a finding: ``ok`` if the witness cosigned the checkpoint ``data``, else a failure."""
+        at = None if data is None else self.saw(read_note(data))
+        if at is None:
+            return fail("log", "log_witness", f"{self.name} did not cosign this checkpoint")
+        return ok("log", f"cosigned by {self.name} at {at}")
+
+
+def _signed(note: Note, at: int) -> bytes:
+    return f"cosignature/v1\ntime {at}\n{note.text}".encode()
+
+
+def cosign(note: bytes, name: str, key: SigningKey, at: int) -> bytes:
+    """Return the line that a witness adds to a checkpoint; ``at`` is in seconds since 1970."""
+    signature = key.sign(_signed(read_note(note), at))
+    value = key_id(name, key.public, COSIGNATURE) + at.to_bytes(TIMESTAMP, "big") + signature
+    return f"— {name} {b64encode(value).decode()}\n".encode()
+
+
+def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: SigningKey, at: int) -> LogOutcome:
+    """Check a log against the newest checkpoint that the witness saw, and add the witness's line to its checkpoint.
+
+    The checkpoint is stored for the witness before the line is written. A log that is not VALID gets no line; see the
+    verdict of the outcome.
+
+    Raises:
+        UsageError: ``name`` is not a valid name of a witness.
+        VerificationError: the log has no checkpoint, or an older one than the witness has seen.
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f'"{name}" is not the name of a witness', hint="use a name such as witness.example/w1, without + and spaces"
+        )
+    view = read_log(folder)
+    checkpoint = view.checkpoint()
+    if view.note is None or checkpoint is None:
+        raise VerificationError("log_pending", "the log has no checkpoint", hint="bench publish signs one")
+    seen = file.with_name(f"{file.name}.{sha256(checkpoint.origin.encode()).hexdigest()[:12]}.seen")
+    outcome = check_log(view, store, seen if seen.is_file() else None)
+    if outcome.verdict is not ReceiptVerdict.VALID:
+        return outcome
+    if seen.is_file() and (last := read_note(seen.read_bytes()).checkpoint()).size > checkpoint.size:
+        raise VerificationError(
+            "log_inconsistent",
+            f"the checkpoint covers {checkpoint.size} entries, but an earlier one covered {last.size}",
+        )
+    write_atomically(seen, view.note)
+    signed = _with_line(read_note(view.note), WitnessKey(name=name, key=key.public), cosign(view.note, name, key, at))
+    for path in (folder / CHECKPOINTS / str(checkpoint.size), folder / CHECKPOINT):
+        write_atomically(path, signed)
+    return outcome
+
+
+def _with_line(note: Note, witness: WitnessKey, line: bytes) -> bytes:
+    """Return the note with the new line of a witness, which replaces an earlier one."""
+    kept = [one for one in note.signatures if (one.name, one.key_id) != (witness.name, witness.id)]
+    lines = [f"— {one.name} {b64encode(one.key_id + one.value).decode()}\n".encode() for one in kept]
+    return b"".join([note.text.encode(), b"\n", *lines, line])

@@ -1,0 +1,1 @@
+"""Keys and signatures: which key signs, and which keys are trusted."""

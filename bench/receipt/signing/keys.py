@@ -1,0 +1,315 @@
+"""Create, rotate and revoke keys. Each step changes trusted.json; rotating and revoking also add to the log, if any.
+
+    made = new_key(ring, "default", ("receipt", "log"))
+    rotate(ring, old="default", new=None, at=stamp(now))
+    revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=stamp(now))
+
+The file of a private key is created with mode 0600 in a 0700 folder. It is never overwritten, and never created in a
+git work tree that does not ignore it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.canonical import JSON, dumps
+from bench.config.value_rules import portable
+from bench.errors import UsageError
+from bench.receipt.base_model import SEGMENT, emit
+from bench.receipt.files import changed, in_work_tree, is_ignored, write_atomically
+from bench.receipt.log.log_store import AnyEntry, KeyAdded, KeyRetired, KeyRevoked, read_log
+from bench.receipt.log.public_log import append, refuse_altered
+from bench.receipt.signing.keyring import PUBLISHED, Keyring
+from bench.receipt.signing.signature import ALGORITHM, KeyRefused, PublicKey, SigningKey, encode
+from bench.receipt.signing.trust_store import Role, TrustedKey, TrustStore
+
+PUBLIC = (Path("keys"), PUBLISHED)
+"""folders that a step changes and that must be committed"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyChange:
+    """The result of a step."""
+
+    key: TrustedKey
+    files: tuple[Path, ...] = ()
+    made: bool = True
+    """True if the private key is new"""
+    logged: bool = False
+    """True if an entry was added to the log"""
+    log_pending: bool = False
+    """True if no signed checkpoint covers the log entry yet"""
+    to_commit: tuple[Path, ...] = ()
+    """changed paths that are not committed: until then, others do not know the key"""
+
+
+def list_keys(ring: Keyring) -> list[dict[str, JSON]]:
+    """Return every trusted key with its range of log indices, without the key bytes."""
+    return [{name: value for name, value in emit(key).items() if name != "publicKey"} for key in ring.trusted().keys]
+
+
+# --------------------------------------------------------------------------- new
+
+
+def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
+    """Create a key pair, write its public key to the workspace, and trust it; write no log entry.
+
+    An existing private key of this name in the key folder is used instead of a new one.
+    """
+    store = ring.trusted()
+    private = ring.key_folder / f"{name}.key"
+    if re.fullmatch(SEGMENT, name) and private.is_file() and all(key.name != name for key in store.keys):
+        return _publish(ring, ring.public_half(private), name, roles, own=private)
+    _, change = _make(ring, store, name, roles, _log_size(ring))
+    return replace(change, to_commit=changed(ring.workspace, PUBLIC))
+
+
+def trust_key(ring: Keyring, file: Path, name: str, roles: Sequence[Role]) -> KeyChange:
+    """Copy a public key into the workspace and trust it; write no log entry.
+
+    Raises:
+        KeyRefused: the file contains no public key.
+        UsageError: the name or the key is already trusted here.
+    """
+    return _publish(ring, PublicKey.load(file), name, roles)
+
+
+def _publish(ring: Keyring, key: PublicKey, name: str, roles: Sequence[Role], own: Path | None = None) -> KeyChange:
+    store = ring.trusted()
+    known = store.find(key.fingerprint)
+    if known is not None:
+        raise UsageError(
+            f"trusted.json already has this key, as {known.name} ({known.status})",
+            hint="bench keys list shows every key",
+        )
+    public = ring.workspace / "keys" / f"{name}.pub"
+    _refuse_name(store, name)
+    if public.is_file() and PublicKey.load(public).fingerprint != key.fingerprint:
+        raise UsageError(
+            f"{public} already contains a different key", hint="choose another name; a key file is never replaced"
+        )
+    entry = TrustedKey.of(key, name, roles, _log_size(ring))
+    public.parent.mkdir(parents=True, exist_ok=True)
+    public.write_text(key.pem, encoding="ascii")
+    store.with_key(entry).save(ring.trusted_path)
+    files = (*([own] if own else []), public, ring.trusted_path)
+    return KeyChange(key=entry, files=files, made=False, to_commit=changed(ring.workspace, PUBLIC))
+
+
+def _make(
+    ring: Keyring, store: TrustStore, name: str, roles: Sequence[Role], from_index: int
+) -> tuple[SigningKey, KeyChange]:
+    private, public = ring.key_folder / f"{name}.key", ring.workspace / "keys" / f"{name}.pub"
+    _refuse_taken(store, name, private, public)
+    key = SigningKey.generate()
+    entry = TrustedKey.of(key.public, name, roles, from_index)
+    with all_or_nothing(private, public):
+        _write_private(private, key)
+        public.parent.mkdir(parents=True, exist_ok=True)
+        with public.open("x", encoding="ascii") as file:
+            file.write(key.public.pem)
+        store.with_key(entry).save(ring.trusted_path)
+    return key, KeyChange(key=entry, files=(private, public, ring.trusted_path))
+
+
+@contextmanager
+def all_or_nothing(*files: Path) -> Iterator[None]:
+    """Remove ``files`` if the block raises OSError, so that no half of a key pair is left."""
+    try:
+        yield
+    except OSError:
+        for file in files:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+        raise
+
+
+def _refuse_name(store: TrustStore, name: str) -> None:
+    if not re.fullmatch(SEGMENT, name) or name.startswith("-"):
+        raise UsageError(
+            f"{name!r} is not a valid name of a key",
+            hint="use letters, digits, dot, dash and underscore; begin with no dot or dash",
+        )
+    try:
+        portable(name)
+    except ValueError as error:
+        raise UsageError(str(error), hint="choose another name") from error
+    if any(key.name == name for key in store.keys):
+        raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
+
+
+def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
+    _refuse_name(store, name)
+    for path in (private, public):
+        if path.exists():
+            use = f", or sign with it: bench sign RUN_ID --key {path}" if path == private else ""
+            raise UsageError(f"{path} already exists", hint=f"choose another name, no key is overwritten{use}")
+    _refuse_work_tree(private)
+
+
+def _refuse_work_tree(private: Path) -> None:
+    folder = next((parent for parent in private.absolute().parents if parent.is_dir()), Path("/"))
+    if not in_work_tree(folder) or is_ignored(private.absolute(), folder):
+        return
+    raise UsageError(
+        f"{private} is in a git work tree that does not ignore it",
+        hint="use --key-dir with a folder outside the work tree, so that the private key is never committed",
+    )
+
+
+def _write_private(path: Path, key: SigningKey) -> None:
+    if not path.parent.is_dir():
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key.pem())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _log_size(ring: Keyring) -> int:
+    folder = ring.log_folder
+    return len(read_log(folder).lines) if folder else 0
+
+
+# ------------------------------------------------------------------------- rotate
+
+
+def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyChange:
+    """Replace a key by a new one; write a statement signed by both, trusted.json, and log entries.
+
+    Raises:
+        KeyRefused: the old key is unknown, not active, ambiguous or unreadable.
+        VerificationError: the log is not valid.
+    """
+    store = ring.trusted()
+    leaving = store.named(old) if old else _only_active(store)
+    if leaving.status != "active":
+        raise KeyRefused(f"key_{leaving.status}", f"the key {leaving.name} is already {leaving.status}")
+    if ring.log_folder is not None:
+        refuse_altered(read_log(ring.log_folder), store)
+    old_key, index = ring.private_key_of(leaving.name), _log_size(ring)
+    new_key, made = _make(ring, store, new or _next_name(store, leaving.name), leaving.roles, index)
+    store = store.with_key(leaving.model_copy(update={"status": "retired", "valid_to_index": index}))
+    store = store.with_key(made.key)
+    store.save(ring.trusted_path)
+    statement = _write_statement(ring, index, at, leaving, made.key, (old_key, new_key))
+    _note_rotation(ring, index, at, leaving, made.key)
+    drafts: list[AnyEntry] = [
+        KeyAdded.of(made.key, at),
+        KeyRetired(index=0, at=at, fingerprint=leaving.fingerprint),
+    ]
+    log_key = new_key if "log" in made.key.roles else ring.log_key_or_none(but=leaving.fingerprint)
+    files = (*made.files, statement)
+    return _log_change(ring, made.key, files, drafts, log_key, at)
+
+
+def _only_active(store: TrustStore) -> TrustedKey:
+    active = [key for key in store.keys if key.status == "active"]
+    if len(active) == 1:
+        return active[0]
+    names = ", ".join(key.name for key in active) or "none"
+    raise KeyRefused(
+        "key_ambiguous",
+        f"expected exactly one active key to replace; active keys: {names}",
+        hint="name the key to replace with --old",
+    )
+
+
+def _next_name(store: TrustStore, name: str) -> str:
+    base = re.sub(r"-[0-9]+$", "", name)
+    taken = {key.name for key in store.keys}
+    return next(candidate for number in range(2, 10_000) if (candidate := f"{base}-{number}") not in taken)
+
+
+def _write_statement(
+    ring: Keyring, index: int, at: str, old: TrustedKey, new: TrustedKey, keys: tuple[SigningKey, SigningKey]
+) -> Path:
+    body = {
+        "schema": "bench.key-rotation/1",
+        "index": index,
+        "at": at,
+        "old": {"name": old.name, "fingerprint": old.fingerprint},
+        "new": {
+            "name": new.name,
+            "fingerprint": new.fingerprint,
+            "publicKey": new.public_key,
+            "roles": list(new.roles),
+        },
+    }
+    signatures = [
+        {
+            "algorithm": ALGORITHM,
+            "publicKeyFingerprint": key.public.fingerprint,
+            "value": encode(key.sign(dumps(body))),
+        }
+        for key in keys
+    ]
+    path = _free(ring.workspace / "keys" / "rotations", index)
+    text = json.dumps({**body, "signatures": signatures}, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(path, (text + "\n").encode())
+    return path
+
+
+def _free(folder: Path, index: int) -> Path:
+    """Return a free path for a statement: without a log, every rotation has index 0, and none may be overwritten."""
+    names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
+    return next(path for name in names if not (path := folder / name).exists())
+
+
+def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: TrustedKey) -> None:
+    path = ring.workspace / "keys" / "ROTATION.md"
+    line = f"- {at}, log index {index}: {old.name} `{old.fingerprint}` -> {new.name} `{new.fingerprint}`\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+# ------------------------------------------------------------------------- revoke
+
+
+def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
+    """Revoke a key from a log index on. trusted.json is changed at once, even if no key can sign the log.
+
+    Raises:
+        UsageError: a negative index, or no reason.
+        KeyRefused: there is no such key, or it is revoked from a lower index on.
+    """
+    if from_index < 0:
+        raise UsageError(f"--from-index {from_index}: expected 0 or more", hint="0 revokes all signatures of the key")
+    if not reason.strip():
+        raise UsageError("a revocation needs a reason", hint="give one with --reason TEXT")
+    store = ring.trusted()
+    leaving = store.named(name)
+    until = leaving.revoked_from_index
+    if until is not None and from_index > until:
+        told = f"{leaving.name} is already revoked from index {until} on, and this index can only be lowered"
+        raise KeyRefused("key_revoked", told, hint=f"give an index up to {until}")
+    gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
+    store.with_key(gone).save(ring.trusted_path)
+    draft = KeyRevoked(index=0, at=at, fingerprint=gone.fingerprint, from_index=from_index, reason=reason)
+    log_key = ring.log_key_or_none(but=gone.fingerprint) if ring.log_folder else None
+    return _log_change(ring, gone, (ring.trusted_path,), [draft], log_key, at)
+
+
+def _log_change(
+    ring: Keyring,
+    key: TrustedKey,
+    files: tuple[Path, ...],
+    drafts: list[AnyEntry],
+    log_key: SigningKey | None,
+    at: str,
+) -> KeyChange:
+    folder = ring.log_folder
+    if folder is None:
+        return KeyChange(key=key, files=files, to_commit=changed(ring.workspace, PUBLIC))
+    append(folder, drafts, ring.trusted(), log_key, at)
+    return KeyChange(
+        key=key, files=files, logged=True, log_pending=log_key is None, to_commit=changed(ring.workspace, PUBLIC)
+    )

@@ -1,0 +1,302 @@
+"""``bench sign``: one receipt per job, written once and verified with the public key before it is reported.
+
+Also in this module:
+
+* ``earlier``: find an existing receipt of the same key with the same content; then no new one is made.
+* ``new_ulid``: receipt ids of 48 bits of milliseconds and 80 random bits in Crockford's base 32, sorted by time.
+
+Example::
+
+    outcome = await sign_run(Path("checkpoints/r1"), key, SigningRequest(output=Path("results/r1/receipts")))
+    outcome.receipts, outcome.refused
+    earlier(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
+    new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
+
+Two receipts of a job differ in content only after a rescore or a retry, or if only one has the answers in its items
+file. Id, time and the name of the items file are not compared. Signing is a separate step, so that the process that
+runs providers has no key."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from bench.canonical import JSON, parse_file, without
+from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
+from bench.journal import Reader
+from bench.receipt.base_model import emit, stamp
+from bench.receipt.build import ReceiptOrder, ReceiptRefused, build, learn_secrets, refuse_secrets
+from bench.receipt.files import write_atomically
+from bench.receipt.items_file import collecting_rarely
+from bench.receipt.log.publish import announcement
+from bench.receipt.signing.dsse import envelope, opened
+from bench.receipt.signing.signature import SigningKey, sign
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.verify import VerificationRequest, verify_file
+from bench.report import JobReport, Report, fold
+from bench.scalars import tree
+from bench.settings import Environment
+
+STATEMENT_SUFFIX = ".intoto.jsonl"
+OWN = ("receiptId", "issuedAt", "signer", "signature")
+
+
+def earlier(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
+    """Return an existing valid receipt of the same key whose content equals ``body``; None without one."""
+    trust = VerificationRequest(trust=TrustStore.pin([key.public]))
+    return next((path for path in sorted(files) if _states(path, body) and _holds(path, trust)), None)
+
+
+def items_of(path: Path) -> Path:
+    """Return the items file next to a receipt."""
+    return path.parent / str(tree(tree(parse_file(path)).get("perQuery")).get("file"))
+
+
+def _states(path: Path, body: Mapping[str, JSON]) -> bool:
+    try:
+        found = parse_file(path)
+    except (OSError, CanonicalError):
+        return False
+    return isinstance(found, dict) and _statement(found) == _statement(body)
+
+
+def _statement(document: Mapping[str, JSON]) -> dict[str, JSON]:
+    rows = document.get("perQuery")
+    kept = {name: value for name, value in document.items() if name not in OWN}
+    return {**kept, "perQuery": without(rows, "file") if isinstance(rows, dict) else rows}
+
+
+def _holds(path: Path, trust: VerificationRequest) -> bool:
+    return items_of(path).is_file() and verify_file(path, trust).verdict is ReceiptVerdict.VALID
+
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+LENGTH = 26
+
+
+def new_ulid(when: datetime, entropy: bytes) -> str:
+    """Return a ULID; ``when`` is a timezone-aware time, ``entropy`` is 10 random bytes."""
+    number = int(when.timestamp() * 1000) << 80 | int.from_bytes(entropy, "big")
+    return "".join(ALPHABET[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningRequest:
+    """The settings of a signing. ``output`` names one file if it ends in .json, else a folder."""
+
+    output: Path
+    benchmark: str | None = None
+    provider: str | None = None
+    with_answers: bool = False
+    allow_partial: bool = False
+    reproduces: str | None = None
+    dsse: bool = False
+    """True to write an in-toto statement for each receipt"""
+    log: Path | None = None
+    """folder of the public log, to find the run's announcement"""
+    environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
+    """variables that are searched for configured secrets"""
+    workspace: Path | None = None
+    """folder of the configs that name secrets"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """One receipt that exists and was verified."""
+
+    receipt_id: str
+    file: Path
+    items_file: Path
+    benchmark: str
+    provider: str
+    result_digest: str
+    also: Path | None = None
+    """path of the in-toto statement"""
+    made: bool = True
+    """False if the receipt existed already and the job has not changed since"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedJob:
+    """One job that got no receipt."""
+
+    benchmark: str
+    provider: str
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignOutcome:
+    """The receipts of one call of sign, and the jobs that it refused."""
+
+    receipts: tuple[Signed, ...]
+    refused: tuple[RefusedJob, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """4 if a job was refused, else 0; other jobs are signed nevertheless."""
+        return ReceiptRefused.exit_code if self.refused else 0
+
+    def value(self) -> dict[str, JSON]:
+        """Return the JSON value."""
+        return {
+            "receipts": [
+                {
+                    "receiptId": one.receipt_id,
+                    "file": str(one.file),
+                    "itemsFile": str(one.items_file),
+                    "benchmark": one.benchmark,
+                    "provider": one.provider,
+                    "resultDigest": one.result_digest,
+                    **({"dsse": str(one.also)} if one.also else {}),
+                }
+                for one in self.receipts
+            ],
+            "refused": [
+                {"benchmark": one.benchmark, "provider": one.provider, "code": one.code, "message": one.message}
+                for one in self.refused
+            ],
+        }
+
+
+async def sign_run(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
+    """Sign the jobs of a run that the request selects.
+
+    Raises:
+        UsageError: no job matches, or ``output`` is one file for several jobs.
+        Locked: a live process writes the run.
+    """
+    with collecting_rarely():
+        return await _sign_jobs(run, key, request)
+
+
+async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
+    async with Reader.open(run) as reader:
+        await reader.refuse_held()
+        report = await fold(reader)
+        jobs = _chosen(report, request)
+        learn_secrets(request.environment, request.workspace, [job.record.provider for job in jobs])
+        announced = announcement(request.log, reader.meta.run_id, reader.meta.plan_digest) if request.log else None
+        receipts: list[Signed] = []
+        refused: list[RefusedJob] = []
+        for job in jobs:
+            now = datetime.now(UTC)
+            order = ReceiptOrder(
+                receipt_id=new_ulid(now, secrets.token_bytes(10)),
+                folder=_folder(request.output),
+                issued_at=stamp(now),
+                gaps=bool(report.gaps),
+                allow_partial=request.allow_partial,
+                with_answers=request.with_answers,
+                reproduces=request.reproduces,
+                announced=announced,
+            )
+            try:
+                signed = await _sign_job(reader, job, order, key, request.output)
+                receipts.append(_attested(signed, key) if request.dsse else signed)
+            except (VerificationError, CanonicalError) as error:
+                refused.append(_refused(job, error))
+    return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
+
+
+def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
+    found = [
+        job
+        for job in report.jobs
+        if request.benchmark in (None, job.record.benchmark)
+        and request.provider in (None, job.record.provider, job.record.provider.partition("@")[0])
+    ]
+    if not found:
+        wanted = " on ".join(one for one in (request.provider, request.benchmark) if one) or "any provider"
+        raise UsageError(f"run {report.run_id} has no job of {wanted}", hint="bench results shows its jobs")
+    if request.output.suffix == ".json" and len(found) != 1:
+        raise UsageError(
+            f"--output is one file, but {len(found)} jobs would be signed",
+            hint="name a folder, or choose one job with --benchmark and --provider",
+        )
+    return found
+
+
+def _folder(output: Path) -> Path:
+    folder = output.parent if output.suffix == ".json" else output
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+async def _sign_job(reader: Reader, job: JobReport, order: ReceiptOrder, key: SigningKey, output: Path) -> Signed:
+    path = output if output.suffix == ".json" else order.folder / f"{order.receipt_id}.json"
+    draft = await build(reader, job, order)
+    try:
+        refuse_secrets(draft)
+        body = emit(draft.body)
+        there = earlier([path] if path == output else order.folder.glob("*.json"), body, key)
+        if there is not None:
+            draft.items.unlink()
+            return _signed(there, job, made=False)
+        _write(path, sign(body, key))
+        _verify_own(path, key)
+    except BaseException:
+        draft.items.unlink(missing_ok=True)
+        raise
+    return _signed(path, job, made=True)
+
+
+def _attested(signed: Signed, key: SigningKey) -> Signed:
+    """Write the in-toto statement of a receipt, unless it exists, and verify it with the public key."""
+    path = signed.file.with_suffix(STATEMENT_SUFFIX)
+    if not path.exists():
+        receipt = cast("dict[str, JSON]", parse_file(signed.file))
+        line = envelope(receipt, signed.items_file.read_bytes(), key)
+        opened(line, key.public)
+        write_atomically(path, line)
+    return replace(signed, also=path)
+
+
+def _signed(path: Path, job: JobReport, *, made: bool) -> Signed:
+    document = tree(parse_file(path))
+    return Signed(
+        receipt_id=str(document["receiptId"]),
+        file=path,
+        items_file=items_of(path),
+        benchmark=job.record.benchmark,
+        provider=job.record.provider,
+        result_digest=str(document["resultDigest"]),
+        made=made,
+    )
+
+
+def _write(path: Path, document: Mapping[str, JSON]) -> None:
+    if path.exists():
+        raise UsageError(f"{path} already exists", hint="a receipt is never overwritten; name another file")
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+def _verify_own(path: Path, key: SigningKey) -> None:
+    """Verify a new receipt; delete it and raise VerificationError if it is not valid."""
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([key.public])))
+    if outcome.verdict is not ReceiptVerdict.VALID:
+        bad = next(finding for finding in outcome.findings if finding.status == "fail")
+        path.unlink()
+        raise VerificationError(str(bad.code), f"the receipt does not verify: {bad.detail}", where=str(path))
+
+
+def _refused(job: JobReport, error: BenchError) -> RefusedJob:
+    code = error.code if isinstance(error, VerificationError | CanonicalError) else error.kind
+    return RefusedJob(
+        benchmark=job.record.benchmark,
+        provider=job.record.provider,
+        code=code,
+        message=str(error),
+        hint=error.hint,
+    )

@@ -1,0 +1,194 @@
+"""The trust store ``keys/trusted.json``: every key ever used, and the part of the log for which it is valid.
+
+    store = TrustStore.load(Path("keys/trusted.json"))
+    store.decide(fingerprint, "receipt", log_index=12)     # Decision(trusted, code, detail)
+
+Ranges are half-open ranges of log indices. Times are not used, because the signer states them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.canonical import parse_file
+from bench.errors import CanonicalError
+from bench.receipt.base_model import Fingerprint, Misfit, Natural, Segment, Text, Wire, admit, emit
+from bench.receipt.files import write_atomically
+from bench.receipt.signing.signature import KeyRefused, PublicKey
+
+Role = Literal["receipt", "log"]
+ROLES: tuple[Role, ...] = ("receipt", "log")
+DEFAULT_ORIGIN = "bench.local/log"
+FILE = Path("keys/trusted.json")
+
+
+class TrustedKey(Wire):
+    """One public key: its roles, its status, and its range of log indices."""
+
+    name: Segment
+    fingerprint: Fingerprint
+    public_key: Text
+    roles: tuple[Role, ...]
+    status: Literal["active", "retired", "revoked"]
+    valid_from_index: Natural = 0
+    valid_to_index: Natural | None = None
+    revoked_from_index: Natural | None = None
+    reason: Text | None = None
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        """Require the end of the range for a key that is retired or revoked."""
+        if self.status == "retired" and self.valid_to_index is None:
+            raise ValueError("a retired key needs validToIndex")
+        if self.status == "revoked" and self.revoked_from_index is None:
+            raise ValueError("a revoked key needs revokedFromIndex")
+        return self
+
+    @classmethod
+    def of(cls, key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> Self:
+        """Return an active entry."""
+        return cls(
+            name=name,
+            fingerprint=key.fingerprint,
+            public_key=key.pem,
+            roles=tuple(roles),
+            status="active",
+            valid_from_index=from_index,
+        )
+
+    @property
+    def key(self) -> PublicKey:
+        """The parsed key; raises KeyRefused for a weak key or another type."""
+        return PublicKey.from_pem(self.public_key.encode("ascii", "replace"), self.name)
+
+    def covers(self, index: int) -> bool:
+        """Return True if a log index is in the key's range."""
+        ends = [end for end in (self.valid_to_index, self.revoked_from_index) if end is not None]
+        return self.valid_from_index <= index and all(index < end for end in ends)
+
+
+class TrustedFile(Wire):
+    """The content of trusted.json."""
+
+    schema_: Annotated[Literal["bench.trusted/1"], Field(alias="schema")] = "bench.trusted/1"
+    log_origin: Annotated[str, Field(strict=True, pattern=r"^[^\s+]+$")] = DEFAULT_ORIGIN
+    keys: tuple[TrustedKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision whether a signature is trusted; ``code`` is the reason of a refusal, or of a warning."""
+
+    trusted: bool
+    code: str | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustStore:
+    """The trusted keys; ``pinned`` is true if they were given for this call instead of trusted.json."""
+
+    origin: str | None
+    keys: tuple[TrustedKey, ...]
+    pinned: bool = False
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read and validate trusted.json; every key must be valid and have its own fingerprint.
+
+        Raises:
+            KeyRefused: the file or a key in it is not valid.
+        """
+        try:
+            file = admit(TrustedFile, parse_file(path))
+        except OSError as error:
+            told = error.strerror or "cannot be read"
+            raise KeyRefused(
+                "key_unreadable", told, where=str(path), hint="name the trusted.json of a workspace"
+            ) from error
+        except (CanonicalError, Misfit) as error:
+            raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error
+        _refuse_bad_keys(file.keys, path)
+        return cls(origin=file.log_origin, keys=file.keys)
+
+    @classmethod
+    def load_or_empty(cls, path: Path) -> Self:
+        """Read trusted.json; return a store without keys if there is no file."""
+        return cls.load(path) if path.exists() else cls(origin=DEFAULT_ORIGIN, keys=())
+
+    @classmethod
+    def pin(cls, keys: Iterable[PublicKey]) -> Self:
+        """Return a store that trusts exactly these keys, in all roles."""
+        pinned = tuple(TrustedKey.of(key, f"pinned-{number}", ROLES) for number, key in enumerate(keys, start=1))
+        return cls(origin=None, keys=pinned, pinned=True)
+
+    def save(self, path: Path) -> None:
+        """Write trusted.json atomically."""
+        file = TrustedFile(log_origin=self.origin or DEFAULT_ORIGIN, keys=self.keys)
+        write_atomically(path, (json.dumps(emit(file), indent=2, ensure_ascii=False) + "\n").encode())
+
+    def find(self, fingerprint: str) -> TrustedKey | None:
+        """Return the key with this fingerprint; None if it is not in the store."""
+        return next((key for key in self.keys if key.fingerprint == fingerprint), None)
+
+    def named(self, name_or_fingerprint: str) -> TrustedKey:
+        """Return the key with this name or fingerprint; raise KeyRefused ``key_unknown`` if there is none."""
+        for key in self.keys:
+            if name_or_fingerprint in (key.name, key.fingerprint):
+                return key
+        names = ", ".join(key.name for key in self.keys) or "none"
+        raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
+
+    def with_key(self, changed: TrustedKey) -> Self:
+        """Return a store in which ``changed`` replaces the key with the same fingerprint, or is added."""
+        kept = [changed if key.fingerprint == changed.fingerprint else key for key in self.keys]
+        if changed not in kept:
+            kept.append(changed)
+        return type(self)(origin=self.origin, keys=tuple(kept), pinned=self.pinned)
+
+    def active(self, role: Role) -> tuple[TrustedKey, ...]:
+        """Return the active keys of a role."""
+        return tuple(key for key in self.keys if key.status == "active" and role in key.roles)
+
+    def decide(self, fingerprint: str, role: Role, log_index: int | None) -> Decision:
+        """Decide whether a key may have signed the document at ``log_index`` (None = not in the log)."""
+        key = self.find(fingerprint)
+        if key is None:
+            kind = "one of the given public keys" if self.pinned else "in trusted.json"
+            return Decision(trusted=False, code="key_unknown", detail=f"the key {fingerprint} is not {kind}")
+        if role not in key.roles:
+            return Decision(trusted=False, code="key_role", detail=f"{key.name} has no role {role}")
+        return _decide_by_status(key, log_index)
+
+
+def _decide_by_status(key: TrustedKey, log_index: int | None) -> Decision:
+    place = "not in the log" if log_index is None else f"at log index {log_index}"
+    inside = log_index is not None and key.covers(log_index)
+    if key.status == "revoked":
+        if inside:
+            return Decision(trusted=True, code="key_revoked_later", detail=f"{key.name} was revoked later")
+        return Decision(
+            trusted=False,
+            code="key_revoked",
+            detail=f"the key {key.name} was revoked: {key.reason}; the document is {place}",
+        )
+    if inside or (key.status == "active" and log_index is None):
+        return Decision(trusted=True, code=None, detail=key.name)
+    return Decision(trusted=False, code="key_retired", detail=f"the key {key.name} is not valid for a document {place}")
+
+
+def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
+    seen: set[str] = set()
+    for entry in keys:
+        if entry.key.fingerprint != entry.fingerprint:
+            detail = f"{entry.name}: the fingerprint does not match the key"
+            raise KeyRefused("key_fingerprint", detail, where=str(path))
+        if seen & {entry.name, entry.fingerprint}:
+            raise KeyRefused("key_duplicate", f"{entry.name} occurs twice", where=str(path))
+        seen |= {entry.name, entry.fingerprint}

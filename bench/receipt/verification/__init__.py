@@ -1,0 +1,1 @@
+"""Check a receipt: its signature, its content, and a repeated run."""

@@ -1,0 +1,332 @@
+"""The checks of a receipt, one function each, from receipt to findings. ``verify`` sets their order and the verdict.
+
+``RULES`` are the invariants: conditions that every honest receipt meets. They need no items file.
+
+Example::
+
+    findings = [*signature_and_trust(document, receipt, store, log_index), *items_and_scores(receipt, path)]
+    for rule in RULES: yield from rule(receipt)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from operator import itemgetter
+from pathlib import Path
+
+from bench.canonical import JSON
+from bench.errors import VerificationError
+from bench.receipt.base_model import moment
+from bench.receipt.digests import config_digest, result_digest
+from bench.receipt.items_file import ItemRow, ReadLine, Seal, Sealed, collecting_rarely, read_items
+from bench.receipt.log.log_check import file_sha256
+from bench.receipt.schema import Body, Receipt
+from bench.receipt.schema_results import Pace, ReceiptScore
+from bench.receipt.signing.signature import PublicKey, check_form, holds, signed_bytes
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
+from bench.receipt.verification.recompute import Recompute, cut_of, read_definition
+
+TOLERANCE = 1e-12
+HIT_BASES = ("hit", "recall_any")
+MONOTONE_BASES = ("hit", "recall_any", "recall_fraction", "recall_all")
+
+
+def invariants(body: Body) -> Iterator[Finding]:
+    """Check every rule; yield the rules that are broken."""
+    for rule in RULES:
+        yield from rule(body)
+
+
+def _broken(code: str, detail: str) -> Finding:
+    return fail("invariants", code, detail)
+
+
+def counts_add_up(body: Body) -> Iterator[Finding]:
+    """Check that every planned item is counted once, in the states, the scores and the rows."""
+    for detail in _count_faults(body):
+        yield _broken("invariant_counts", detail)
+
+
+def _count_faults(body: Body) -> Iterator[str]:
+    counts, states = body.counts, body.counts.by_state
+    ended = sum(states.of().values())
+    if ended + counts.pending != counts.planned:
+        yield f"counts: {ended} ended and {counts.pending} pending items are not {counts.planned} planned items"
+    if states.correct + states.incorrect + states.partial + states.abstained != counts.scored:
+        yield f"counts.scored: {counts.scored} is not correct + incorrect + partial + abstained"
+    if sum(counts.error_kinds.values()) != states.error:
+        yield f"counts.errorKinds: the counts do not add up to {states.error} errors"
+    if body.per_query.count != counts.planned - counts.pending:
+        yield f"perQuery.count: {body.per_query.count} rows for {counts.planned - counts.pending} ended items"
+    if body.kind == "run" and counts.pending:
+        yield f"counts.pending: {counts.pending}, but a receipt of kind run has no pending items"
+    for name, score in _all_scores(body).items():
+        yield from _score_count_faults(name, score, counts.planned)
+
+
+def _score_count_faults(name: str, score: ReceiptScore, planned: int) -> Iterator[str]:
+    if score.n + score.n_excluded + score.n_failed != planned:
+        yield f"{name}: n + nExcluded + nFailed is not {planned}"
+    if score.n == 0 and score.value is not None:
+        yield f"{name}: a value, but n is 0"
+    if score.n > 0 and score.value is None and score.aggregate != "other":
+        yield f"{name}: no value, but n is {score.n}"
+    for dimension, labels in score.breakdown.items():
+        if sum(label.n for label in labels.values()) != score.n:
+            yield f"{name}: the labels of {dimension} do not add up to n"
+
+
+def _all_scores(body: Body) -> Mapping[str, ReceiptScore]:
+    judged = {f"judged.{name}": score for name, score in body.scores.judged.items()}
+    return {**{f"deterministic.{name}": score for name, score in body.scores.deterministic.items()}, **judged}
+
+
+def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
+    """Check that no share is below 0 or above 1."""
+    for name, score in _all_scores(body).items():
+        if not read_definition(score.definition).is_rate:
+            continue
+        values = [score.value, score.value_failures_as_zero]
+        values += [label.value for labels in score.breakdown.values() for label in labels.values()]
+        if any(value is not None and not 0 <= value <= 1 for value in values):
+            yield _broken("invariant_rate_range", f"{name}: a share is not in 0..1")
+
+
+def recall_grows_with_k(body: Body) -> Iterator[Finding]:
+    """Check that a hit rate or recall at a larger k is not below the one at any smaller k."""
+    for base in MONOTONE_BASES:
+        best: dict[tuple[str, int, str], tuple[int, ReceiptScore]] = {}
+        for (duplicates, k), score in sorted(_by_cut(body, (base,)).items(), key=itemgetter(0)):
+            if score.aggregate == "other":
+                continue
+            alike = (duplicates, score.n, score.aggregate)
+            k1, low = best.setdefault(alike, (k, score))
+            if _above(low, score):
+                yield _broken("invariant_recall_monotone", f"{base}@{k1} {low.value} > {base}@{k} {score.value}")
+            elif low.value is None or _above(score, low):
+                best[alike] = (k, score)
+
+
+def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
+    """Check that nDCG is at most the hit rate: the nDCG of an item is at most 1, and 0 without a hit."""
+    hits = _by_cut(body, HIT_BASES)
+    for cut, ndcg in _by_cut(body, ("ndcg",)).items():
+        hit = hits.get(cut)
+        if hit is not None and _comparable(ndcg, hit) and _above(ndcg, hit):
+            yield _broken("invariant_ndcg_le_hit", f"ndcg@{cut[1]} {ndcg.value} > hit rate {hit.value}")
+
+
+def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
+    """Check that MRR is at most the hit rate at the same cut; the cut of an MRR without one is the k of the run."""
+    hits = _by_cut(body, HIT_BASES)
+    for cut, mrr in _by_cut(body, ("mrr",), uncut=body.run.k).items():
+        hit = hits.get(cut)
+        if hit is not None and _comparable(mrr, hit) and _above(mrr, hit):
+            yield _broken("invariant_mrr_le_hit", f"mrr {mrr.value} > hit rate at {cut[1]} {hit.value}")
+
+
+def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
+    """Map (treatment of duplicates, k) to the score, for metrics of some bases."""
+    found = {}
+    for name, score in body.scores.deterministic.items():
+        definition = read_definition(score.definition)
+        k = cut_of(name, definition) or uncut
+        if definition.base in bases and k is not None:
+            found[definition.options.get("duplicates", ""), k] = score
+    return found
+
+
+def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
+    """Return whether both scores use the same known aggregate over the same number of items."""
+    return one.n == other.n and one.aggregate == other.aggregate != "other"
+
+
+def _above(one: ReceiptScore, other: ReceiptScore) -> bool:
+    return one.value is not None and other.value is not None and one.value > other.value + TOLERANCE
+
+
+def percentiles_rise(body: Body) -> Iterator[Finding]:
+    """Check that min <= p50 <= p95 <= p99 <= max, and that they exist if anything was timed."""
+    for name, times in body.scores.measured.items():
+        if isinstance(times, Pace):
+            continue
+        steps = [step for step in times.ordered() if step is not None]
+        if len(steps) != (5 if times.n else 0) or any(low > high for low, high in pairwise(steps)):
+            yield _broken("invariant_percentiles", f"{name}: expected min <= p50 <= p95 <= p99 <= max")
+
+
+def times_rise(body: Body) -> Iterator[Finding]:
+    """Check that a run begins, ends and is signed in this order."""
+    if not moment(body.ran_at) <= moment(body.finished_at) <= moment(body.issued_at):
+        yield _broken("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
+
+
+Rule = Callable[[Body], Iterator[Finding]]
+RULES: tuple[Rule, ...] = (
+    counts_add_up,
+    rates_lie_in_0_to_1,
+    recall_grows_with_k,
+    ndcg_at_most_hit_rate,
+    mrr_at_most_hit_rate,
+    percentiles_rise,
+    times_rise,
+)
+
+
+MAX_ERROR_RATE = 0.02
+SHOWN = 5
+
+# -------------------------------------------------------------- signature and trust
+
+
+def signature_and_trust(
+    document: Mapping[str, JSON], receipt: Receipt, store: TrustStore, log_index: int | None
+) -> Iterator[Finding]:
+    """Check form, signature and trust; the signature is only checked if its key is known."""
+    fingerprint = receipt.signer.public_key_fingerprint
+    known = store.find(fingerprint)
+    yield _signature(document, known.key if known else None)
+    decision = store.decide(fingerprint, "receipt", log_index)
+    if not decision.trusted:
+        yield fail("trust", str(decision.code), decision.detail)
+    elif decision.code is not None:
+        yield warn("trust", decision.code, decision.detail)
+    else:
+        yield ok("trust", decision.detail)
+
+
+def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
+    try:
+        raw = check_form(document)
+    except VerificationError as error:
+        return fail("signature", error.code, str(error))
+    if key is None:
+        return skip("signature", "not checked: the key is not known")
+    if not holds(key, raw, signed_bytes(document)):
+        return fail(
+            "signature", "signature_invalid", "the signature does not match the document, so the document was altered"
+        )
+    return ok("signature", f"by {key.fingerprint}")
+
+
+# ------------------------------------------------------------------ items and scores
+
+
+def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
+    """Read the items file once; check its digests and rows, and recompute the scores."""
+    if not path.is_file():
+        told = f"{path.name} is missing: without this file, no score can be checked (--items FILE)"
+        yield warn("items", "items_missing", told)
+        yield skip("recompute", "the items file is missing, so scores were not recomputed")
+        return
+    recompute = Recompute(receipt)
+    rows = _Rows(receipt.run.epochs)
+    seal = Seal()
+    with path.open("rb") as file, collecting_rarely():
+        for line in read_items(file, seal):
+            rows.look_at(line)
+            if line.row is not None:
+                recompute.add(line.row)
+    yield from or_ok("items", [*rows.findings(), *_compare_seal(receipt, seal.sealed())], path.name)
+    yield from recompute.findings()
+    yield from recompute.hit_findings()
+
+
+class _Rows:
+    """A check of the order and form of lines, which stores only the first faults."""
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs = epochs
+        self._last: tuple[bytes, int] | None = None
+        self._disorder: list[int] = []
+        self._bad: list[str] = []
+
+    def look_at(self, line: ReadLine) -> None:
+        row, problem = line.row, line.problem
+        if row is not None:
+            self._follow(line.number, row)
+            if row.epoch > self._epochs:
+                problem = f"epoch {row.epoch}, but the run has {self._epochs}"
+        if problem is not None and len(self._bad) < SHOWN:
+            self._bad.append(f"line {line.number}: {problem}")
+
+    def _follow(self, number: int, row: ItemRow) -> None:
+        if self._last is not None and row.order <= self._last and len(self._disorder) < SHOWN:
+            self._disorder.append(number)
+        self._last = row.order
+
+    def findings(self) -> Iterator[Finding]:
+        for detail in self._bad:
+            yield fail("items", "items_row", detail)
+        if self._disorder:
+            numbers = ", ".join(map(str, self._disorder))
+            yield fail("items", "items_order", f"lines not sorted by itemId and epoch, or repeated: {numbers}")
+
+
+def _compare_seal(receipt: Receipt, sealed: Sealed) -> Iterator[Finding]:
+    stated = receipt.per_query
+    if (sealed.sha256, sealed.bytes) != (stated.sha256, stated.bytes):
+        yield fail("items", "items_sha256", "the items file is not the signed one: its sha256 or size differs")
+    if sealed.count != stated.count:
+        yield fail("items", "items_count", f"{sealed.count} rows, expected {stated.count}")
+    if sealed.merkle_root != stated.merkle_root:
+        yield fail("items", "items_root", "the hash of the rows is not perQuery.merkleRoot")
+    if sealed.deterministic_root != stated.deterministic_root:
+        yield fail("items", "deterministic_root", "the hash of the rows is not perQuery.deterministicRoot")
+
+
+# -------------------------------------------------------------- digests, invariants
+
+
+def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
+    """Check both digests against the receipt's fields, and the dataset file if it is given."""
+    found = []
+    if receipt.config_digest != config_digest(receipt):
+        found.append(fail("digest", "config_digest", "configDigest does not match the fields of the receipt"))
+    if receipt.result_digest != result_digest(receipt):
+        found.append(fail("digest", "result_digest", "resultDigest does not match the fields of the receipt"))
+    if dataset is not None and file_sha256(dataset) != receipt.benchmark.dataset.sha256:
+        found.append(
+            fail("digest", "dataset_mismatch", f"{dataset.name} is not the dataset of the receipt: its sha256 differs")
+        )
+    return or_ok("digest", found)
+
+
+def invariants_of(receipt: Receipt) -> list[Finding]:
+    """Check conditions that every honest receipt meets."""
+    return or_ok("invariants", list(invariants(receipt)))
+
+
+# -------------------------------------------------------------------------- policy
+
+
+def policy(receipt: Receipt) -> list[Finding]:
+    """Return a warning for each condition that a published receipt should meet; :func:`strict` makes them failures."""
+    return or_ok("policy", [warn("policy", code, detail) for code, detail in _policy_faults(receipt)])
+
+
+def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    git, counts = receipt.environment.git, receipt.counts
+    if git.dirty:
+        yield "dirty", "bench had uncommitted changes"
+    if git.commit is None:
+        yield "commit_unknown", "the commit of bench is not known"
+    if receipt.run.preregistration is None:
+        yield "not_preregistered", "the run was not announced before it began"
+    if receipt.kind == "partial":
+        yield "partial", "not every item of the selection has ended"
+    failed = counts.by_state.error + counts.by_state.not_ready
+    if counts.planned and failed / counts.planned > MAX_ERROR_RATE:
+        yield "error_rate", f"{failed} of {counts.planned} items failed"
+    if receipt.reproducibility.class_ == "none":
+        yield "reproducibility_none", "; ".join(receipt.reproducibility.reasons) or "results cannot be reproduced"
+
+
+def strict(findings: list[Finding]) -> list[Finding]:
+    """Turn every warning into a failure of the policy; a warning of another check is also kept."""
+    return [
+        *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),
+        *(fail("policy", str(finding.code), finding.detail) for finding in findings if finding.status == "warn"),
+    ]

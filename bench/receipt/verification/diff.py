@@ -1,0 +1,188 @@
+"""Differences between two receipts: configuration, then code and machine, then scores, then items.
+
+Example::
+
+    found = diff(Path("a.json"), Path("b.json"))
+    found.equal, found.changes, found.items[:10]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from bench.canonical import JSON, parse_file
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.plan.identity import changes
+from bench.receipt.base_model import Misfit, emit
+from bench.receipt.digests import config_tree
+from bench.receipt.items_file import ItemRow, Seal, read_items
+from bench.receipt.log.log_check import file_sha256
+from bench.receipt.schema import Receipt, read_receipt
+
+DIFFERS = 8
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One leaf in which two receipts differ.
+
+    ``part`` is config, selection, code, environment, counts or score.
+    """
+
+    part: str
+    path: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The outcome of a comparison; ``equal`` is true if the result digests are equal."""
+
+    equal: bool
+    changes: tuple[Change, ...]
+    items: tuple[str, ...] | None
+    """ids of items whose deterministic part differs; None if an items file is missing"""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for equal result digests, else 8."""
+        return 0 if self.equal else DIFFERS
+
+    @property
+    def like_for_like(self) -> bool:
+        """True if configuration and selection are the same."""
+        return not any(change.part in ("config", "selection") for change in self.changes)
+
+    def value(self) -> dict[str, JSON]:
+        """Return the JSON value."""
+        return {
+            "equal": self.equal,
+            "exitCode": self.exit_code,
+            "likeForLike": self.like_for_like,
+            "changes": [
+                {"part": change.part, "path": change.path, "a": change.a, "b": change.b} for change in self.changes
+            ],
+            "items": None if self.items is None else list(self.items),
+        }
+
+
+def diff(a: Path, b: Path) -> Difference:
+    """Compare two receipt files; raise VerificationError for a file that is not a receipt."""
+    one, other = load(a), load(b)
+    return compare(one, other, _items_beside(a, one), _items_beside(b, other))
+
+
+def load(path: Path) -> Receipt:
+    """Read and validate a receipt, without checking its signature.
+
+    Raises:
+        UsageError: the file cannot be read.
+        VerificationError: the file is not a valid receipt document.
+    """
+    try:
+        return read_receipt(parse_file(path))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file") from error
+    except CanonicalError as error:
+        raise VerificationError(error.code, str(error), where=str(path)) from error
+    except Misfit as misfit:
+        raise VerificationError(misfit.code, misfit.message, where=str(path)) from misfit
+
+
+def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> Difference:
+    """Compare two receipts, and their items files if both exist."""
+    items = None if items_a is None or items_b is None else tuple(_changed_items(items_a, items_b))
+    return Difference(
+        equal=one.result_digest == other.result_digest,
+        changes=tuple(_changes(one, other)),
+        items=items,
+    )
+
+
+def _changes(one: Receipt, other: Receipt) -> Iterator[Change]:
+    for part, left, right in (
+        ("config", _config(one), _config(other)),
+        ("selection", emit(one.benchmark.selection), emit(other.benchmark.selection)),
+        ("code", _code(one), _code(other)),
+        ("environment", _environment(one), _environment(other)),
+        ("counts", emit(one.counts), emit(other.counts)),
+        ("score", _scores(one), _scores(other)),
+    ):
+        for path, a, b in changes(left, right):
+            yield Change(part=part, path=path, a=a, b=b)
+
+
+def _config(receipt: Receipt) -> dict[str, JSON]:
+    return config_tree(
+        receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
+    )
+
+
+def _code(receipt: Receipt) -> dict[str, JSON]:
+    environment = receipt.environment
+    return {
+        "benchVersion": receipt.bench_version,
+        "git": emit(environment.git),
+        "codeTreeSha256": environment.code_tree_sha256,
+        "lockSha256": environment.lock_sha256,
+    }
+
+
+def _environment(receipt: Receipt) -> dict[str, JSON]:
+    told = emit(receipt.environment)
+    return {name: told[name] for name in told if name not in ("git", "codeTreeSha256", "lockSha256", "hostHash")}
+
+
+def _scores(receipt: Receipt) -> dict[str, JSON]:
+    by_class = {"deterministic": receipt.scores.deterministic, "judged": receipt.scores.judged}
+    return {
+        kind: {
+            name: {"value": score.value, "n": score.n, "nExcluded": score.n_excluded, "nFailed": score.n_failed}
+            for name, score in scores.items()
+        }
+        for kind, scores in by_class.items()
+    }
+
+
+# -------------------------------------------------------------------------- items
+
+
+def _items_beside(path: Path, receipt: Receipt) -> Path | None:
+    items = path.parent / receipt.per_query.file
+    if not items.is_file():
+        return None
+    if file_sha256(items) != receipt.per_query.sha256:
+        raise VerificationError("items_sha256", "the items file is not the one that was signed", where=str(items))
+    return items
+
+
+def _changed_items(a: Path, b: Path) -> Iterator[str]:
+    """Merge two sorted files; yield the ids of items that only one has, or whose deterministic part differs."""
+    with a.open("rb") as file_a, b.open("rb") as file_b:
+        rows_a, rows_b = _rows(file_a), _rows(file_b)
+        one, other = next(rows_a, None), next(rows_b, None)
+        while one is not None or other is not None:
+            if other is None or (one is not None and one.order < other.order):
+                assert one is not None
+                yield one.item_id
+                one = next(rows_a, None)
+            elif one is None or other.order < one.order:
+                yield other.item_id
+                other = next(rows_b, None)
+            else:
+                if _fixed(one) != _fixed(other):
+                    yield one.item_id
+                one, other = next(rows_a, None), next(rows_b, None)
+
+
+def _rows(file: BinaryIO) -> Iterator[ItemRow]:
+    return (line.row for line in read_items(file, Seal()) if line.row is not None)
+
+
+def _fixed(row: ItemRow) -> tuple[object, ...]:
+    return (row.gold, row.labels, row.retrieved, row.metrics, row.state)

@@ -1,0 +1,254 @@
+"""``bench reproduce``: repeat the run of a receipt here, and compare the deterministic results.
+
+    outcome = await reproduce(path, Setting(...))
+    outcome.same, outcome.differs, outcome.items
+
+Level R0, the recomputation from rows, is part of verification. Level R2 repeats the run of a receipt of class
+``exact``. Dataset, configs, metrics and models must be the same here; if not, nothing is run and the differences are
+reported.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.canonical import JSON
+from bench.config.catalog import Catalog
+from bench.config.run import RunRequest
+from bench.engine import execute
+from bench.engine.run_metadata import CodeState, run_meta
+from bench.errors import BenchError, UsageError
+from bench.journal import Reader
+from bench.journal.paths import report_folder
+from bench.plan import Plan, make_plan
+from bench.plan.identity import changes
+from bench.plan.job_record import read
+from bench.receipt.base_model import stamp
+from bench.receipt.build import ReceiptOrder, build
+from bench.receipt.digests import config_tree
+from bench.receipt.metadata import Facts
+from bench.receipt.metadata import environment as environment_of
+from bench.receipt.schema import Receipt, Signer, items_file_name
+from bench.receipt.signing.sign import Signed, SigningRequest, new_ulid, sign_run
+from bench.receipt.signing.signature import SigningKey
+from bench.receipt.verification.diff import DIFFERS, SHOWN, compare
+from bench.receipt.verification.findings import ReceiptVerdict
+from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
+from bench.report import fold
+from bench.settings import Environment
+
+FILTERS = ("items", "items_of", "question_type", "per_type")
+"""flags that a receipt may use to select items, in addition to limit and sample"""
+
+
+class CannotReproduce(UsageError):
+    """The error for a receipt that cannot be rerun here; the message lists the differences."""
+
+    kind = "cannot_reproduce"
+    default_hint = "make the listed parts the same as in the receipt"
+
+
+class NotVerified(BenchError):
+    """The error for a receipt that is not VALID; the exit code is that of its verdict."""
+
+    kind = "verification"
+    default_hint = "bench verify shows every check"
+
+    def __init__(self, outcome: VerificationOutcome) -> None:
+        bad = next(finding for finding in outcome.findings if finding.status == "fail")
+        super().__init__(f"{outcome.verdict}: {bad.code}: {bad.detail}", where=str(outcome.file))
+        self.exit_code = outcome.verdict.exit_code  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The workspace, the verification request, and the key that signs the outcome (None = do not sign)."""
+
+    workspace: Path
+    question: VerificationRequest
+    key: SigningKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """The comparison of a rerun with its receipt."""
+
+    run_id: str
+    level: str
+    digest: str
+    """the result digest of the rerun"""
+    differs: tuple[str, ...]
+    items: tuple[str, ...]
+    """ids of the first items whose deterministic part differs"""
+    notes: tuple[str, ...]
+    """differences of commit, lock file and code, which need not change the result digest"""
+    signed: Signed | None = None
+
+    @property
+    def same(self) -> bool:
+        """True if both have the same result digest."""
+        return not self.differs
+
+    @property
+    def exit_code(self) -> int:
+        """0 = same, 8 = differs."""
+        return 0 if self.same else DIFFERS
+
+    def value(self) -> dict[str, JSON]:
+        """Return the JSON value."""
+        return {
+            "level": self.level,
+            "same": self.same,
+            "exitCode": self.exit_code,
+            "runId": self.run_id,
+            "resultDigest": self.digest,
+            "differs": list(self.differs),
+            "items": list(self.items),
+            "notes": list(self.notes),
+            "receipt": None if self.signed is None else str(self.signed.file),
+        }
+
+
+async def reproduce(path: Path, setting: Setting) -> Reproduction:
+    """Verify a receipt, repeat its run, and compare the results.
+
+    Raises:
+        NotVerified: the receipt is not VALID.
+        CannotReproduce: the receipt is not of class ``exact``, the plan differs here, or the rerun failed.
+        ConfigError: a config is not valid.
+    """
+    outcome = verify_file(path, setting.question)
+    if outcome.verdict is not ReceiptVerdict.VALID:
+        raise NotVerified(outcome)
+    receipt = outcome.receipt
+    assert receipt is not None
+    _refuse_inexact(receipt)
+    environment = Environment.load(setting.workspace)
+    run_id = f"reproduce-{new_ulid(datetime.now(UTC), secrets.token_bytes(10)).lower()}"
+    plan = make_plan(Catalog.load(setting.workspace), request_of(receipt, run_id), environment)
+    notes = _refuse_other_plan(receipt, plan, environment)
+    ended = await execute(plan, environment=environment)
+    if ended.exit_code:
+        raise CannotReproduce(f"the rerun {run_id} failed: {ended.message or ended.status}")
+    return await _compare(path, receipt, ended.folder, setting, notes)
+
+
+def request_of(receipt: Receipt, run_id: str) -> RunRequest:
+    """Return the run request that repeats the run of a receipt."""
+    run, selection = receipt.run, receipt.benchmark.selection
+    unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
+    if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
+        raise CannotReproduce(
+            f"the receipt selects its items by settings that this version of bench does not know: {', '.join(unknown)}"
+        )
+    filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
+    by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
+    flags = {
+        "benchmarks": (receipt.benchmark.name,),
+        "providers": (receipt.provider.name,),
+        "seed": run.seed,
+        "epochs": run.epochs,
+        "k": run.k,
+        "context_budget": run.context_budget_tokens,
+        "track": run.track,
+        "limit": selection.limit,
+        "sample": selection.sample,
+        "metrics": tuple(metric.name for metric in receipt.metrics),
+        "answering_model": (by_role.get("answering", "none"),),
+        "judge_model": (by_role.get("judge", "none"),),
+        "embedding_model": by_role.get("embedding"),
+        "isolation": run.isolation,
+        "run_id": run_id,
+        **filters,
+    }
+    return RunRequest.combine(None, flags)
+
+
+def _refuse_inexact(receipt: Receipt) -> None:
+    if receipt.kind != "run":
+        raise CannotReproduce("the receipt covers only part of a run")
+    if receipt.reproducibility.class_ != "exact":
+        reasons = "; ".join(receipt.reproducibility.reasons)
+        raise CannotReproduce(
+            f"a receipt of class {receipt.reproducibility.class_} cannot be run again with equal results: {reasons}",
+            hint="its scores were recomputed from its rows; to measure again, use bench run, then bench diff",
+        )
+
+
+def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
+    """Raise CannotReproduce if the plan differs from the receipt; return differences of the code."""
+    meta = run_meta(plan, "reproduce", CodeState.read(environment))
+    facts = Facts(meta=meta, record=read(meta.extra)[0])
+    here = facts.config_tree()
+    stated = config_tree(
+        receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
+    )
+    other = changes(_without_version(stated), _without_version(here))
+    if other:
+        lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
+        raise CannotReproduce(f"this installation differs from that of the receipt (receipt -> here):\n  {lines}")
+    machine = environment_of(meta)
+    code = receipt.environment
+    pairs = (
+        ("commit", code.git.commit, machine.git.commit),
+        ("lock", code.lock_sha256, machine.lock_sha256),
+        ("code", code.code_tree_sha256, machine.code_tree_sha256),
+    )
+    return tuple(f"{name}: {there} -> {now}" for name, there, now in pairs if there != now)
+
+
+def _without_version(tree: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the tree without the provider's version, which is known only after a call; results compare it."""
+    provider = tree["provider"]
+    assert isinstance(provider, Mapping)
+    return {**tree, "provider": {name: value for name, value in provider.items() if name != "version"}}
+
+
+async def _compare(
+    path: Path, receipt: Receipt, folder: Path, setting: Setting, notes: tuple[str, ...]
+) -> Reproduction:
+    with TemporaryDirectory() as scratch:
+        async with Reader.open(folder) as reader:
+            job = (await fold(reader)).jobs[0]
+            now = datetime.now(UTC)
+            order = ReceiptOrder(
+                receipt_id=new_ulid(now, secrets.token_bytes(10)), folder=Path(scratch), issued_at=stamp(now)
+            )
+            draft = await build(reader, job, order)
+            run_id = reader.meta.run_id
+        signer = Signer(algorithm="", public_key_fingerprint="")
+        again = Receipt.model_construct(**dict(draft.body), signer=signer)
+        beside = setting.question.items or path.parent / items_file_name(receipt.receipt_id)
+        found = compare(receipt, again, beside if beside.is_file() else None, draft.items)
+    differs = () if found.equal else tuple(f"{one.part} {one.path}: {one.a} -> {one.b}" for one in found.changes)
+    return Reproduction(
+        run_id=run_id,
+        level="R2",
+        digest=again.result_digest,
+        differs=differs or (() if found.equal else ("resultDigest",)),
+        items=(found.items or ())[:SHOWN],
+        notes=notes,
+        signed=await _signed(folder, run_id, receipt, setting),
+    )
+
+
+async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting) -> Signed | None:
+    if setting.key is None:
+        return None
+    output = report_folder(setting.workspace / "results", run_id) / "receipts"
+    made = await sign_run(
+        folder,
+        setting.key,
+        SigningRequest(
+            output=output,
+            reproduces=receipt.receipt_id,
+            environment=Environment.load(setting.workspace),
+            workspace=setting.workspace,
+        ),
+    )
+    return made.receipts[0] if made.receipts else None

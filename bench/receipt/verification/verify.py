@@ -1,0 +1,328 @@
+"""Verify a receipt: all checks in order, one verdict.
+
+``export`` writes three files with which a signature can be checked without this program.
+
+Example::
+
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.load(Path("keys/trusted.json"))))
+    outcome.verdict, [finding.code for finding in outcome.findings]
+    print(export(outcome, question, folder))     # the openssl command
+
+Verification is offline. If parsing or the schema fails, the other checks are skipped; otherwise all findings are
+reported, not only the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bench.canonical import JSON, parse_file
+from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.receipt.base_model import Misfit
+from bench.receipt.files import write_atomically
+from bench.receipt.log.log_check import LogOutcome, check_log
+from bench.receipt.log.log_store import RECEIPTS, Superseded, has_log, read_log
+from bench.receipt.log.public_log import LogPlace
+from bench.receipt.schema import Receipt, read_receipt
+from bench.receipt.signing.signature import decode, signature_of, signed_bytes
+from bench.receipt.signing.trust_store import TrustStore
+from bench.receipt.verification import checks
+from bench.receipt.verification.findings import CHECKS, Finding, ReceiptVerdict, fail, judge, ok, skip, worst
+from bench.receipt.verification.foreign import Profile, check_foreign, foreign_signed_bytes
+
+CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
+ROWS = ".items.jsonl"
+NO_LOG = "there is no public log, so publication and other runs were not checked"
+Answer = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationRequest:
+    """The inputs of a verification: files, keys and policy."""
+
+    trust: TrustStore
+    items: Path | None = None
+    """items file to use instead of the one next to the receipt"""
+    dataset: Path | None = None
+    log: Path | None = None
+    policy: Literal["default", "strict"] = "default"
+    profile: Literal["bench"] | Profile = "bench"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationOutcome:
+    """The findings on one receipt, and the verdict."""
+
+    file: Path
+    findings: tuple[Finding, ...]
+    receipt: Receipt | None = None
+    document: JSON = None
+    checklist: Mapping[str, Answer] = field(default_factory=lambda: dict.fromkeys(CHECKLIST, "unknown"))
+
+    @property
+    def verdict(self) -> ReceiptVerdict:
+        """The worst verdict of the findings."""
+        return judge(self.findings)
+
+    @property
+    def receipt_id(self) -> str | None:
+        """The receipt's id; None if it cannot be read."""
+        return _text(self.document, "receiptId")
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the key that the document names; None if it cannot be read."""
+        signature = self.document.get("signature") if isinstance(self.document, dict) else None
+        return _text(signature, "publicKeyFingerprint")
+
+    @property
+    def defensible(self) -> bool:
+        """True if every answer of the checklist is yes."""
+        return all(answer == "yes" for answer in self.checklist.values())
+
+    @property
+    def foreign(self) -> Mapping[str, JSON] | None:
+        """The document if it is a receipt of the original system and its profile was requested, else None."""
+        fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
+        return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The parts that were not checked."""
+        return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
+
+    def value(self) -> dict[str, JSON]:
+        """Return the JSON value."""
+        named = {"receiptId": self.receipt_id, "fingerprint": self.fingerprint}
+        return {
+            "file": str(self.file),
+            **{name: text for name, text in named.items() if text is not None},
+            "verdict": str(self.verdict),
+            "exitCode": self.verdict.exit_code,
+            "checks": [finding.value() for finding in self.findings],
+            "defensible": self.defensible,
+            "checklist": dict(self.checklist),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The outcomes of one call; the worst verdict wins."""
+
+    outcomes: tuple[VerificationOutcome, ...]
+    logs: tuple[LogOutcome, ...] = ()
+    successors: Mapping[str, str] = field(default_factory=dict)
+    """receipt ID -> ID of the receipt that supersedes it, from the logs in the given folders"""
+
+    @property
+    def verdict(self) -> ReceiptVerdict:
+        """The worst verdict of all receipts and logs.
+
+        A superseded receipt does not count if the receipt that replaces it is VALID among the outcomes.
+        """
+        valid = {one.receipt_id for one in self.outcomes if one.verdict is ReceiptVerdict.VALID}
+        counted = (
+            one.verdict
+            for one in self.outcomes
+            if one.verdict is not ReceiptVerdict.SUPERSEDED or self._newest(one.receipt_id) not in valid
+        )
+        return worst([*counted, *(log.verdict for log in self.logs)])
+
+    def _newest(self, receipt_id: str | None) -> str | None:
+        for _ in self.successors:
+            receipt_id = self.successors.get(receipt_id or "", receipt_id)
+        return receipt_id
+
+    def value(self) -> dict[str, JSON]:
+        """Return the JSON value; ``logs`` is present only if a folder has a log."""
+        told: dict[str, JSON] = {
+            "verdict": str(self.verdict),
+            "exitCode": self.verdict.exit_code,
+            "receipts": [outcome.value() for outcome in self.outcomes],
+        }
+        if self.logs:
+            told["logs"] = [{"folder": str(log.folder), **log.value()} for log in self.logs]
+        return told
+
+
+def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification:
+    """Check receipts; for a folder, all its ``*.json`` receipts, and its log if it has one.
+
+    Raises:
+        UsageError: a path does not exist, a folder has nothing to check, or ``items`` is given for several receipts.
+    """
+    outcomes: list[VerificationOutcome] = []
+    logs: list[LogOutcome] = []
+    successors: dict[str, str] = {}
+    place = LogPlace.open(question.log, question.trust) if question.log else None
+    for path in paths:
+        if not path.is_dir():
+            outcomes.append(verify_file(path, question, place))
+            continue
+        files, own_log = _files_of(path)
+        if own_log is not None:
+            view = read_log(own_log)
+            logs.append(check_log(view, question.trust))
+            successors |= {entry.old: entry.new for entry in view.of(Superseded)}
+        inside = LogPlace.open(own_log, question.trust) if own_log and place is None else place
+        outcomes += [verify_file(file, question, inside) for file in files]
+    if question.items is not None and len(outcomes) > 1:
+        raise UsageError(
+            f"--items can be used with one receipt only, but {len(outcomes)} receipts were checked",
+            hint="name a single receipt file",
+        )
+    return Verification(outcomes=tuple(outcomes), logs=tuple(logs), successors=successors)
+
+
+def _files_of(folder: Path) -> tuple[list[Path], Path | None]:
+    own_log = folder if has_log(folder) else None
+    is_run = (folder / "report.json").is_file()  # its receipts lie below, and its report is none
+    files = _json_files(folder / RECEIPTS if is_run else folder)
+    if own_log is not None:
+        files += _json_files(folder / RECEIPTS)
+    if not files and own_log is None:
+        hint = f"bench sign {folder.name} creates them" if is_run else "name a receipt file, or a folder of receipts"
+        raise UsageError(f"no receipt in {folder}", hint=hint)
+    return files, own_log
+
+
+def _json_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.json") if path.is_file())
+
+
+def verify_file(path: Path, question: VerificationRequest, place: LogPlace | None = None) -> VerificationOutcome:
+    """Check one receipt file.
+
+    Raises:
+        UsageError: the file cannot be read, or is an items file.
+    """
+    if path.name.endswith(ROWS):
+        raise _rows_not_receipt(path)
+    try:
+        document = parse_file(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file, or a folder of receipts") from error
+    except CanonicalError as error:
+        return VerificationOutcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
+    if question.profile == "bench":
+        findings, receipt = _check_own(path, document, question, place)
+    else:
+        findings, receipt = check_foreign(document, question.profile, question.trust), None
+    findings = [ok("parse"), *findings]
+    if question.policy == "strict":
+        findings = checks.strict(findings)
+    return VerificationOutcome(
+        file=path,
+        findings=tuple(findings),
+        receipt=receipt,
+        document=document,
+        checklist=_checklist(findings, receipt, question, place),
+    )
+
+
+def _rows_not_receipt(path: Path) -> UsageError:
+    receipt = path.with_name(path.name.removesuffix(ROWS) + ".json")
+    hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt of these rows"
+    return UsageError(f"{path}: this file contains the rows of a receipt, not the receipt", hint=hint)
+
+
+def _check_own(
+    path: Path, document: JSON, question: VerificationRequest, place: LogPlace | None
+) -> tuple[list[Finding], Receipt | None]:
+    try:
+        receipt = read_receipt(document)
+    except Misfit as misfit:
+        faults = [fail("schema", problem.code, str(problem)) for problem in misfit.problems]
+        return list(_stopped("schema", faults)), None
+    assert isinstance(document, dict)
+    index = place.index_of(document, receipt) if place else None
+    findings = [
+        ok("schema", receipt.schema_),
+        *checks.signature_and_trust(document, receipt, question.trust, index),
+        *checks.items_and_scores(receipt, question.items or path.parent / receipt.per_query.file),
+        *checks.digests(receipt, question.dataset),
+        *checks.invariants_of(receipt),
+        *(place.findings(document, receipt) if place else [skip("log", NO_LOG)]),
+        *(place.attempts(receipt) if place else [skip("runs", NO_LOG)]),
+        *checks.policy(receipt),
+    ]
+    return findings, receipt
+
+
+def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of a failed check, and skip all later checks."""
+    later = CHECKS[CHECKS.index(check) + 1 :]
+    return (*faults, *(skip(name, f"not checked, because {check} failed") for name in later))
+
+
+# ----------------------------------------------------------------------- checklist
+
+
+def _checklist(
+    findings: Sequence[Finding], receipt: Receipt | None, question: VerificationRequest, place: LogPlace | None
+) -> dict[str, Answer]:
+    answers: dict[str, Answer] = dict.fromkeys(CHECKLIST, "unknown")
+    answers["signature"] = _signature_answer(findings)
+    if receipt is None:
+        return answers
+    git = receipt.environment.git
+    if git.commit is not None:
+        answers["tagged_commit"] = "yes" if git.tag else "no"
+    if git.dirty is not None:
+        answers["clean_tree"] = "no" if git.dirty else "yes"
+    answers["container_image"] = "yes" if receipt.environment.container_digest else "no"
+    if question.dataset is not None:
+        other = any(finding.code == "dataset_mismatch" for finding in findings)
+        answers["dataset_matches"] = "no" if other else "yes"
+    if place is not None:
+        answers["rerun_identical"] = "yes" if place.reproduced(receipt) else "no"
+    return answers
+
+
+def _signature_answer(findings: Sequence[Finding]) -> Answer:
+    states = {finding.status for finding in findings if finding.check == "signature"}
+    if "fail" in states:
+        return "no"
+    return "yes" if "ok" in states else "unknown"
+
+
+def _text(document: object, name: str) -> str | None:
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
+
+
+COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pubin -inkey pub.pem"
+
+
+def export(outcome: VerificationOutcome, question: VerificationRequest, folder: Path) -> str:
+    """Write canonical.bin, sig.bin and pub.pem; return the command to run in that folder.
+
+    Raises:
+        VerificationError: parse, schema or signature is not ok, or the key is unknown.
+    """
+    key = _key(outcome, question.trust)
+    assert isinstance(outcome.document, dict)
+    if question.profile == "bench":
+        body = signed_bytes(outcome.document)
+    else:
+        body = foreign_signed_bytes(outcome.document, question.profile)
+    write_atomically(folder / "canonical.bin", body)
+    write_atomically(folder / "sig.bin", decode(signature_of(outcome.document).get("value")))
+    write_atomically(folder / "pub.pem", key.encode())
+    return COMMAND
+
+
+def _key(outcome: VerificationOutcome, store: TrustStore) -> str:
+    good = {finding.check for finding in outcome.findings if finding.status == "ok"}
+    bad = {finding.check for finding in outcome.findings if finding.status == "fail"}
+    known = store.find(outcome.fingerprint or "")
+    if known is None or not {"parse", "schema", "signature"} <= good - bad:
+        raise VerificationError(
+            "signature_invalid",
+            "nothing was exported: parse, schema and signature must be ok, and the key must be known",
+            where=str(outcome.file),
+        )
+    return known.public_key

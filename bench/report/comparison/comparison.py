@@ -1,0 +1,369 @@
+"""The result of a comparison: for each pair of sides, rows in three families. ``compare`` computes it.
+
+Also in this module:
+
+* The text of a row: the conclusion that its numbers support.
+* The gate ``--fail-on-regression METRIC:POINTS``: it checks that a later side is not worse than the first by more than
+  the allowed points.
+
+Example::
+
+    found = compare_sides([[a, b]])
+    found.comparisons[0].headlines[0].better          # "a", "b" or None
+    verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
+    finding_of(row)                # the same for a table cell: "none"
+    conclusion(comparison)         # one sentence per headline metric: the conclusion and its evidence
+    [one.text for one in gated(found, points=2) if one.missed]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.report.comparison.comparability import LikeForLike
+from bench.report.comparison.comparison_data import Side
+from bench.report.comparison.comparison_tests import ALPHA
+from bench.report.tables import number
+from bench.stats import Comparison
+
+WATERMARK = "NOT LIKE FOR LIKE"
+UNDECIDED = "cannot be decided"
+WHOLE_PERCENT = 100.0
+DEGENERATE = "wilson_degenerate"
+"""method of the interval of a difference that is the same for all items or clusters"""
+
+
+def verdict_of(row: ComparisonRow) -> str:
+    """Return the verdict of a row: ``A higher``, ``B lower, better``, ``cannot be decided: 3 items`` and so on."""
+    begin = "" if row.family == "headline" else "exploratory: "
+    noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
+    return begin + _said(row) + noise
+
+
+def _said(row: ComparisonRow) -> str:
+    if row.found.p is None or row.p_adjusted is None:
+        return f"not testable: {_untestable(row)}"
+    if row.is_detected:
+        return _higher(row)
+    if not row.can_be_decided:
+        return f"{UNDECIDED}: {sampled(row)}"
+    return f"no detectable difference (smallest detectable: {amount(row, row.mde)})"
+
+
+def sampled(row: ComparisonRow) -> str:
+    """Return the number of conversations of the row as text, or of its items if the items are not clustered."""
+    count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _untestable(row: ComparisonRow) -> str:
+    return (row.found.note or "too few items").removeprefix("not testable: ")
+
+
+def _higher(row: ComparisonRow) -> str:
+    above = (row.found.delta or 0) > 0
+    if row.lower_is_better:
+        return f"{'B' if above else 'A'} lower, better"
+    return f"{'A' if above else 'B'} higher"
+
+
+def finding_of(row: ComparisonRow) -> str:
+    """Return the verdict as a short table cell, without the p value and MDE that are in cells next to it."""
+    if row.found.p is None:
+        return "not testable"
+    if row.is_detected:
+        return _higher(row).partition(",")[0] + (", within judge noise" if row.is_within_noise else "")
+    if not row.can_be_decided:
+        return UNDECIDED
+    return "none (adjusted)" if row.found.p < ALPHA else "none"
+
+
+def amount(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
+    """Format a difference in the metric's unit, or as a percentage if times are compared."""
+    if value is None:
+        return "not known"
+    if row.is_ratio:
+        return share(value, sign=sign)
+    text = number(value, row.unit) if row.unit else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
+    unit = f" {row.unit}" if row.unit else ""
+    text = "0" if text == "-0" else text
+    return ("+" if sign and value > 0 else "") + text + unit
+
+
+def share(value: float, *, sign: bool = False) -> str:
+    """Format a ratio minus 1 as a percentage."""
+    percent = value * 100
+    digits = 0 if abs(percent) >= WHOLE_PERCENT else 1
+    return f"{percent:{'+' if sign else ''}.{digits}f} %"
+
+
+# ------------------------------------------------------------------------ one sentence
+
+
+def conclusion(one: PairComparison) -> tuple[str, ...]:
+    """Return one sentence per headline metric: the conclusion, and the numbers that it is based on."""
+    mark = "" if one.like_for_like.ok else f"{WATERMARK}, do not quote: "
+    return tuple(mark + _concluded(one, row) for row in one.headlines)
+
+
+def _concluded(one: PairComparison, row: ComparisonRow) -> str:
+    if row.found.p is None or row.found.delta is None:
+        return (
+            f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)}{_lost(one, row)})."
+        )
+    evidence = f"{_sides(row)}, A - B = {_difference(row)} over {_sample(one, row)}, {_chance(row)}"
+    if row.is_ratio and (caveat := other_load(one)):
+        evidence += f"; {caveat}"
+    if row.better is None:
+        return f"Neither side can be called better on {row.metric}: {evidence}{_missed(row)}."
+    winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
+    who = {"A": one.a.who, "B": one.b.who}
+    noise = ", but the difference is smaller than the judge's own error" if row.is_within_noise else ""
+    return f"{winner} ({who[winner]}) is better than {loser} ({who[loser]}) on {row.metric}: {evidence}{noise}."
+
+
+def _sides(row: ComparisonRow) -> str:
+    a, b = number(row.found.a, row.unit), number(row.found.b, row.unit)
+    unit = f" {row.unit}" if row.unit else ""
+    return f"{a} against {b}{unit}" + (", lower is better" if row.lower_is_better else "")
+
+
+def _difference(row: ComparisonRow) -> str:
+    found = row.found
+    told = amount(row, found.delta, sign=True)
+    if found.interval is None:
+        return told
+    return f"{told} [{amount(row, found.interval.low, sign=True)}, {amount(row, found.interval.high, sign=True)}]"
+
+
+def _sample(one: PairComparison, row: ComparisonRow) -> str:
+    items = f"{row.found.n} paired item{'' if row.found.n == 1 else 's'}"
+    count = row.found.n_clusters
+    return f"{items} in {count} cluster{'' if count == 1 else 's'} ({one.cluster_by})" if count else items
+
+
+def _lost(one: PairComparison, row: ComparisonRow) -> str:
+    """Return the reasons why no item has a value on both sides as text, for the first headline row; else empty."""
+    if row.found.n or row is not one.headlines[0]:
+        return ""
+    return "".join(
+        f"; {side.upper()}: " + ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in reasons.items())
+        for side, reasons in one.items.excluded.items()
+        if reasons
+    )
+
+
+def _chance(row: ComparisonRow) -> str:
+    if row.p_adjusted is None or row.p_adjusted == row.found.p:
+        return _p(row.found.p)
+    return f"{_p(row.found.p)}, adjusted {p_text(row.p_adjusted)}"
+
+
+def _missed(row: ComparisonRow) -> str:
+    """Explain why no difference was found: too few items, or the smallest difference that is detectable."""
+    if not row.can_be_decided:
+        return f"; {UNDECIDED}: {sampled(row)} give{'s' if sampled(row).startswith('1 ') else ''} {_floor(row)}"
+    if row.mde is None:
+        return f"; {unseen(row)}" if is_unseen(row) else ""
+    uncorrected = "" if row.p_adjusted == row.found.p else ", before the correction"
+    return f"; a difference of {amount(row, row.mde)} would be detected with a power of 80 %{uncorrected}"
+
+
+def _floor(row: ComparisonRow) -> str:
+    """Format the smallest p value that the row could have."""
+    return f"no{'' if row.least_p == row.found.smallest_p else ' adjusted'} p below {row.least_p:.3g}"
+
+
+def undecided(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
+    """Return one text per sample size with the names of the rows that have too few items to detect any difference."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.is_tested and not row.can_be_decided:
+            few = f"{UNDECIDED}: {sampled(row)} can give {_floor(row)}"
+            found.setdefault(few, []).append(name(row))
+    return [f"{text} ({', '.join(names)})" for text, names in found.items()]
+
+
+def is_unseen(row: ComparisonRow) -> bool:
+    """Return True if the difference is the same for all items or clusters, so that it has no spread."""
+    return row.found.interval is not None and row.found.interval.method == DEGENERATE
+
+
+def unseen(row: ComparisonRow) -> str:
+    """Explain the interval of a difference that has no spread."""
+    found, of = row.found, "cluster" if row.found.n_clusters else "item"
+    count = found.n_clusters or found.n
+    alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"
+    return f"{alike}: the interval shows what {count} {of}{'' if count == 1 else 's'} could have missed"
+
+
+def other_load(one: PairComparison) -> str:
+    """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
+    told = "; ".join(check.text for check in one.like_for_like.load)
+    return f"the loads differ, which changes times ({told})" if told else ""
+
+
+def _p(p: float | None) -> str:
+    text = p_text(p)
+    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def p_text(p: float | None) -> str:
+    """Format a p value with four decimals."""
+    return "-" if p is None else "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+HEADLINE, EXPLORATORY, PERCENTILES = "headline", "exploratory", "percentiles"
+FAMILIES = (HEADLINE, EXPLORATORY, PERCENTILES)
+TARGET = "conversations like these"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """One metric over all paired items, or over the paired items with one label."""
+
+    metric: str
+    definition: str
+    dimension: str | None
+    label: str | None
+    lower_is_better: bool
+    unit: str | None
+    is_ratio: bool
+    """True if delta, interval and mde are ratios minus 1"""
+    family: str
+    found: Comparison
+    noise: float | None = None
+    """error rate of the judge, if the metric is computed from its verdicts"""
+    p_adjusted: float | None = None
+    least_p: float = 0.0
+    """smallest adjusted p value that this number of pairs or clusters can give"""
+    sums: Sequence[float] = field(default=(), repr=False, compare=False)
+    """sum of the row's differences per cluster of the pair of sides; per item if not clustered"""
+
+    @property
+    def is_detected(self) -> bool:
+        """True if the difference is significant after the correction."""
+        return self.p_adjusted is not None and self.p_adjusted < ALPHA and bool(self.found.delta)
+
+    @property
+    def better(self) -> str | None:
+        """The better side, ``a`` or ``b``; None if no difference is detected."""
+        if not self.is_detected or self.found.delta is None:
+            return None
+        return "a" if (self.found.delta > 0) != self.lower_is_better else "b"
+
+    @property
+    def verdict(self) -> str:
+        """The verdict as text: the better side, or why none can be named."""
+        return verdict_of(self)
+
+    @property
+    def is_tested(self) -> bool:
+        """True if the row has a p value, and so counts in its family."""
+        return self.found.p is not None
+
+    @property
+    def can_be_decided(self) -> bool:
+        """True if this number of pairs or clusters can give an adjusted p value below alpha."""
+        return self.is_detected or self.least_p < ALPHA
+
+    @property
+    def mde(self) -> float | None:
+        """The smallest detectable difference; None where no difference could be detected."""
+        return self.found.mde if self.is_tested and self.can_be_decided else None
+
+    @property
+    def is_within_noise(self) -> bool:
+        """True if the difference is smaller than the error rate of the judge."""
+        return self.noise is not None and self.found.delta is not None and abs(self.found.delta) < self.noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """The numbers of items with and without a pair, for the first headline metric."""
+
+    a: int
+    b: int
+    paired: int
+    excluded: Mapping[str, Mapping[str, int]]
+    """side -> reason -> number of items without a pair"""
+    flips: Mapping[str, tuple[str, ...]]
+    """side -> ids of the items on which this side is better"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairComparison:
+    """The comparison of side a with side b on one benchmark."""
+
+    a: Side
+    b: Side
+    like_for_like: LikeForLike
+    items: Items
+    cluster_by: str | None
+    n_clusters: int | None
+    judge_noise: float | None
+    rows: tuple[ComparisonRow, ...]
+    is_against_first: bool = True
+    """True if ``a`` is the side that was named first: the baseline of a gate"""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headlines(self) -> tuple[ComparisonRow, ...]:
+        """The rows that answer the question of the comparison."""
+        return self.of(HEADLINE)
+
+    def of(self, family: str) -> tuple[ComparisonRow, ...]:
+        """Return the rows of one family."""
+        return tuple(row for row in self.rows if row.family == family)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparisons:
+    """The comparisons of all pairs; p values are corrected over all of them."""
+
+    comparisons: tuple[PairComparison, ...]
+    forced: bool
+    seed: int
+
+    @property
+    def family_size(self) -> dict[str, int]:
+        """The number of tested rows per family: the rows that the correction counts."""
+        sizes = Counter(row.family for one in self.comparisons for row in one.rows if row.is_tested)
+        return {family: sizes[family] for family in FAMILIES}
+
+
+ROUNDING = 1e-12
+"""tolerance of a comparison of floats: 0.8 - 0.5 does not exceed 0.3"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """The outcome of the gate for one later side and one metric."""
+
+    missed: bool
+    text: str
+
+
+def gated(found: Comparisons, points: float) -> Iterator[Gated]:
+    """Check the headline rows of each pair whose side ``a`` was named first; ``points`` are hundredths.
+
+    A row without a number misses the gate. Equal values never miss it.
+    """
+    for one in found.comparisons:
+        if one.is_against_first:
+            yield from (_gated(one, row, points) for row in one.headlines)
+
+
+def _gated(one: PairComparison, row: ComparisonRow, points: float) -> Gated:
+    who = f"{row.metric} of {one.b.name} against {one.a.name}"
+    delta, interval = row.found.delta, row.found.interval
+    if delta is None:
+        return Gated(missed=True, text=f"gate failed: {who}: {row.found.note or 'no number'}")
+    worse = -delta if row.lower_is_better else delta
+    missed = worse > points / 100 + ROUNDING
+    span = f" [{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else ""
+    told = f"{who}: A - B = {amount(row, delta, sign=True)}{span}, allowed {points:g} points"
+    few = f"; {UNDECIDED}: {sampled(row)}" if row.is_tested and not row.can_be_decided else ""
+    return Gated(missed=missed, text=f"{'regression' if missed else 'no regression'}: {told}{few}")

@@ -1,0 +1,247 @@
+"""Test one metric of two sides over paired items, with the test that fits the kind of metric.
+
+This module also selects the metrics that a comparison shows, and its headline metrics.
+
+Example::
+
+    tested(measure, pairs)          # a stats.Comparison
+    shown_metrics(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
+    headlines(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
+
+Means are compared item by item, times by their ratio, percentiles by the ratio of the percentiles, and macro means
+label by label. A metric without a value per item (a sum, a corpus score) is not paired.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from operator import sub
+
+from bench import stats
+from bench.errors import UsageError
+from bench.metrics import resolve
+from bench.metrics.aggregation import Macro, Mean, Percentile, Spread
+from bench.metrics.protocol import Measure
+from bench.report.comparison.comparison_data import Side
+from bench.stats import Comparison
+
+LEVEL = 0.95
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Two columns of values over the same items; NaN means that the item has no value."""
+
+    left: Sequence[float]
+    right: Sequence[float]
+    clusters: Sequence[Hashable] | None = None
+    units: Sequence[int]
+    """index of each pair's cluster; of its item if not clustered"""
+    n_units: int
+    labels_in: Callable[[str], Sequence[str]]
+    """dimension -> one label per pair"""
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        left: Sequence[float],
+        right: Sequence[float],
+        clusters: Sequence[Hashable] | None,
+        *,
+        labels_in: Callable[[str], Sequence[str]] = lambda _: [],
+        seed: int = 0,
+    ) -> Pairs:
+        """Make the pairs, and number their clusters."""
+        names = {} if clusters is None else {name: at for at, name in enumerate(dict.fromkeys(clusters))}
+        units = range(len(left)) if clusters is None else [names[name] for name in clusters]
+        n_units = len(left) if clusters is None else len(names)
+        return cls(
+            left=left, right=right, clusters=clusters, units=units, n_units=n_units, labels_in=labels_in, seed=seed
+        )
+
+    def where(self, wanted: Sequence[bool]) -> Pairs:
+        """Return the pairs whose entry in ``wanted`` is true."""
+        return replace(
+            self,
+            left=array("d", compress(self.left, wanted)),
+            right=array("d", compress(self.right, wanted)),
+            clusters=None if self.clusters is None else list(compress(self.clusters, wanted)),
+            units=list(compress(self.units, wanted)),
+            labels_in=lambda dimension: list(compress(self.labels_in(dimension), wanted)),
+        )
+
+    def scored(self) -> Pairs:
+        """Return the pairs that have a value on both sides."""
+        total = sum(self.left) + sum(self.right)  # NaN spreads through any sum
+        if total == total:
+            return self
+        return self.where([x == x and y == y for x, y in zip(self.left, self.right, strict=True)])
+
+
+def is_time(measure: Measure) -> bool:
+    """Return True for a metric in milliseconds, which is compared by ratio."""
+    return measure.category == "performance" and measure.unit == "ms"
+
+
+def can_be_paired(measure: Measure) -> bool:
+    """Return True if the metric has a value per item, and these fold to a mean, spread, percentile or macro mean."""
+    return measure.scope == "item" and isinstance(measure.arithmetic.fold, Mean | Spread | Percentile | Macro)
+
+
+def tested(measure: Measure, pairs: Pairs) -> Comparison:
+    """Compare the pairs with a value on both sides; ``can_be_paired(measure)`` must be true."""
+    found = pairs.scored()
+    excluded = len(pairs.left) - len(found.left)
+    rule = measure.arithmetic.fold
+    if isinstance(rule, Macro):
+        return _macro(found, rule, excluded)
+    if isinstance(rule, Percentile):
+        return _percentile(found, rule, excluded)
+    if is_time(measure):
+        above = _positive(found)
+        return _times(above, rule.scale, excluded + len(found.left) - len(above.left))
+    shares = measure.unit is None
+    compared = stats.compare_columns(
+        found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=shares
+    )
+    return _scaled(compared, rule.scale)
+
+
+def _macro(pairs: Pairs, rule: Macro, excluded: int) -> Comparison:
+    labels = pairs.labels_in(rule.dimension or "")
+    groups = []
+    for label in sorted(set(labels)):
+        part = pairs.where([one == label for one in labels])
+        groups.append((part.left, part.right, part.clusters))
+    return stats.compare_macro(groups, excluded=excluded, level=LEVEL, alpha=ALPHA)
+
+
+def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
+    found = stats.percentile_ratio(
+        pairs.left, pairs.right, rule.p, pairs.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, seed=pairs.seed
+    )
+    if found.a is None or found.b is None:
+        return found
+    return replace(found, a=found.a / rule.scale, b=found.b / rule.scale)
+
+
+def _positive(pairs: Pairs) -> Pairs:
+    """Leave out pairs with a time of 0, which has no logarithm."""
+    if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
+        return pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
+    return pairs
+
+
+def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
+    left, right = ([math.log(value / scale) for value in side] for side in (pairs.left, pairs.right))
+    return stats.as_ratio(
+        stats.compare_columns(left, right, pairs.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=False)
+    )
+
+
+def is_paired(measure: Measure) -> bool:
+    """Return True if each pair has a difference; percentiles and macro means have none."""
+    return not isinstance(measure.arithmetic.fold, Percentile | Macro)
+
+
+def sums_of(measure: Measure, pairs: Pairs) -> Sequence[float]:
+    """Return the sum of differences per unit (times: of their logarithms); 0 for a unit without a value."""
+    found = pairs.scored()
+    if is_time(measure):
+        found = _positive(found)
+        differences = [math.log(x / y) for x, y in zip(found.left, found.right, strict=True)]
+    else:
+        differences = list(map(sub, found.left, found.right))
+    if pairs.clusters is not None:
+        members = stats.by_cluster(differences, found.units)
+        return array("d", (math.fsum(members.get(unit, ())) for unit in range(pairs.n_units)))
+    sums = array("d", bytes(8 * pairs.n_units))
+    for unit, difference in zip(found.units, differences, strict=True):
+        sums[unit] = difference
+    return sums
+
+
+def _scaled(found: Comparison, scale: int) -> Comparison:
+    if scale == 1 or found.a is None or found.b is None or found.delta is None:
+        return found
+    interval = found.interval
+    return replace(
+        found,
+        a=found.a / scale,
+        b=found.b / scale,
+        delta=found.delta / scale,
+        se=None if found.se is None else found.se / scale,
+        mde=None if found.mde is None else found.mde / scale,
+        interval=interval and replace(interval, low=interval.low / scale, high=interval.high / scale),
+    )
+
+
+def shown_metrics(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
+    """Return the names of the metrics to compare: those of ``wanted``, else all that both sides can pair.
+
+    Raises:
+        UsageError: a metric of ``wanted`` is not on both sides, or does not have a value per item.
+    """
+    shared = [name for name in a.measures if name in b.measures]
+    if not wanted:
+        names = [name for name in shared if can_be_paired(a.measures[name])]
+        return [name for name in names if name not in apart(a, b, names)]
+    return list(dict.fromkeys(_named(name, a, shared) for name in wanted))
+
+
+def _named(name: str, side: Side, shared: Sequence[str]) -> str:
+    info = resolve(name)
+    found = next((one for one in (info.name, f"{info.name}_at_{side.record.k}") if one in shared), None)
+    if found is None:
+        raise UsageError(
+            f"the metric {name} was not computed for both sides of {side.record.benchmark}",
+            hint=f"metrics of both sides: {', '.join(shared) or 'none'}; bench rescore adds metrics",
+        )
+    if not can_be_paired(side.measures[found]):
+        raise UsageError(
+            f"{name} has no value per item, so items cannot be paired",
+            hint="compare a metric with a value per item",
+        )
+    return found
+
+
+def apart(a: Side, b: Side, names: Sequence[str]) -> list[str]:
+    """Return the retrieval metrics to leave out because the sides count evidence by different levels (turn, session).
+
+    Runs with answers are still compared on the other metrics. Without answers the result is empty, and the
+    like-for-like check refuses the pair.
+    """
+    if a.record.level == b.record.level or not any(_is_answered(side) for side in (a, b)):
+        return []
+    return [name for name in names if a.measures[name].category == "retrieval"]
+
+
+def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
+    """Return the headline metrics: all of ``wanted``, else the benchmark's first metric that applies.
+
+    An answer metric applies if both sides have answers, even if none was scored: no other metric replaces it. Any other
+    metric applies if both sides have a value.
+    """
+    if wanted:
+        return list(names)
+    fitting = [name for name in names if _applies(name, a) and _applies(name, b)]
+    return fitting[:1] or list(names[:1])
+
+
+def _applies(name: str, side: Side) -> bool:
+    asks_answers = side.measures[name].category == "answer" and _is_answered(side)
+    return asks_answers or _has_value(side, name)
+
+
+def _is_answered(side: Side) -> bool:
+    return side.record.models.answering is not None
+
+
+def _has_value(side: Side, name: str) -> bool:
+    return any(value == value for value in side.column(name))

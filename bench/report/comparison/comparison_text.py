@@ -1,0 +1,345 @@
+"""A comparison as JSON, tables and Markdown.
+
+Example::
+
+    json.dumps(comparison_json(found))
+    comparison_markdown(found)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Generic, TypedDict, TypeVar
+
+from bench.model import IntervalDocument
+from bench.report.comparison.comparability import LikeForLike, shown
+from bench.report.comparison.comparison import (
+    EXPLORATORY,
+    HEADLINE,
+    PERCENTILES,
+    TARGET,
+    WATERMARK,
+    ComparisonRow,
+    Comparisons,
+    PairComparison,
+    conclusion,
+    finding_of,
+    is_unseen,
+    other_load,
+    p_text,
+    share,
+    undecided,
+    unseen,
+)
+from bench.report.comparison.comparison_data import Side
+from bench.report.comparison.comparison_tests import ALPHA, LEVEL
+from bench.report.rendering import markdown
+from bench.report.results_document import interval_json
+from bench.report.tables import Grid, number
+from bench.scalars import Json
+
+SHOWN_FLIPS = 5
+CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES: "holm"}
+
+
+class ComparedRow(TypedDict):
+    """A compared metric over all items or those with one label."""
+
+    metric: str
+    definition: str
+    dimension: str | None
+    label: str | None
+    n: int
+    a: float | None
+    b: float | None
+    delta: float | None
+    interval: IntervalDocument | None
+    p: float | None
+    p_adjusted: float | None
+    mid_p: float | None
+    test: str | None
+    wins: int
+    losses: int
+    ties: int
+    mde: float | None
+    correlation: float | None
+    better: str | None
+    family: str
+    verdict: str
+
+
+class ComparedPair(TypedDict):
+    """A compared pair of jobs."""
+
+    benchmark: str
+    a: Json
+    b: Json
+    like_for_like: Json
+    items: Json
+    cluster_by: str | None
+    n_clusters: int | None
+    judge_noise: float | None
+    rows: list[ComparedRow]
+
+
+Pair = TypeVar("Pair", bound=ComparedPair)
+
+
+class ComparisonDocument(TypedDict, Generic[Pair]):
+    """The document of ``bench compare --json``; numbers are not rounded."""
+
+    kind: str
+    version: int
+    level: float
+    alpha: float
+    correction: Mapping[str, str]
+    family_size: Mapping[str, int]
+    seed: int
+    forced: bool
+    target: str
+    comparisons: list[Pair]
+
+
+def comparison_json(found: Comparisons) -> ComparisonDocument[ComparedPair]:
+    """Return the document of ``bench compare --json``."""
+    return {
+        "kind": "comparison",
+        "version": 2,
+        "level": LEVEL,
+        "alpha": ALPHA,
+        "correction": CORRECTION,
+        "family_size": found.family_size,
+        "seed": found.seed,
+        "forced": found.forced,
+        "target": TARGET,
+        "comparisons": [_pair_json(one) for one in found.comparisons],
+    }
+
+
+def _pair_json(one: PairComparison) -> ComparedPair:
+    return {
+        "benchmark": one.a.record.benchmark,
+        "a": _side_json(one.a),
+        "b": _side_json(one.b),
+        "like_for_like": {
+            "ok": one.like_for_like.ok,
+            "checks": [
+                {"name": c.name, "same": c.same, "a": c.a, "b": c.b, "affects_results": c.affects_results}
+                for c in one.like_for_like.checks
+            ],
+        },
+        "items": {
+            "a": one.items.a,
+            "b": one.items.b,
+            "paired": one.items.paired,
+            "excluded": {side: dict(reasons) for side, reasons in one.items.excluded.items()},
+        },
+        "cluster_by": one.cluster_by,
+        "n_clusters": one.n_clusters,
+        "judge_noise": one.judge_noise,
+        "rows": [_row_json(row) for row in one.rows],
+    }
+
+
+def _side_json(side: Side) -> Json:
+    return {"run_id": side.run_id, "provider": side.record.provider, "models": asdict(side.record.models)}
+
+
+def _row_json(row: ComparisonRow) -> ComparedRow:
+    found = row.found
+    return {
+        "metric": row.metric,
+        "definition": row.definition,
+        "dimension": row.dimension,
+        "label": row.label,
+        "n": found.n,
+        "a": found.a,
+        "b": found.b,
+        "delta": found.delta,
+        "interval": interval_json(found.interval),
+        "p": found.p,
+        "p_adjusted": row.p_adjusted,
+        "mid_p": found.mid_p,
+        "test": found.test,
+        "wins": found.wins,
+        "losses": found.losses,
+        "ties": found.ties,
+        "mde": row.mde,
+        "correlation": found.correlation,
+        "better": row.better,
+        "family": row.family,
+        "verdict": row.verdict,
+    }
+
+
+# ------------------------------------------------------------------------------ text
+
+
+def conclusions(found: Comparisons) -> list[str]:
+    """Return one sentence per pair and headline metric."""
+    several = len({one.a.record.benchmark for one in found.comparisons}) > 1
+    return [
+        f"{one.a.record.benchmark}: {text}" if several else text
+        for one in found.comparisons
+        for text in conclusion(one)
+    ]
+
+
+def comparison_grids(found: Comparisons) -> list[Grid]:
+    """Return two tables per pair: the headline metrics with their evidence, and the exploratory rows."""
+    return [grid for one in found.comparisons for grid in (_asked(one, found), _besides(one, found)) if grid.rows]
+
+
+def _asked(one: PairComparison, found: Comparisons) -> Grid:
+    record = one.a.record
+    mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
+    return Grid(
+        title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {one.a.name}, B = {one.b.name}",
+        head=HEAD,
+        rows=tuple(map(_cells, one.headlines)),
+        right=RIGHT,
+        notes=(
+            *_verdicts(one),
+            *_caveats(one, one.headlines),
+            _like_for_like(one.like_for_like),
+            *_notes(one, found),
+        ),
+    )
+
+
+def _besides(one: PairComparison, found: Comparisons) -> Grid:
+    beside = [row for row in one.rows if row.family != HEADLINE]
+    rows = [row for row in beside if row.found.n]
+    empty = [_named(row, several=True) for row in beside if not row.found.n]
+    nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
+    return Grid(
+        title=f"exploratory | {len(rows)} rows, corrected together",
+        head=HEAD,
+        rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
+        right=RIGHT,
+        notes=(*_apart(rows), *_caveats(one, rows), *nothing, *one.notes),
+    )
+
+
+FINDING = "difference"
+DIFFERENCES = 10
+"""a difference of shares below this is shown with four decimals"""
+HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
+RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
+LEGEND = (
+    "A/B/tie: number of items on which A is higher, B is higher, or neither; "
+    "MDE: the smallest difference that would be detected with a power of 80 %, before the correction"
+)
+
+
+def _cells(row: ComparisonRow, *, several: bool = False) -> tuple[str, ...]:
+    found, interval = row.found, row.found.interval
+    return (
+        _named(row, several=several),
+        str(found.n),
+        number(found.a, row.unit),
+        number(found.b, row.unit),
+        _cell(row, found.delta, sign=True),
+        f"[{_cell(row, interval.low)}, {_cell(row, interval.high)}]" if interval else "-",
+        p_text(row.p_adjusted),
+        finding_of(row),
+        _cell(row, row.mde),
+        p_text(found.p),
+        f"{found.wins}/{found.losses}/{found.ties}",
+    )
+
+
+def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
+    """Format a value with the decimals of its column."""
+    if value is None:
+        return "-"
+    if row.is_ratio:
+        return share(value, sign=sign)
+    text = f"{value + 0.0:.4f}" if row.unit is None and abs(value) < DIFFERENCES else number(value, row.unit)
+    return ("+" if sign and value > 0 else "") + text
+
+
+def _named(row: ComparisonRow, *, several: bool = False) -> str:
+    """Return the name of a row: the metric, or its label; ``several`` adds the metric to a label."""
+    if row.label is not None:
+        label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
+        return f"{row.metric}: {label}" if several else f"  {label}"
+    return f"{row.metric} ({row.unit})" if row.unit else row.metric
+
+
+def _notes(one: PairComparison, found: Comparisons) -> list[str]:
+    differing = [check for check in one.like_for_like.by_design if check.name != "provider"]
+    notes = [f"differs by design: {check.text}" for check in differing]
+    notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_left_out(one)}")
+    notes += _flips(one)
+    if one.judge_noise is not None:
+        notes.append(f"judge noise: {one.judge_noise:.3g} (larger of its false positive and false negative rate)")
+    return [*notes, *_testing(one, found), LEGEND]
+
+
+def _like_for_like(found: LikeForLike) -> str:
+    if found.ok:
+        return f"like for like: yes, {sum(check.affects_results for check in found.checks)} checks agree"
+    return f"{WATERMARK}: " + "; ".join(check.text for check in found.differences)
+
+
+def _left_out(one: PairComparison) -> str:
+    parts = [f"{side.upper()}: {shown(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
+    return f"; not paired of {'; of '.join(parts)}" if parts else ""
+
+
+def _flips(one: PairComparison) -> list[str]:
+    found = []
+    for side, items in one.items.flips.items():
+        if items:
+            more = f" and {len(items) - SHOWN_FLIPS} more" if len(items) > SHOWN_FLIPS else ""
+            found.append(f"{side.upper()} is better on {len(items)}: {', '.join(items[:SHOWN_FLIPS])}{more}")
+    return found
+
+
+def _testing(one: PairComparison, found: Comparisons) -> list[str]:
+    sizes = found.family_size
+    text = f"intervals are for {TARGET}"
+    counts = {row.found.n_clusters for row in one.headlines} - {None}
+    if counts:
+        text += f", over {max(filter(None, counts))} clusters ({one.cluster_by})"
+    parts = [f"Holm over {sizes[HEADLINE]} headline"]
+    parts += [f"maxT over {sizes[EXPLORATORY]} exploratory"] if sizes[EXPLORATORY] else []
+    parts += [f"Holm over {sizes[PERCENTILES]} percentile"] if sizes[PERCENTILES] else []
+    text += f"; p adjusted by {' and, separately, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
+    return [text]
+
+
+def _verdicts(one: PairComparison) -> list[str]:
+    return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
+
+
+def _caveats(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return notes on these rows: intervals without spread, too few items, and different loads."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        if is_unseen(row):
+            alike.setdefault(unseen(row), []).append(_named(row, several=True))
+    found = [f"{', '.join(names)}: {text}" for text, names in alike.items()]
+    found += undecided(rows, lambda row: _named(row, several=True))
+    times = [row.metric for row in rows if row.is_ratio]
+    load = other_load(one)
+    return [*found, *([f"{', '.join(dict.fromkeys(times))}: {load}"] if times and load else [])]
+
+
+def _apart(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return a note with the exploratory rows that are corrected separately."""
+    names = [_named(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
+    return [f"corrected separately, because they have no difference per item: {', '.join(names)}"] if names else []
+
+
+def comparison_markdown(found: Comparisons) -> str:
+    """Return the comparison as Markdown, with the conclusion first; a forced comparison is marked."""
+    head = ["# Comparison", ""]
+    if found.forced:
+        head += [f"**{WATERMARK}: forced. Do not quote these numbers as a comparison.**", ""]
+    first = Grid(
+        title="Conclusion", head=("conclusion, with its evidence",), rows=tuple((t,) for t in conclusions(found))
+    )
+    return "\n".join([*head, *(markdown(grid) for grid in (first, *comparison_grids(found)))])

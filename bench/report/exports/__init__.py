@@ -1,0 +1,1 @@
+"""The rows of a run in the formats of other tools."""

@@ -1,0 +1,161 @@
+"""Compare several sets of answers under the same judges and judge prompts, in one table.
+
+Example::
+
+    found = Dispute(benchmark="locomo", sides=(DisputeSide(panel=panel, context="3.1% of the history", ...), ...))
+    found.leaders()                       # the side with the highest value in each cell
+    dispute_grids(found)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.report.judges.panel import DIGEST, FIRST_ROW, Cell, Panel, agreement_grid, differing_grid, shown
+from bench.report.judges.review import Review, share_json
+from bench.report.tables import Grid, number
+from bench.scalars import Json
+
+UNKNOWN = "unknown"
+NO_LABELS = "the judge error needs labels of people: bench review RUN --n 50"
+JUDGE_ERROR = "judge error: the share of answers on which a judge is wrong, estimated from labels of people"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisputeSide:
+    """One set of answers with its verdicts under every cell (judge and prompt)."""
+
+    panel: Panel
+    source: str
+    """the run, receipt or file of the answers, and the part of it that could not be read"""
+    context: str = UNKNOWN
+    """share of the history that the answering model read"""
+    leaks: str = UNKNOWN
+    """result of the check whether the answer prompt contains the expected answer or the question type"""
+    reviews: tuple[Review | None, ...] = ()
+    """one review per cell from labels by people; empty without labels"""
+
+    @property
+    def name(self) -> str:
+        """The side's name."""
+        return self.panel.side
+
+    @property
+    def people(self) -> str | None:
+        """A sentence on people's labels: accuracy, and the cells with the lowest error; None without labels."""
+        known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
+        if not known:
+            return None
+        best = min((one for one, _ in known), key=lambda one: one.error.value)
+        names = [cell.name for one, cell in known if one.error.value == best.error.value]
+        return (
+            f"{self.name}: accuracy {best.corrected.text} from {best.corrected.labelled} labels of people; "
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} wrong on the fewest answers: {best.error.text}"
+        )
+
+    def to_json(self) -> Json:
+        """Return the side as JSON; with labels, also the error of each cell and the corrected accuracy."""
+        found = self.panel.to_json()
+        known = next((one.corrected for one in self.reviews if one is not None), None)
+        if known is not None:
+            found["judge_error"] = [None if one is None else share_json(one.error) for one in self.reviews]
+            found["corrected"] = {**share_json(known), "labelled": known.labelled}
+        return {**found, "source": self.source, "context_share": self.context, "leak_check": self.leaks}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispute:
+    """All sides under the same cells, in the same order."""
+
+    benchmark: str
+    sides: tuple[DisputeSide, ...]
+
+    def leaders(self) -> list[tuple[str, str | None]]:
+        """Return (cell, side with the highest value) per cell; the side is None for a tie."""
+        found: list[tuple[str, str | None]] = []
+        for at, cell in enumerate(self.sides[0].panel.cells):
+            values = {side.name: side.panel.cells[at].value or 0.0 for side in self.sides}
+            best = [name for name, value in values.items() if value == max(values.values())]
+            found.append((cell.name, best[0] if len(best) == 1 else None))
+        return found
+
+    def conclusions(self) -> list[str]:
+        """Return sentences: the range of values of each side, and whether the order depends on judge and prompt."""
+        found = []
+        for side in self.sides:
+            cells = side.panel.cells
+            low, high = min(cells, key=_value), max(cells, key=_value)
+            found.append(
+                f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}), "
+                f"depending on {len(side.panel.differing())} of {len(side.panel.types)} answers"
+            )
+        found += [side.people for side in self.sides if side.people is not None]
+        if len(self.sides) > 1:
+            ahead = {name for _, name in self.leaders()}
+            same = len(ahead) == 1 and None not in ahead
+            found.append(
+                f"{ahead.pop()} is ahead in every cell" if same else "which side is ahead depends on judge and prompt"
+            )
+        return found
+
+    def to_json(self) -> Json:
+        """Return the document of ``bench dispute --json``."""
+        return {
+            "kind": "dispute",
+            "version": 1,
+            "benchmark": self.benchmark,
+            "conclusions": self.conclusions(),
+            "leaders": [{"cell": cell, "side": side} for cell, side in self.leaders()],
+            "sides": [side.to_json() for side in self.sides],
+        }
+
+
+def _value(cell: Cell) -> float:
+    return cell.value or 0.0
+
+
+def dispute_grids(found: Dispute) -> list[Grid]:
+    """Return the main table, then per side its agreement table and the items on which its cells differ."""
+    details = [grid(side.panel) for side in found.sides for grid in (agreement_grid, differing_grid)]
+    return [_table(found), *details]
+
+
+def _table(found: Dispute) -> Grid:
+    rows = [row for side in found.sides for row in _rows(side)]
+    sources = [
+        f"{side.name}: {side.source}; context {side.context}; prompt check: {side.leaks}" for side in found.sides
+    ]
+    return Grid(
+        title=f"Dispute: {found.benchmark}",
+        head=("side", "judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa", "judge error"),
+        rows=tuple(rows),
+        right=(5, 6, 7, 8, 9),
+        notes=(
+            *found.conclusions(),
+            *sources,
+            FIRST_ROW + (" of the side" if len(found.sides) > 1 else ""),
+            JUDGE_ERROR if any(side.people for side in found.sides) else NO_LABELS,
+        ),
+    )
+
+
+def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
+    pairs = {pair.b: pair for pair in side.panel.agreement().pairs if pair.a == 0}
+    value, interval, n, _ = side.panel.majority()
+    rows = [
+        (
+            side.name,
+            cell.judge,
+            cell.prompt,
+            cell.sha256[0][:DIGEST] if cell.sha256 else "-",
+            "judged",
+            shown(cell.value, cell.interval),
+            str(len(cell.decided)),
+            str(pairs[at].flips) if at in pairs else "-",
+            number(pairs[at].kappa) if at in pairs else "-",
+            review.error.text if at < len(side.reviews) and (review := side.reviews[at]) is not None else "-",
+        )
+        for at, cell in enumerate(side.panel.cells)
+    ]
+    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", "-", "-")]

@@ -1,0 +1,356 @@
+"""Several judges and judge prompts on the same answers: values, agreement, majority, and differences.
+
+Example::
+
+    panel = Panel(side="run r: bm25", cells=(Cell(judge="openai/a", prompt="strict", ...), ...), types=types)
+    panel.agreement().alpha, panel.majority(), panel.differing()[:10]
+
+A cell is one judge with one prompt. Answers without a verdict of a cell are left out of the cell's value and of its
+pairs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import NamedTuple
+
+from bench.journal import Reader
+from bench.journal.records import ItemRecord
+from bench.model import Interval, Phase
+from bench.plan.job_record import JobRecord, read
+from bench.report.exports.export import ITEM_PAYLOAD, payload
+from bench.report.judges.review import NO_TYPE, AnswerKey
+from bench.report.results_document import interval_json
+from bench.report.tables import Grid, number
+from bench.scalars import Json
+from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
+
+SHOWN = 20
+"""maximum number of differing items in a table; the JSON has all"""
+FIRST_ROW = (
+    "flips: answers with another verdict than in the first row; kappa: Cohen's kappa with the first row, 1 for full "
+    "agreement, 0 for agreement by chance"
+)
+DIGEST = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The verdicts of one judge with one judge prompt on the answers of one side."""
+
+    judge: str
+    prompt: str
+    sha256: tuple[str, ...]
+    """digests of the judge prompts that were used, most frequent first"""
+    verdicts: Mapping[AnswerKey, bool | None]
+    clustered: bool = False
+    """True if the interval is computed over corpora, as in the results of the run"""
+
+    @property
+    def name(self) -> str:
+        """Judge and prompt, as tables show them."""
+        return f"{self.judge}, {self.prompt}"
+
+    @property
+    def decided(self) -> dict[AnswerKey, float]:
+        """Answer -> its verdict as 0 or 1, in sorted order; answers without a verdict are left out."""
+        return {key: float(one) for key, one in sorted(self.verdicts.items()) if one is not None}
+
+    @property
+    def value(self) -> float | None:
+        """The share of decided answers that the cell calls right; None if there are none."""
+        found = self.decided.values()
+        return sum(found) / len(found) if found else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the value: over corpora if ``clustered``, else over questions; without the judge's error."""
+        return _interval(self.decided, clustered=self.clustered)
+
+
+class Pair(NamedTuple):
+    """The agreement of cells ``a`` and ``b`` (positions in the panel) on the answers for which both have a verdict."""
+
+    a: int
+    b: int
+    n: int
+    flips: int
+    kappa: float | None
+
+
+class Agreement(NamedTuple):
+    """The agreement of all cells on some answers."""
+
+    n: int
+    unanimous: int
+    alpha: float | None
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """All cells over the answers of one side."""
+
+    side: str
+    benchmark: str
+    cells: tuple[Cell, ...]
+    types: Mapping[AnswerKey, str]
+    texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
+    """question, expected answer and answer of the answers on which cells differ"""
+
+    def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
+        """Return kappa of each pair and Krippendorff's alpha of all cells, over all answers or those of ``only``."""
+        keys = sorted(self.types if only is None else only)
+        rows = [[cell.verdicts.get(key) for cell in self.cells] for key in keys]
+        whole = [row for row in rows if None not in row]
+        return Agreement(
+            n=len(whole),
+            unanimous=sum(len(set(row)) == 1 for row in whole),
+            alpha=krippendorff_alpha(rows),
+            pairs=tuple(_pair(rows, a, b) for a, b in combinations(range(len(self.cells)), 2)),
+        )
+
+    def by_type(self) -> dict[str, Agreement]:
+        """Return the agreement of each question type."""
+        kinds = sorted(set(self.types.values()))
+        return {kind: self.agreement([key for key, one in self.types.items() if one == kind]) for kind in kinds}
+
+    def votes(self, key: AnswerKey) -> tuple[int, int]:
+        """Return the number of cells that call an answer right, and the number that call it wrong."""
+        given = [cell.verdicts.get(key) for cell in self.cells]
+        return sum(one is True for one in given), sum(one is False for one in given)
+
+    def majority(self) -> tuple[float | None, Interval | None, int, int]:
+        """Return (share of answers right by majority, interval, number of decided answers, number of ties)."""
+        votes = {key: self.votes(key) for key in sorted(self.types)}
+        decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}
+        ties = sum(right == wrong and right > 0 for right, wrong in votes.values())
+        value = sum(decided.values()) / len(decided) if decided else None
+        return value, _interval(decided, clustered=self.cells[0].clustered), len(decided), ties
+
+    def differing(self) -> list[AnswerKey]:
+        """Return the answers on which cells differ, the most divided first."""
+        votes = {key: self.votes(key) for key in sorted(self.types)}
+        return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
+
+    def to_json(self) -> Json:
+        """Return the panel as JSON, with all answers on which cells differ."""
+        value, found, n, ties = self.majority()
+        return {
+            "side": self.side,
+            "benchmark": self.benchmark,
+            "cells": [
+                {
+                    "judge": cell.judge,
+                    "prompt": cell.prompt,
+                    "prompt_sha256": list(cell.sha256),
+                    "class": "judged",
+                    "value": cell.value,
+                    "interval": interval_json(cell.interval),
+                    "n": len(cell.decided),
+                    "n_without_verdict": len(cell.verdicts) - len(cell.decided),
+                }
+                for cell in self.cells
+            ],
+            "agreement": self._agreement_json(self.agreement()),
+            "agreement_by_question_type": {kind: self._agreement_json(one) for kind, one in self.by_type().items()},
+            "majority": {"value": value, "interval": interval_json(found), "n": n, "ties": ties},
+            "differ": [
+                {
+                    "item": key.item,
+                    "corpus": key.corpus,
+                    "epoch": key.epoch,
+                    "question_type": self.types[key],
+                    "verdicts": [cell.verdicts.get(key) for cell in self.cells],
+                    **self.texts.get(key, {}),
+                }
+                for key in self.differing()
+            ],
+        }
+
+    def _agreement_json(self, one: Agreement) -> Json:
+        pairs = [
+            {"a": self.cells[p.a].name, "b": self.cells[p.b].name, "n": p.n, "flips": p.flips, "kappa": p.kappa}
+            for p in one.pairs
+        ]
+        return {"n": one.n, "unanimous": one.unanimous, "krippendorff_alpha": one.alpha, "cohen_kappa": pairs}
+
+
+def _interval(decided: Mapping[AnswerKey, float], *, clustered: bool) -> Interval | None:
+    return interval_of(Tally.of(list(decided.values()), [key.corpus for key in decided] if clustered else None))
+
+
+def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> Pair:
+    both = [(row[a], row[b]) for row in rows if row[a] is not None and row[b] is not None]
+    left, right = [x for x, _ in both], [y for _, y in both]
+    return Pair(a, b, len(both), sum(x != y for x, y in both), cohen_kappa(left, right))
+
+
+# --------------------------------------------------------------------------------- reading
+
+
+async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Panel]:
+    """Read the verdicts of some scorings, one panel per set of answers.
+
+    ``generations`` maps the number of a scoring to the name of its prompt.
+    """
+    groups: dict[str, list[JobRecord]] = {}
+    for record in read(reader.meta.extra):
+        if record.models.judge is not None:
+            groups.setdefault(record.answer_owner, []).append(record)
+    panels = [await _panel(reader, jobs, generations) for jobs in groups.values()]
+    return [await with_texts(reader, jobs[0], panel) for jobs, panel in zip(groups.values(), panels, strict=True)]
+
+
+async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping[int, str]) -> Panel:
+    cells: list[Cell] = []
+    types: dict[AnswerKey, str] = {}
+    for number_, prompt in generations.items():
+        for record in jobs:
+            cell, kinds = await read_cell(reader, record, number_, prompt)
+            types.update(kinds)
+            cells.append(cell)
+    first = jobs[0]
+    side = f"{first.provider}, answers of {first.models.answering}"
+    return Panel(side=side, benchmark=first.benchmark, cells=tuple(cells), types=types)
+
+
+async def read_cell(
+    reader: Reader, record: JobRecord, generation: int, prompt: str
+) -> tuple[Cell, dict[AnswerKey, str]]:
+    """Read the verdicts of one judge in one scoring, and the question types of the items."""
+    found = await reader.judged(record.key, generation)
+    digests = Counter(one.prompt_sha256 for one in found if one.prompt_sha256)
+    keys = [AnswerKey(one.corpus, one.item, one.epoch) for one in found]
+    cell = Cell(
+        judge=str(record.models.judge),
+        prompt=prompt,
+        sha256=tuple(name for name, _ in digests.most_common()),
+        verdicts={key: one.correct for key, one in zip(keys, found, strict=True)},
+        clustered=record.cluster_by is not None,
+    )
+    return cell, {key: one.labels.get("question_type", NO_TYPE) for key, one in zip(keys, found, strict=True)}
+
+
+async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
+    """Return the panel with the texts (question, expected answer, answer) of the items that differ."""
+    wanted, texts = set(panel.differing()), {}
+    async for item in reader.items(record.chain):
+        key = AnswerKey(item.corpus, item.item, item.epoch)
+        if key in wanted:
+            texts[key] = await words_of(reader, item)
+    return replace(panel, texts=texts)
+
+
+async def words_of(reader: Reader, item: ItemRecord) -> dict[str, str]:
+    """Return question, expected answers and answer of an item."""
+    about = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
+    known = about if isinstance(about, Mapping) else {}
+    answered = item.phases.get(Phase.ANSWER)
+    return {
+        "question": _text(known.get("question")),
+        "expected": _text(known.get("answers")),
+        "answer": _text(answered.data.get("answer") if answered else None),
+    }
+
+
+def _text(value: object) -> str:
+    return " | ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+
+
+# ---------------------------------------------------------------------------------- tables
+
+
+def panel_grids(panel: Panel) -> list[Grid]:
+    """Return the tables of a panel: cells, agreement by question type, items that differ."""
+    return [cell_grid(panel), agreement_grid(panel), differing_grid(panel)]
+
+
+def cell_grid(panel: Panel) -> Grid:
+    """Return a table with one row per cell, and one for the majority."""
+    pairs = {pair.b: pair for pair in panel.agreement().pairs if pair.a == 0}
+    rows = [
+        (
+            cell.judge,
+            cell.prompt,
+            cell.sha256[0][:DIGEST] if cell.sha256 else "-",
+            "judged",
+            shown(cell.value, cell.interval),
+            str(len(cell.decided)),
+            str(pairs[at].flips) if at in pairs else "-",
+            number(pairs[at].kappa) if at in pairs else "-",
+        )
+        for at, cell in enumerate(panel.cells)
+    ]
+    value, found, n, ties = panel.majority()
+    rows.append(("(majority)", "", "", "judged", shown(value, found), str(n), "-", "-"))
+    return Grid(
+        title=f"Judges: {panel.benchmark} x {panel.side}",
+        head=("judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa"),
+        rows=tuple(rows),
+        right=(4, 5, 6, 7),
+        notes=(
+            FIRST_ROW,
+            *([f"{ties} answers have as many votes for right as for wrong, so they have no majority"] if ties else []),
+        ),
+    )
+
+
+def agreement_grid(panel: Panel) -> Grid:
+    """Return a table of the agreement over all answers, and by question type if there are several."""
+    kinds = panel.by_type()
+    every = {"(all)": panel.agreement(), **(kinds if len(kinds) > 1 else {})}
+    return Grid(
+        title=f"Agreement of the judges: {panel.benchmark} x {panel.side}",
+        head=("question type", "n", "unanimous", "Krippendorff alpha", "least kappa"),
+        rows=tuple(
+            (kind, str(one.n), str(one.unanimous), number(one.alpha), number(least_kappa(one)))
+            for kind, one in every.items()
+        ),
+        right=(1, 2, 3, 4),
+        notes=(
+            "alpha: over all judges; least kappa: the smallest Cohen's kappa of any two judges; "
+            "both are - if all verdicts are the same",
+        ),
+    )
+
+
+def least_kappa(one: Agreement) -> float | None:
+    """Return the smallest kappa of all pairs; None if no pair has one."""
+    return min((pair.kappa for pair in one.pairs if pair.kappa is not None), default=None)
+
+
+def differing_grid(panel: Panel) -> Grid:
+    """Return a table of the items on which the cells differ, the most divided first."""
+    every = panel.differing()
+    rows = []
+    for key in every[:SHOWN]:
+        right, wrong = panel.votes(key)
+        texts = panel.texts.get(key, {})
+        given = "".join({True: "1", False: "0", None: "-"}[cell.verdicts.get(key)] for cell in panel.cells)
+        words = (_cut(texts.get(name, "")) for name in ("expected", "answer"))
+        rows.append((key.item, panel.types[key], f"{right}:{wrong}", given, *words))
+    return Grid(
+        title=f"Items on which the judges differ: {panel.benchmark} x {panel.side}",
+        head=("item", "question type", "right:wrong", "verdicts", "expected", "answer"),
+        rows=tuple(rows),
+        notes=(
+            f"the judges differ on {len(every)} of {len(panel.types)} answers, the most divided first"
+            + (f"; {SHOWN} are shown, --json has all" if len(every) > SHOWN else ""),
+            "verdicts: 1 right, 0 wrong, - none, from left to right by " + "; ".join(one.name for one in panel.cells),
+        ),
+    )
+
+
+def _cut(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shown(value: float | None, found: Interval | None) -> str:
+    """Format a value with its interval."""
+    if value is None or found is None:
+        return number(value)
+    return f"{number(value)} [{number(found.low)}, {number(found.high)}]"

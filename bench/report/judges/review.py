@@ -1,0 +1,240 @@
+"""Review a judge: labels by people on its verdicts, and the corrected accuracy and judge error.
+
+Example::
+
+    (await read_review(reader, record)).corrected      # CorrectedShare(value=0.71, interval=..., labelled=50)
+
+A sample (`bench.report.judges.review_sampling`) and each label are events of the run's journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bench.journal import Event, Reader
+from bench.plan.job_record import JobRecord
+from bench.scalars import Json
+from bench.stats import CorrectedShare, Stratum, cohen_kappa, corrected_share
+
+SAMPLE, LABEL = "review_sample", "review_label"
+NO_TYPE = "(none)"
+ID_LENGTH = 12
+
+
+class AnswerKey(NamedTuple):
+    """The key of one answer."""
+
+    corpus: str
+    item: str
+    epoch: int
+
+
+Verdicts = Mapping[AnswerKey, bool | None]
+"""answer -> verdict of one judge; None where it gave none"""
+
+
+class Drawn(NamedTuple):
+    """One answer of a sample."""
+
+    key: AnswerKey
+    stratum: int
+    question_type: str
+
+    def to_json(self) -> list[object]:
+        """Return the row for the journal."""
+        return [*self.key, self.stratum, self.question_type]
+
+    @classmethod
+    def from_json(cls, row: Sequence[object]) -> Drawn:
+        """Parse a row of the journal; a row of an older version also has a verdict, which is ignored."""
+        corpus, item, epoch, stratum, *_, kind = row
+        key = AnswerKey(str(corpus), str(item), int(str(epoch)))
+        return cls(key, int(str(stratum)), str(kind))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSample:
+    """A sample of one set of answers, with the strata that it represents.
+
+    All judges of the answers share the sample. Its strata never change, so that it can also be used for a judge that is
+    added later.
+    """
+
+    answers: str
+    """owner of the answers in the journal"""
+    seed: int
+    n: int
+    strata: tuple[tuple[str, int, float], ...]
+    """(name, size, share that the judges call right)"""
+    drawn: tuple[Drawn, ...]
+
+    def to_event(self) -> Event:
+        """Return the event for the journal."""
+        data = {
+            "answers": self.answers,
+            "seed": self.seed,
+            "n": self.n,
+            "strata": [list(one) for one in self.strata],
+            "drawn": [one.to_json() for one in self.drawn],
+        }
+        return Event(kind=SAMPLE, scope=self.answers, data=data)
+
+    @classmethod
+    def from_event(cls, event: Event) -> ReviewSample:
+        """Parse an event of the journal."""
+        strata, drawn = event.data["strata"], event.data["drawn"]
+        assert isinstance(strata, list)
+        assert isinstance(drawn, list)
+        return cls(
+            answers=str(event.data["answers"]),
+            seed=int(str(event.data["seed"])),
+            n=int(str(event.data["n"])),
+            strata=tuple((str(name), int(size), float(share)) for name, size, share in strata),
+            drawn=tuple(map(Drawn.from_json, drawn)),
+        )
+
+    def id_of(self, key: AnswerKey) -> str:
+        """Return a blind id of an answer: it reveals no provider, and is the same for every judge."""
+        return hashlib.sha256("\0".join([self.answers, *map(str, key)]).encode()).hexdigest()[:ID_LENGTH]
+
+
+# -------------------------------------------------------------------------------- the labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """The results of people's labels for one job."""
+
+    judge: str
+    corrected: CorrectedShare
+    error: CorrectedShare
+    """share of all answers on which the judge is wrong"""
+    accepted_wrong: tuple[int, int]
+    """among the labelled answers that the judge calls right: (number that are wrong, total)"""
+    refused_right: tuple[int, int]
+    kappa: float | None
+    kappa_by_type: Mapping[str, float | None]
+    strata: tuple[tuple[str, int, int, int], ...]
+    """(name, size, labelled, right)"""
+
+    @property
+    def text(self) -> str:
+        """A sentence with the corrected accuracy, the judge error and kappa, for tables and receipts."""
+        return (
+            f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
+            f"labels; the judge is wrong on {self.error.text} of the answers, kappa {_kappa(self.kappa)}"
+        )
+
+    def to_json(self) -> Json:
+        """Return the document of ``bench review --json``."""
+        return {
+            "judge": self.judge,
+            "labelled": self.corrected.labelled,
+            "corrected": share_json(self.corrected),
+            "judge_error": share_json(self.error),
+            "accepted_wrong": {"count": self.accepted_wrong[0], "n": self.accepted_wrong[1]},
+            "refused_right": {"count": self.refused_right[0], "n": self.refused_right[1]},
+            "kappa": self.kappa,
+            "kappa_by_question_type": dict(self.kappa_by_type),
+            "strata": [
+                {"name": name, "size": size, "labelled": labelled, "right": right}
+                for name, size, labelled, right in self.strata
+            ],
+        }
+
+
+def share_json(share: CorrectedShare) -> Json:
+    """Return the JSON of a share with its interval."""
+    return {"value": share.value, "interval": share.interval.to_json()}
+
+
+def _kappa(kappa: float | None) -> str:
+    return "-" if kappa is None else f"{kappa:.2f}"
+
+
+def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None:
+    """Return the newest sample of a job's answers; None without one."""
+    found = [event for event in events if event.kind == SAMPLE and event.data["answers"] == record.answer_owner]
+    return ReviewSample.from_event(found[-1]) if found else None
+
+
+async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None = None) -> Verdicts:
+    """Return the verdicts of a job's judge in scoring ``generation``, or the newest ones."""
+    found = await reader.judged(record.key, generation)
+    return {AnswerKey(one.corpus, one.item, one.epoch): one.correct for one in found}
+
+
+async def read_review(reader: Reader, record: JobRecord) -> Review | None:
+    """Return the review of a job's current verdicts; None without labels."""
+    events = [event for _, event in await reader.events()]
+    if sample_of(events, record) is None:
+        return None
+    return review_of(events, record, await verdicts_of(reader, record))
+
+
+def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
+    """Return the review of ``verdicts`` on the answers of a job; None without labels."""
+    sample = sample_of(events, record)
+    if sample is None:
+        return None
+    known = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
+    labelled = [(one, known[name]) for one in sample.drawn if (name := sample.id_of(one.key)) in known]
+    judged = [LabelledVerdict(one, verdicts[one.key], right) for one, right in labelled if one.key in verdicts]
+    rights: list[list[bool]] = [[] for _ in sample.strata]
+    errors: list[list[bool]] = [[] for _ in sample.strata]
+    for one, right in labelled:
+        rights[one.stratum].append(right)
+    for each in judged:
+        errors[each.drawn.stratum].append(each.mistaken)
+    corrected, wrong = _share(sample, rights), _share(sample, errors, mistakes=True)
+    if corrected is None or wrong is None:
+        return None
+    kinds = sorted({each.drawn.question_type for each in judged})
+    return Review(
+        judge=str(record.models.judge),
+        corrected=corrected,
+        error=wrong,
+        accepted_wrong=_counted(judged, verdict=True),
+        refused_right=_counted(judged, verdict=False),
+        kappa=_agreement(judged),
+        kappa_by_type={
+            kind: _agreement([each for each in judged if each.drawn.question_type == kind]) for kind in kinds
+        },
+        strata=tuple(
+            (name, size, len(some), sum(some)) for (name, size, _), some in zip(sample.strata, rights, strict=True)
+        ),
+    )
+
+
+class LabelledVerdict(NamedTuple):
+    """A labelled answer with a judge's verdict."""
+
+    drawn: Drawn
+    verdict: bool | None
+    right: bool
+
+    @property
+    def mistaken(self) -> bool:
+        """True if judge and label differ; a missing verdict counts as a mistake."""
+        return self.verdict is not self.right
+
+
+def _share(sample: ReviewSample, some: Sequence[Sequence[bool]], *, mistakes: bool = False) -> CorrectedShare | None:
+    strata = [
+        Stratum(size, len(each), sum(each), 0.5 if mistakes else judged)
+        for (_, size, judged), each in zip(sample.strata, some, strict=True)
+    ]
+    return corrected_share(strata, exact=mistakes)
+
+
+def _counted(some: Sequence[LabelledVerdict], *, verdict: bool) -> tuple[int, int]:
+    mine = [each.mistaken for each in some if each.verdict is verdict]
+    return sum(mine), len(mine)
+
+
+def _agreement(some: Sequence[LabelledVerdict]) -> float | None:
+    both = [(each.verdict, each.right) for each in some if each.verdict is not None]
+    return cohen_kappa([a for a, _ in both], [b for _, b in both])

@@ -1,0 +1,112 @@
+"""Select the answers that people label: at random within strata of verdict and doubt.
+
+Example::
+
+    sample = await draw(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
+
+``jobs`` are the jobs of one set of answers, one per judge; they share the sample. A verdict is doubtful in three cases:
+
+* The judge gave no verdict or a partial one.
+* A text match disagrees: the expected answer is in an answer judged wrong, or is not in an answer judged right.
+* Another scoring of the same answer gave another verdict.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from bench.journal import Reader
+from bench.journal.records import ItemRecord
+from bench.metrics import score
+from bench.plan.job_record import JobRecord
+from bench.report.judges.panel import words_of
+from bench.report.judges.review import NO_TYPE, AnswerKey, Drawn, ReviewSample, verdicts_of
+from bench.stats import allocation
+
+RESCORED = "rescored"
+DOUBT_WEIGHT = 2.0
+"""a doubtful answer gets this many times the labels of a clear one"""
+DIFFER = "judges differ"
+
+
+def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
+    """Return the stratum of an answer: its verdict, and whether it is doubtful."""
+    if len(set(verdicts)) > 1:
+        return DIFFER
+    (verdict,) = set(verdicts)
+    name = {True: "judged right", False: "judged wrong", None: "no verdict"}[verdict]
+    return f"{name}, doubtful" if doubtful else name
+
+
+def weight_of(stratum: str) -> float:
+    """Return the number of labels for an answer of a stratum, relative to a clear answer."""
+    return DOUBT_WEIGHT if stratum == DIFFER or stratum.endswith("doubtful") else 1.0
+
+
+async def draw(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
+    """Draw n answers at random within strata; a larger n with the same seed includes the answers of a smaller one."""
+    owner = jobs[0].answer_owner
+    answers = await _judged_answers(reader, jobs)
+    groups: dict[str, list[AnswerKey]] = {}
+    for key, one in sorted(answers.items()):
+        groups.setdefault(stratum_of(one.verdicts, doubtful=one.doubtful), []).append(key)
+    names = sorted(groups)
+    counts = allocation([len(groups[name]) for name in names], [weight_of(name) for name in names], n) if names else []
+    drawn: list[Drawn] = []
+    for at, (name, count) in enumerate(zip(names, counts, strict=True)):
+        chance, group = random.Random(f"{seed}/{owner}/{name}"), groups[name]
+        mixed = chance.sample(group, len(group))
+        drawn += [Drawn(key, at, answers[key].question_type) for key in mixed[:count]]
+    return ReviewSample(
+        answers=owner,
+        seed=seed,
+        n=n,
+        strata=tuple(
+            (name, len(groups[name]), _mean([v for key in groups[name] for v in answers[key].verdicts]))
+            for name in names
+        ),
+        drawn=tuple(drawn),
+    )
+
+
+def _mean(verdicts: Sequence[bool | None]) -> float:
+    return sum(0.5 if one is None else float(one) for one in verdicts) / len(verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """The verdicts of all judges of a run on one answer."""
+
+    verdicts: tuple[bool | None, ...]
+    doubtful: bool
+    question_type: str
+
+
+async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[AnswerKey, JudgedAnswer]:
+    """Return the answers that have a verdict of a judge."""
+    generations = range(1 + sum(event.kind == RESCORED for _, event in await reader.events()))
+    newest = [await verdicts_of(reader, record) for record in jobs]
+    scorings = [await verdicts_of(reader, record, generation) for record in jobs for generation in generations]
+    found: dict[AnswerKey, JudgedAnswer] = {}
+    for record in jobs:
+        async for item in reader.items(record.chain):
+            key = AnswerKey(item.corpus, item.item, item.epoch)
+            verdicts = tuple(some[key] for some in newest if key in some)
+            judged = next((one for one in item.verdicts if one.judged), None)
+            if judged is None:
+                continue
+            doubtful = judged.correct is None or (judged.value is not None and 0 < judged.value < 1)
+            doubtful = doubtful or len({some[key] for some in scorings if key in some}) > 1
+            doubtful = doubtful or (key in found and found[key].doubtful)
+            doubtful = doubtful or await _rule_differs(reader, item, bool(judged.correct))
+            found[key] = JudgedAnswer(verdicts, doubtful, item.labels.get("question_type", NO_TYPE))
+    return found
+
+
+async def _rule_differs(reader: Reader, item: ItemRecord, judged: bool) -> bool:
+    words = await words_of(reader, item)
+    expected = words["expected"].split(" | ")
+    held = any(score("contains_match", prediction=words["answer"], reference=one) for one in expected)
+    return held != judged

@@ -1,0 +1,135 @@
+"""The sampled answers of a run in one blind order, with their labels.
+
+Example::
+
+    sheet = await read_sheet(reader)
+    entry = sheet.pending(after=None)                # the first without a label
+    row = await words_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
+
+The TSV file of ``bench review`` and the browser use the same order and ids, and write the same rows to the journal.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.errors import UsageError
+from bench.journal import Event, Journal, Reader
+from bench.plan.job_record import JobRecord, read
+from bench.report.judges.panel import words_of
+from bench.report.judges.review import LABEL, Drawn, sample_of
+from bench.report.judges.review_sampling import draw
+
+
+class SheetEntry(NamedTuple):
+    """One answer to be labelled."""
+
+    id: str
+    jobs: tuple[JobRecord, ...]
+    """one job per judge of the answer"""
+    drawn: Drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSheet:
+    """The entries of the newest samples of a run, and their labels."""
+
+    entries: Mapping[str, SheetEntry]
+    labels: Mapping[str, bool]
+
+    @property
+    def labelled(self) -> int:
+        """The number of entries that have a label."""
+        return sum(name in self.labels for name in self.entries)
+
+    def pending(self, after: str | None = None) -> SheetEntry | None:
+        """Return the next entry without a label after ``after``, then from the start; None if all have a label."""
+        names = list(self.entries)
+        start = names.index(after) + 1 if after is not None and after in self.entries else 0
+        return next((self.entries[name] for name in names[start:] + names[:start] if name not in self.labels), None)
+
+
+async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
+    """Return the jobs that have a judge.
+
+    Raises:
+        UsageError: no job has a judge.
+    """
+    jobs = [one for one in read(reader.meta.extra) if one.models.judge is not None]
+    found = [one for one in jobs if provider in (None, one.provider)]
+    if not found:
+        whose = "" if provider is None else f" of {provider}"
+        run = reader.meta.run_id
+        hint = f"bench rescore {run} --evaluators llm-judge --judge-model MODEL adds a judge"
+        raise UsageError(f"run {run} has no job with a judge{whose}", hint=hint)
+    return found
+
+
+def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
+    """Group jobs that judge the same answers."""
+    found: dict[str, list[JobRecord]] = {}
+    for record in jobs:
+        found.setdefault(record.answer_owner, []).append(record)
+    return [tuple(some) for some in found.values()]
+
+
+async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = None) -> None:
+    """Draw n answers of each memory system and answering model, and journal the samples that are new.
+
+    Raises:
+        UsageError: the run has no verdict of a judge.
+        Locked: another process writes to the run.
+    """
+    async with Reader.open(folder) as reader:
+        await reader.refuse_held()
+        events = [event for _, event in await reader.events()]
+        groups = by_answers(await judged_jobs(reader, provider))
+        samples = [await draw(reader, jobs, n=n, seed=seed) for jobs in groups]
+        fresh = [one for one, jobs in zip(samples, groups, strict=True) if sample_of(events, jobs[0]) != one]
+    if not any(one.drawn for one in samples):
+        raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
+    await _record(folder, [one.to_event() for one in fresh])
+
+
+async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
+    """Read the samples and labels of a run; the sheet is empty without a sample."""
+    events = [event for _, event in await reader.events()]
+    groups = by_answers(await judged_jobs(reader, provider))
+    samples = [(jobs, sample) for jobs in groups if (sample := sample_of(events, jobs[0])) is not None]
+    found: dict[str, SheetEntry] = {}
+    for jobs, sample in samples:
+        for one in sample.drawn:
+            found[sample.id_of(one.key)] = SheetEntry(sample.id_of(one.key), jobs, one)
+    order = list(found)
+    if samples:
+        random.Random(samples[0][1].seed).shuffle(order)
+    labels = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
+    return ReviewSheet(entries={name: found[name] for name in order}, labels=labels)
+
+
+async def words_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
+    """Return the columns of the TSV file for an answer: the texts that a person sees to label it."""
+    key = entry.drawn.key
+    words: dict[str, str] = {}
+    for record in entry.jobs:
+        every = await reader.item(record.chain, key.item, corpus=key.corpus)
+        words = await words_of(reader, next(one for one in every if one.epoch == key.epoch))
+        if words["question"]:  # a judge that failed leaves the item's texts to the others
+            break
+    return {"id": entry.id, "question_type": entry.drawn.question_type, **words}
+
+
+async def record_labels(folder: Path, labels: Iterable[tuple[str, bool]]) -> None:
+    """Write labels to the journal; the newest label of an id is used."""
+    await _record(folder, [Event(kind=LABEL, data={"id": name, "right": right}) for name, right in labels])
+
+
+async def _record(folder: Path, events: Sequence[Event]) -> None:
+    if events:
+        async with Journal.append_to(folder) as journal:
+            for event in events:
+                await journal.put(event)

@@ -1,0 +1,1 @@
+"""The documents of the JSON API, which the pages show too."""

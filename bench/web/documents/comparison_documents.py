@@ -1,0 +1,332 @@
+"""The document of a comparison, as in ``bench compare --json``, with the verdict in words.
+
+Also in this module:
+
+* The leaderboard's document: the views of ``bench leaderboard``, filtered, with further fields for pages.
+
+Example::
+
+    await compare_document(site, ["r1:bm25", "r1:oracle"])
+    await leaderboard_document(site, ComparisonFilter(view="type", benchmark="demo"))
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from bench.config.builtin_providers import is_bound
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS
+from bench.model import Phase
+from bench.plan.job_record import JobRecord, read
+from bench.report.comparison.comparison_text import ComparedPair, ComparisonDocument
+from bench.report.exports.export import ITEM_PAYLOAD, payload
+from bench.report.leaderboard import (
+    VIEWS,
+    JobRow,
+    RankedJob,
+    Table,
+    TableDocument,
+    board_grids,
+    board_json,
+    leaders,
+    load_board,
+    load_invalid,
+    of_type,
+    rank_spreads,
+    row_json,
+    saying,
+    tables_of,
+)
+from bench.report.tables import Grid
+from bench.scalars import Json
+from bench.web.app_state import Site
+from bench.web.cache import aside, patience
+from bench.web.documents.run_documents import folder_of, journal_stamp, known, planned_items
+from bench.web.documents.workspace_documents import Signed, receipts_by_job
+from bench.web.errors import RequestRefused, slug_of
+
+if TYPE_CHECKING:
+    from bench.report.comparison.comparison import PairComparison
+
+COMPARED_AT_MOST = 6
+
+
+class ShownPair(ComparedPair):
+    """A compared pair of jobs with the verdict in words and the items on which one side is better."""
+
+    conclusion: list[str]
+    load: str
+    moves_times: list[str]
+    flips: Mapping[str, list[str]]
+    flipped: Mapping[str, list[Json]]
+
+
+ShownComparison = ComparisonDocument[ShownPair]
+
+
+async def compare_document(
+    site: Site, names: Sequence[str], *, metrics: Sequence[str] = (), benchmark: str | None = None, force: bool = False
+) -> ShownComparison:
+    """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
+
+    Raises:
+        RequestRefused: fewer than two jobs, or more than ``COMPARED_AT_MOST``.
+        Busy: large runs are being compared; ask again.
+        UsageError: the jobs are not like for like; the text lists each difference.
+    """
+    if not 2 <= len(names) <= COMPARED_AT_MOST:
+        text = f"the number of jobs to compare is {len(names)}, expected 2 to {COMPARED_AT_MOST}"
+        raise RequestRefused(400, "usage", text, "name each job as RUN:PROVIDER")
+    folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
+    items = sum([await _items(folder) for folder in folders])
+    asked = (tuple(names), tuple(metrics), benchmark, force)
+    stamp = tuple(part for folder in folders for part in journal_stamp(folder))
+    make = partial(aside, comparison_of, str(site.workspace), *asked, items=items)
+    shown = await site.kept.of(("compare", *asked), stamp, make, patience_s=patience(items))
+    return known(shown, "the runs are being compared")
+
+
+def choice_of(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
+    """Return the runs and jobs that the form of a comparison shows: as requested, else two jobs of the newest run.
+
+    A requested job is dropped if the form names another run for its side, because the user has changed the run.
+    """
+    found: Json = {"whole": True}
+    taken = ""
+    for side in "ab":
+        job = query.get(side, "")
+        run_id = query.get(f"run_{side}") or job.partition(":")[0] or next(iter(sides), "")
+        whole = bool(job) and job.partition(":")[0] == run_id
+        names = sorted((f"{run_id}:{name}" for name in sides.get(run_id, ())), key=_is_bound)
+        found[f"run_{side}"] = run_id
+        found[side] = taken = job if whole else next((name for name in names if name != taken), "")
+        found["whole"] = whole and found["whole"]
+    return found
+
+
+def _is_bound(side: str) -> bool:
+    return is_bound(side.partition(":")[2].partition(":")[0])
+
+
+async def _items(folder: Path) -> int:
+    async with Reader.open(folder) as reader:
+        return planned_items(read(reader.meta.extra))
+
+
+async def comparison_of(
+    workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
+) -> ShownComparison:
+    """Compare jobs, and return the document."""
+    from bench.report.comparison.compare import compare_sides
+    from bench.report.comparison.comparison import conclusion, other_load
+    from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+    from bench.report.comparison.comparison_text import comparison_json
+
+    groups = await sides_of(Path(workspace), [ComparisonTarget.parse(name) for name in names], benchmark=benchmark)
+    found = compare_sides(groups, metrics=metrics, force=force)
+    document = comparison_json(found)
+    pairs: list[ShownPair] = [
+        {
+            **shown,
+            "conclusion": list(conclusion(pair)),
+            "load": other_load(pair),
+            "moves_times": [check.name for check in pair.like_for_like.load],
+            "flips": {side: list(i) for side, i in pair.items.flips.items()},
+            "flipped": {side: await _flipped(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
+        }
+        for shown, pair in zip(document["comparisons"], found.comparisons, strict=True)
+    ]
+    return {**document, "comparisons": pairs}
+
+
+async def _flipped(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
+    """Return the first items on which one side is better, with question, expected answer and both answers."""
+    found: list[Json] = [{"item": item, "slug": slug_of(item)} for item in items[:FLIPS_SHOWN]]
+    for name, side in (("a", pair.a), ("b", pair.b)):
+        async with Reader.open(workspace / CHECKPOINTS / side.run_id) as reader:
+            for row in found:
+                row.update(await _answered(reader, side.record, name, str(row["item"])))
+    return found
+
+
+async def _answered(reader: Reader, record: JobRecord, name: str, item: str) -> Json:
+    epochs = await reader.item(record.chain, item)
+    if not epochs:
+        return {name: None}
+    phases = epochs[0].phases
+    answer, about = phases.get(Phase.ANSWER), await payload(reader, phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
+    shown: Json = {name: answer.data.get("answer") if answer else None, "type": epochs[0].labels.get("question_type")}
+    if isinstance(about, Mapping):
+        shown |= {"question": about.get("question"), "expected": about.get("answers")}
+    return shown
+
+
+FLIPS_SHOWN = 20
+MATRICES = ("overall", "provider")
+"""views whose rows hold one value per benchmark"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonFilter:
+    """The filter of the leaderboard; None = no restriction."""
+
+    view: str = "benchmark"
+    benchmark: str | None = None
+    provider_type: str | None = None
+    model: str | None = None
+    """an answering, judge or embedding model"""
+    question_type: str | None = None
+    """rank by the values of this question type instead of the values over all items"""
+
+
+class BoardRow(JobRow):
+    """A row of the leaderboard with its name, its cost as text and its receipt."""
+
+    name: str
+    cost: str
+    per_question: float | None
+    receipt: str | None
+    ranks: tuple[int, int] | None
+
+
+class BoardTable(TableDocument[BoardRow]):
+    """A table of the leaderboard; one with a ``grid`` has rows of another form, which pages do not read."""
+
+    saying: list[str]
+    leaders: tuple[str, str] | None
+    not_ranked: list[Json]
+    grid: Json | None
+
+
+class BoardDocument(TypedDict):
+    """The document of ``bench leaderboard --json`` with further fields for pages."""
+
+    benchmarks: list[str]
+    filters: Json
+    view: str
+    tables: list[BoardTable]
+
+
+async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocument:
+    """Return the newest complete valid job of each provider and set of models; only comparable rows share a table.
+
+    Raises:
+        RequestRefused: an unknown view.
+    """
+    if asked.view not in VIEWS:
+        raise RequestRefused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
+    board, invalid = await load_board(site.workspace), await load_invalid(site.workspace)
+    shown = [place for place in board if _fits(place, asked)]
+    tables = tables_of(shown, asked.view)
+    if asked.question_type and asked.view not in MATRICES:
+        tables = [of_type(table, asked.question_type) for table in tables]
+    receipts = receipts_by_job(site, {place.job.run_id for place in shown})
+    grids = board_grids(tables, asked.view) if asked.view in MATRICES else [None] * len(tables)
+    documents = board_json(asked.view, tables)["tables"]
+    return {
+        "benchmarks": sorted({place.job.benchmark for place in board}),
+        "filters": _filters(board),
+        "view": asked.view,
+        "tables": [
+            {
+                **one,
+                "rows": _ranked(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
+                "saying": [_about(text, asked) for text in saying(table, command=False)],
+                "leaders": leaders(table),
+                "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
+                "grid": _grid(grid),
+            }
+            for one, table, grid in zip(documents, tables, grids, strict=bool(tables))
+        ],
+    }
+
+
+def _about(text: str, asked: ComparisonFilter) -> str:
+    return f"{asked.question_type}: {text}" if asked.question_type else text
+
+
+def _not_ranked(site: Site, table: Table, invalid: Sequence[RankedJob]) -> list[Json]:
+    """Return the newest INVALID job of each provider that has the setting of a table but no row in it."""
+    settings = {one.first.setting for one in table.standings}
+    there = {one.first.job.provider for one in table.standings}
+    found: dict[str, Json] = {}
+    for one in invalid:
+        job = one.job
+        if one.setting in settings and job.provider not in there | set(found):
+            why = _why_invalid(site.workspace / "results" / job.run_id / "report.json", job.provider)
+            found[job.provider] = {"provider": job.provider, "run_id": job.run_id, "reason": why}
+    return list(found.values())
+
+
+def _why_invalid(report: Path, provider: str) -> str:
+    """Return the first reason in the published report of a run; empty if there is no report."""
+    try:
+        jobs = json.loads(report.read_bytes())["results"]["jobs"]
+        return next((str(one["invalid"][0]) for one in jobs if one["provider"] == provider and one["invalid"]), "")
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def _fits(place: RankedJob, asked: ComparisonFilter) -> bool:
+    job = place.job
+    return (
+        asked.benchmark in (None, job.benchmark)
+        and asked.provider_type in (None, job.data.get("provider_type"))
+        and asked.model in (None, job.answering_model, job.judge_model, job.embedding_model)
+    )
+
+
+def _filters(board: Sequence[RankedJob]) -> Json:
+    """Return the choices of each filter."""
+    jobs = [place.job for place in board]
+    models = (name for job in jobs for name in (job.answering_model, job.judge_model, job.embedding_model))
+    return {
+        "views": list(VIEWS),
+        "provider_types": _known(str(job.data["provider_type"]) for job in jobs if job.data.get("provider_type")),
+        "models": _known(name for name in models if name),
+        "types": _known(label for place in board for label in place.by_type()),
+    }
+
+
+def _known(names: Iterable[str]) -> list[str]:
+    return sorted(set(names))
+
+
+def _ranked(table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[BoardRow]:
+    return [
+        {
+            **row_json(standing),
+            "name": job.answering_model or "none" if asked.view == "model" else _name(place),
+            "cost": place.cost,
+            "per_question": _per_question(place),
+            "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
+            "ranks": spread,
+        }
+        for standing, spread in zip(table.standings, rank_spreads(table), strict=True)
+        for place in [standing.first]
+        for job in [place.job]
+    ]
+
+
+def _per_question(place: RankedJob) -> float | None:
+    """Return the cost of a question; None if a price is unknown, as the point would be drawn too cheap."""
+    job = place.job
+    if job.cost_usd is None or job.data.get("cost_unknown_calls") or not job.n_planned:
+        return None
+    return float(job.cost_usd) / job.n_planned
+
+
+def _name(place: RankedJob) -> str:
+    return " ".join(filter(None, (place.name, place.job.embedding_model)))
+
+
+def _grid(grid: Grid | None) -> Json | None:
+    if grid is None:
+        return None
+    return {"head": list(grid.head), "rows": [list(row) for row in grid.rows], "right": list(grid.right)}

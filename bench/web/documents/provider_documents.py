@@ -1,0 +1,183 @@
+"""One provider: its config and keys, and its jobs in the workspace, newest first, compared by settings.
+
+Example::
+
+    found = await provider_document(site, "bm25")
+    found["settings"][0]["rows"][0]["run_id"]      # the newest run of the setting
+    found["variables"]["MEM0_API_KEY"]             # {"required": True, "set": False}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+
+from bench.config.catalog import Catalog
+from bench.errors import BenchError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS, JOURNAL
+from bench.journal.results_db import MetricSummary, ResultsDb
+from bench.plan.job_record import read
+from bench.plan.shared_builds import BUILD
+from bench.report.leaderboard import RankedJob
+from bench.report.summary import FILE
+from bench.scalars import Json
+from bench.web.app_state import Site
+from bench.web.charts import Measured, intervals
+from bench.web.documents.run_list import runs_document
+from bench.web.documents.workspace_documents import Signed, config_document, receipts_by_job
+from bench.web.errors import NotFound
+
+MOST = 60
+"""maximum number of jobs shown, newest first"""
+
+
+async def provider_document(site: Site, name: str) -> Json:
+    """Return a provider with its jobs by setting; variants (``name@variant``) count as the same provider.
+
+    Raises:
+        NotFound: there is neither a config nor a job of it.
+    """
+    jobs = await _jobs(site.workspace, name)
+    facts = await anyio.to_thread.run_sync(_facts, site, name)
+    if facts is None and not jobs and not await _is_in_a_run(site, name):
+        raise NotFound(f"there is no provider {name}", "see the list of configs")
+    signed = receipts_by_job(site, {one.job.run_id for one in jobs})
+    versions = {run: await _versions(site.workspace, run) for run in {one.job.run_id for one in jobs}}
+    groups: dict[tuple[str, ...], list[RankedJob]] = {}
+    for one in jobs:
+        groups.setdefault(_shared(one), []).append(one)
+    return {
+        "name": name,
+        "facts": facts or {},
+        "config": await _config(site, name),
+        "settings": [_setting(group, signed, versions) for group in groups.values()],
+    }
+
+
+def _shared(one: RankedJob) -> tuple[str, ...]:
+    """Return the key of a job's setting: task, models and data; an INVALID job, without a headline, has a key too."""
+    dataset = one.job.data.get("dataset")
+    content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
+    return (*one.setting, str(content), one.job.embedding_model or "")
+
+
+async def _is_in_a_run(site: Site, name: str) -> bool:
+    """Return True if a run names the provider, also one that is queued, running or not folded yet."""
+    rows = (await runs_document(site))["runs"]
+    return any(name == one.partition("@")[0] for row in rows for one in row.get("providers", ()))
+
+
+async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
+    path = workspace / "results" / FILE
+    if not path.is_file():
+        return []
+    async with ResultsDb.open(path) as database:
+        own = [job for job in await database.runs() if job.provider.partition("@")[0] == name and not job.partial]
+        return [RankedJob(job=job, metrics=await database.metrics(job)) for job in own[:MOST]]
+
+
+def _facts(site: Site, name: str) -> Json | None:
+    """Return the document of ``bench describe`` and which variables are set; None if there is no such config."""
+    from bench.plan.provider import embedded_by, load_named
+    from bench.providers.facts import described, variables
+    from bench.settings import Rehearsal
+
+    try:
+        config = load_named(Catalog.load(site.workspace), name)
+        ahead = Rehearsal(values=site.environment.values, dotenv=site.environment.dotenv)
+        found = described(config, embedding=embedded_by(config, ahead))
+    except BenchError:
+        return None
+    named = variables(config).items()
+    given = {one: {"required": needed, "set": bool(site.environment.get(one))} for one, needed in named}
+    del found["path"]  # a place on this machine is no fact of a provider
+    return {**found, "variables": given}
+
+
+async def _config(site: Site, name: str) -> Json | None:
+    try:
+        return await config_document(site, "providers", name)
+    except NotFound:  # a built-in one has no file
+        return None
+
+
+async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
+    """Return the version that each provider of a run reported: adapter and upstream."""
+    folder = workspace / CHECKPOINTS / run_id
+    if not (folder / JOURNAL).is_file():
+        return {}
+    try:
+        async with Reader.open(folder) as reader:
+            said = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
+            records = read(reader.meta.extra)
+    except BenchError:
+        return {}
+    parts = {one.provider: said.get(one.build, {}) for one in records}
+    return {
+        who: " / ".join(str(data[key]) for key in ("version", "upstream") if data.get(key))
+        for who, data in parts.items()
+    }
+
+
+def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions: Mapping[str, dict[str, str]]) -> Json:
+    """Return the jobs of one setting, newest first, each with the change since the valid job before it."""
+    first = group[0]
+    rows = [
+        {**_row(one, signed, versions.get(one.job.run_id, {})), **_beside(one, group[at + 1 :])}
+        for at, one in enumerate(group)
+    ]
+    metric = next((one.headline.metric for one in group if one.headline), "")
+    valued = [(one, headline) for one in group if (headline := _valid(one)) is not None]
+    chart = intervals([_measured(*one) for one in valued], title=metric)
+    cells = dict(zip((_side(one) for one, _ in valued), chart.rows, strict=True)) if chart else {}
+    task = f"{first.job.benchmark} {first.job.benchmark_version} | k = {first.job.data.get('k')}"
+    return {
+        "title": f"{task} | answering {first.models[0]} | judge {first.models[1]}",
+        "metric": metric,
+        "rows": [{**row, "cell": cells.get(str(row["side"]))} for row in rows],
+        "ticks": chart.ticks if chart else (),
+    }
+
+
+def _valid(one: RankedJob) -> MetricSummary | None:
+    return one.headline if one.job.valid else None
+
+
+def _side(one: RankedJob) -> str:
+    return f"{one.job.run_id}:{one.job.provider}"
+
+
+def _beside(job: RankedJob, older: Sequence[RankedJob]) -> Json:
+    """Return the valid job of the same variant before this one, and the change of the value since then."""
+    now = _valid(job)
+    for one in older if now else ():
+        then = _valid(one)
+        if now and then and one.job.provider == job.job.provider:
+            return {"earlier": _side(one), "change": (now.value or 0.0) - (then.value or 0.0)}
+    return {"earlier": None, "change": None}
+
+
+def _row(one: RankedJob, signed: Mapping[Signed, str], versions: Mapping[str, str]) -> Json:
+    job, headline = one.job, _valid(one)
+    return {
+        "run_id": job.run_id,
+        "label": job.provider,
+        "side": _side(one),
+        "created_at": job.created_at.isoformat(timespec="seconds"),
+        "version": versions.get(job.provider) or None,
+        "valid": job.valid,
+        "value": headline.value if headline else None,
+        "low": headline.low if headline else None,
+        "high": headline.high if headline else None,
+        "n": headline.n if headline else 0,
+        "search_p50_ms": one.search_ms,
+        "cost": one.cost,
+        "receipt": signed.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
+    }
+
+
+def _measured(one: RankedJob, headline: MetricSummary) -> Measured:
+    return Measured(name=_side(one), value=headline.value, low=headline.low, high=headline.high, n=headline.n)

@@ -1,0 +1,117 @@
+"""A receipt in one line, whether it may be quoted, and its badge.
+
+Example::
+
+    one = summary_of(document, outcome)
+    one["headline"], one["signer"]          # {"metric": "accuracy", "value": 0.79, ...}, "ops"
+    badge("demo bm25", "accuracy 0.79", "VALID")       # an SVG for a README
+
+A receipt is not trusted: a value of an unexpected type is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+from bench.scalars import Json
+from bench.visible import visible
+
+if TYPE_CHECKING:
+    from bench.receipt.verification.verify import VerificationOutcome
+
+HEADLINE = "accuracy"
+SCORES = ("judged", "deterministic")
+COLORS = {"VALID": "#1a7f4b", "UNTRUSTED": "#8a5a00", "SUPERSEDED": "#8a5a00"}
+CHAR = 7.2
+"""maximum width of a character of a badge in pixels"""
+LONGEST = 60
+TRUSTED = ("trust", "ok")
+"""check and status of the finding that names the key in the trust store"""
+WORDS = {
+    "tagged_commit": "a tagged commit of bench",
+    "clean_tree": "no local changes",
+    "container_image": "a named container image",
+    "dataset_matches": "the data set matches",
+    "signature": "a trusted signature",
+    "rerun_identical": "a rerun gave the same",
+}
+"""the names of the checklist in words"""
+
+
+def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> Json:
+    """Return the columns of a receipt in the list."""
+    return {
+        "headline": headline_of(document),
+        "n": _inside(document, "counts", "scored"),
+        "signer": next((one.detail or None for one in outcome.findings if (one.check, one.status) == TRUSTED), None),
+        "commit": _inside(document, "environment", "git", "commit"),
+        "missing": [WORDS.get(name, name) for name, answer in outcome.checklist.items() if answer != "yes"],
+    }
+
+
+def headline_of(document: Mapping[str, object]) -> Json | None:
+    """Return the accuracy if there is one, else the first score."""
+    scores = document.get("scores")
+    found: dict[str, Mapping[str, object]] = {}
+    for group in SCORES:
+        part = scores.get(group) if isinstance(scores, Mapping) else None
+        for name, one in part.items() if isinstance(part, Mapping) else ():
+            if isinstance(one, Mapping) and isinstance(one.get("value"), int | float):
+                found.setdefault(str(name), one)
+    if not found:
+        return None
+    metric = HEADLINE if HEADLINE in found else next(iter(found))
+    low, high = (_number(_inside(found[metric], "interval", end)) for end in ("low", "high"))
+    interval = None if low is None or high is None else {"low": low, "high": high}
+    return {"metric": metric, "value": found[metric]["value"], "interval": interval, "n": found[metric].get("n")}
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _inside(value: object, *names: str) -> object:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def badge(left: str, right: str, verdict: str) -> str:
+    """Draw a badge as SVG: two texts and the verdict."""
+    texts = [_cut(left), _cut(right), verdict]
+    widths = [round(len(text) * CHAR + 14) for text in texts]
+    edges = [0, widths[0], widths[0] + widths[1]]
+    colors = ["#3a424b", "#2b4c7e", COLORS.get(verdict, "#b3261e")]
+    label = escape(", ".join(texts), quote=True)
+    parts = "".join(
+        f'<rect x="{x}" width="{width}" height="20" fill="{color}"/>'
+        f'<text x="{x + width / 2:g}" y="14" text-anchor="middle">{escape(text)}</text>'
+        for x, width, color, text in zip(edges, widths, colors, texts, strict=True)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{sum(widths)}" height="20" role="img" aria-label="{label}">'
+        f'<title>{label}</title><g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f"{parts}</g></svg>"
+    )
+
+
+def _cut(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+
+
+def badge_of(row: Json) -> str:
+    """Return the badge of a row of the list of receipts."""
+    statement = row.get("statement")
+    names = [_inside(statement, name, "name") for name in ("benchmark", "provider")]
+    headline = row.get("headline")
+    if not isinstance(headline, Mapping):
+        return badge("bench receipt", "no score", str(row["verdict"]))
+    value, half = float(headline["value"]), ""
+    interval = headline.get("interval")
+    if isinstance(interval, Mapping):
+        half = f" [{interval['low']:.2f}, {interval['high']:.2f}]"
+    left = " ".join(str(name) for name in names if isinstance(name, str)) or "bench receipt"
+    return badge(left, f"{headline['metric']} {value:.2f}{half}", str(row["verdict"]))

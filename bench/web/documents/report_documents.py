@@ -1,0 +1,153 @@
+"""The one-page report of a run, as values of a page and as a self-contained file.
+
+Example::
+
+    report_page, waiting = await report_page_document(site, run)
+    html = await report_page_file(reader, report, workspace)        # bench results --html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from bench.errors import BenchError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS
+from bench.plan.job_record import read
+from bench.report import Report, fold, results_json
+from bench.report.comparison.comparison_text import ComparedRow
+from bench.report.item_outcomes import RunOutcomes, item_outcomes
+from bench.report.publish import report_markdown
+from bench.report.rendering import csv_text
+from bench.scalars import Json
+from bench.web.app_state import Site
+from bench.web.cache import Shown, aside, patience
+from bench.web.documents.comparison_documents import ShownComparison, compare_document, comparison_of
+from bench.web.documents.run_documents import (
+    ReportedRun,
+    folder_of,
+    journal_stamp,
+    known,
+    planned_items,
+    progress_json,
+    record_json,
+    with_times,
+)
+from bench.web.errors import Busy
+from bench.web.rendering import standalone
+from bench.web.report_page import leaders_of, report_page_of
+
+Form = Literal["csv", "md"]
+
+
+async def outcomes_of(site: Site, run_id: str) -> Shown[RunOutcomes]:
+    """Return the outcome of every item of a run, as far as it is known now."""
+    folder = folder_of(site, run_id)
+    async with Reader.open(folder) as reader:
+        items = planned_items(read(reader.meta.extra))
+    make = partial(aside, outcomes_at, str(site.workspace), run_id, items=items)
+    return await site.kept.of(("outcomes", run_id), journal_stamp(folder), make, patience_s=patience(items))
+
+
+async def outcomes_at(place: str, run_id: str) -> RunOutcomes:
+    """Read the outcomes of a run of this workspace now."""
+    async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
+        return await item_outcomes(reader)
+
+
+async def report_page_document(site: Site, run: ReportedRun) -> tuple[Json, bool]:
+    """Return the report of a run's document, and True if a part of it is still being computed."""
+    outcomes = await outcomes_of(site, run["run_id"])
+    tested, waiting = await _tested(site, run)
+    report_page = report_page_of(run, outcomes.document, tested, testing=waiting)
+    return report_page, waiting or outcomes.document is None or run["results"] is None
+
+
+async def _tested(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow], bool]:
+    """Return the paired test of the two leaders of each group, and True if a test is still being computed.
+
+    A run that is not complete has no tests.
+    """
+    found: dict[str, ComparedRow] = {}
+    waiting = False
+    if run["state"] != "complete" or run["results"] is None:
+        return found, waiting
+    for key, names in leaders_of(run).items():
+        try:
+            document = await compare_document(site, names, benchmark=key.partition(",")[0])
+        except Busy:
+            waiting = True
+        except BenchError:  # not like for like, or a name that two jobs share: the page shows that it is not tested
+            continue
+        else:
+            found |= _headline_of(key, document)
+    return found, waiting
+
+
+def _headline_of(key: str, document: ShownComparison) -> dict[str, ComparedRow]:
+    rows = [row for pair in document["comparisons"] for row in pair["rows"] if not row["label"]]
+    metric = key.rpartition(": ")[2]
+    return next(({key: row} for row in rows if row["metric"] == metric), {})
+
+
+# ------------------------------------------------------------------ files
+
+
+async def report_page_file(reader: Reader, report: Report, workspace: Path) -> str:
+    """Render the report of a folded journal as one page without script, links and network."""
+    run = await _run_of(reader, report)
+    tested: dict[str, ComparedRow] = {}
+    if reader.path.resolve().parent.parent == (workspace / CHECKPOINTS).resolve() and run["state"] == "complete":
+        for key, names in leaders_of(run).items():
+            try:
+                document = await comparison_of(str(workspace), list(names), [], key.partition(",")[0], False)
+            except BenchError:
+                continue
+            tested |= _headline_of(key, document)
+    outcomes = await item_outcomes(reader)
+    every = [job.record.key for job in report.jobs]
+    outcomes["jobs"] = [one for one in outcomes["jobs"] if one["job"] in every]
+    about = f"{report.status}, {reader.meta.created_at:%d %b %Y}, plan {report.plan_digest[:16]}"
+    report_page = report_page_of(run, outcomes, tested)
+    return standalone("report_file.html", title=f"Run {report.run_id}", about=about, report_page=report_page)
+
+
+async def _run_of(reader: Reader, report: Report) -> ReportedRun:
+    """Convert a report to the run document that the page is made of."""
+    records = [job.record for job in report.jobs]
+    return {
+        "run_id": report.run_id,
+        "state": str(report.status),
+        "progress": progress_json([(job.record, job.counts, job.invalid, []) for job in report.jobs]),
+        "records": [record_json(record) for record in records],
+        "results": await with_times(reader, results_json(report), records),
+    }
+
+
+async def results_text(site: Site, run_id: str, form: Form) -> str:
+    """Return the tables of a run as CSV or Markdown.
+
+    Raises:
+        Busy: the tables are being created; ask again.
+    """
+    folder = folder_of(site, run_id)
+    async with Reader.open(folder) as reader:
+        items = planned_items(read(reader.meta.extra))
+    make = partial(aside, text_at, str(site.workspace), run_id, form, items=items)
+    shown = await site.kept.of(("text", run_id, form), journal_stamp(folder), make, patience_s=patience(items))
+    return str(known(shown, "the tables are being computed")["text"])
+
+
+async def text_at(place: str, run_id: str, form: Form) -> Json:
+    """Fold a journal, and return its tables under the key ``text``."""
+    async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
+        report = await fold(reader)
+    return {"text": csv_text(report) if form == "csv" else report_markdown(report)}
+
+
+def receipts_of(found: Mapping[tuple[str, str, str, str | None, str | None], str]) -> list[Json]:
+    """Return the receipts of a run with their badges."""
+    return [{"provider": names[2], "address": path, "badge": f"{path}.svg"} for names, path in found.items()]

@@ -1,0 +1,68 @@
+"""Human labels of a judge's verdicts, in the browser and over HTTP: the same journal rows as the TSV file.
+
+Example::
+
+    document = await review_document(site, "r1", after=None, at=None)
+    document["entry"]                                # question, expected, answer: no provider, no verdict
+    await put_labels(site, "r1", {"4f0c...": True})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.journal import Reader
+from bench.report.judges.review_sheet import draw_sheet, read_sheet, record_labels, words_to_label
+from bench.scalars import Json
+from bench.web.app_state import Site
+from bench.web.documents.run_documents import folder_of
+from bench.web.errors import RequestRefused
+
+
+async def review_document(site: Site, run_id: str, *, after: str | None = None, at: str | None = None) -> Json:
+    """Return the answer to label: entry ``at`` if it exists, else the next one after ``after`` without a label."""
+    async with Reader.open(folder_of(site, run_id)) as reader:
+        sheet = await read_sheet(reader)
+        entry = sheet.entries.get(at or "") or sheet.pending(after)
+        words = None if entry is None else await words_to_label(reader, entry)
+    label = None if entry is None else sheet.labels.get(entry.id)
+    shown = None if words is None else {**words, "right": label}
+    return {"run_id": run_id, "n": len(sheet.entries), "labelled": sheet.labelled, "entry": shown}
+
+
+async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> None:
+    """Draw ``n`` answers of each memory system and answering model for people to label."""
+    assert site.service is not None
+    folder, count = folder_of(site, run_id), _whole("n", n, 1)
+    async with site.service.labelling:
+        await draw_sheet(folder, n=count, seed=_whole("seed", seed, 0))
+
+
+async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> None:
+    """Write labels of drawn answers to the journal; True means right.
+
+    Raises:
+        RequestRefused: a label is not a boolean, or an answer is not in the sample.
+    """
+    assert site.service is not None
+    folder = folder_of(site, run_id)
+    given = {name: right for name, right in labels.items() if isinstance(right, bool)}
+    if len(given) < len(labels):
+        raise RequestRefused(400, "usage", "a label is neither true nor false", 'send {"ID": true, "ID": false}')
+    async with site.service.labelling:
+        async with Reader.open(folder) as reader:
+            await reader.refuse_held()
+            sheet = await read_sheet(reader)
+        for name in given:
+            if name not in sheet.entries:
+                raise RequestRefused(400, "usage", f'"{name}" is not the id of a drawn answer', "load the review again")
+        await record_labels(folder, given.items())
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and len(text) <= 6 and least <= int(text)):
+        raise RequestRefused(
+            400, "usage", f"{name} is {text!r}, expected a whole number of at least {least}", "for example 50"
+        )
+    return int(text)

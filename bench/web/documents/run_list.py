@@ -1,0 +1,193 @@
+"""The list of runs: state and validity from the journals, cost and the best provider from the derived database.
+
+Example::
+
+    (await runs_document(site))["runs"][0]["headline"]      # {"provider": "bm25", "value": 0.31, ...}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+from bench.errors import JournalError
+from bench.journal import Reader, RunState
+from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
+from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
+from bench.plan.job_record import read
+from bench.report.leaderboard import RankedJob
+from bench.report.summary import FILE
+from bench.scalars import Json
+from bench.web.app_state import Site
+from bench.web.cache import Stamp, stamp_of
+from bench.web.documents.run_documents import journal_stamp, progress_of, side_names
+from bench.web.errors import run_id as checked
+
+ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
+"""states that last until the journal of the run changes"""
+
+
+class RunRow(TypedDict):
+    """One run of the list; a queued or unreadable one has fewer keys."""
+
+    run_id: str
+    state: str
+    reason: str
+    planned: int
+    ended: int
+    failed: NotRequired[int]
+    invalid_jobs: NotRequired[int]
+    counted: NotRequired[bool]
+    benchmarks: NotRequired[list[str]]
+    providers: NotRequired[list[str]]
+    sides: NotRequired[list[str]]
+    created_at: NotRequired[str]
+    note: NotRequired[object]
+    jobs: NotRequired[int]
+    service: NotRequired[str | None]
+    cost_usd: NotRequired[str | None]
+    headline: NotRequired[Json | None]
+
+
+Summary = tuple[str | None, Json | None]
+"""the cost and the headline of a run, from the derived database"""
+_rows: dict[Path, tuple[Stamp, RunRow]] = {}
+"""cached rows of the list by run folder, valid until the journal changes"""
+_summed: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
+"""cached summaries by database file, valid until it changes"""
+NO_SUMMARY: Summary = (None, None)
+
+
+async def runs_document(site: Site) -> dict[str, list[RunRow]]:
+    """Return the site's runs: those without a journal first, then the others, newest journal first."""
+    waiting = site.service.standing() if site.service else {}
+    summaries = await summaries_of(site.workspace)
+    live = site.service.costs() if site.service else {}
+    shown = [name for name in run_ids(site.workspace) if not site.only or name in site.only]
+    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in shown]
+    known = {run["run_id"] for run in runs}
+    queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
+    listed: list[RunRow] = [
+        {
+            **run,
+            "service": waiting.get(name),
+            "cost_usd": live.get(name, summaries.get(name, NO_SUMMARY)[0]),
+            "headline": summaries.get(name, NO_SUMMARY)[1],
+        }
+        for name, run in ((run["run_id"], run) for run in runs)
+    ]
+    return {"runs": [*queued, *listed]}
+
+
+def waiting_row(site: Site, run_id: str) -> RunRow | None:
+    """Return the row of a queued run that has no journal yet; None for any other run."""
+    standing = site.service.standing().get(checked(run_id)) if site.service else None
+    if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
+        return None
+    return _waiting(run_id, standing)
+
+
+def _waiting(run_id: str, standing: str) -> RunRow:
+    state, _, problem = standing.partition(": ")
+    reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
+    return {
+        "run_id": run_id,
+        "state": state,
+        "reason": reason,
+        "service": standing,
+        "planned": 0,
+        "ended": 0,
+        "failed": 0,
+    }
+
+
+async def summaries_of(workspace: Path) -> dict[str, Summary]:
+    """Return the cost and the best provider of each run from the derived database."""
+    path = workspace / "results" / FILE
+    stamp = stamp_of(path)
+    kept = _summed.get(path)
+    if kept is not None and kept[0] == stamp:
+        return kept[1]
+    found: dict[str, Summary] = {}
+    if path.is_file():
+        async with ResultsDb.open(path) as database:
+            by_run: dict[str, list[JobSummary]] = {}
+            for job in await database.runs():
+                by_run.setdefault(job.run_id, []).append(job)
+            for run_id, jobs in by_run.items():
+                found[run_id] = (_cost(jobs), await _best(database, jobs))
+    _summed[path] = (stamp, found)
+    return found
+
+
+def _cost(jobs: Sequence[JobSummary]) -> str | None:
+    by_owner: dict[str, str] = {}
+    for job in jobs:
+        costs = job.data.get("costs")
+        by_owner.update(costs if isinstance(costs, Mapping) else {})
+    return format(sum(map(Decimal, by_owner.values())), "f") if by_owner else None
+
+
+async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
+    """Return the headline of the best valid job of the first benchmark; of a control only if there is no other job."""
+    first = min((job.benchmark for job in jobs), default="")
+    valid = [job for job in jobs if job.valid and job.benchmark == first]
+    places = [RankedJob(job=job, metrics=await database.metrics(job)) for job in valid]
+    known = [(place, one) for place in places if (one := place.headline) is not None and one.value is not None]
+    if not known:
+        return None
+    place, one = min(known, key=lambda found: (found[0].bound, _merit(*found)))
+    return {
+        "provider": place.job.provider,
+        "bound": place.bound,
+        "metric": one.metric,
+        "unit": one.unit,
+        "value": one.value,
+        "interval": None if one.low is None or one.high is None else {"low": one.low, "high": one.high},
+        "n": one.n,
+    }
+
+
+def _merit(place: RankedJob, one: MetricSummary) -> float:
+    value = one.value or 0.0
+    return value if place.lower_is_better else -value
+
+
+async def _row(site: Site, folder: Path) -> RunRow:
+    stamp = journal_stamp(folder)
+    kept = _rows.get(folder)
+    if kept is not None and kept[0] == stamp and kept[1]["state"] in ENDED_STATES:
+        return kept[1]
+    try:
+        async with Reader.open(folder) as reader:
+            status = await reader.status()
+            jobs = read(reader.meta.extra)
+            created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
+        progress, fresh = await progress_of(site, folder.name, jobs)
+    except (JournalError, OSError) as error:
+        return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
+    row: RunRow = {
+        "run_id": folder.name,
+        "state": str(status.state),
+        "reason": status.reason,
+        "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
+        "providers": list(dict.fromkeys(job.provider for job in jobs)),
+        "sides": list(dict.fromkeys(side_names([(job.provider, job.models.answering) for job in jobs]))),
+        "created_at": created_at.isoformat(timespec="milliseconds"),
+        "note": note,
+        "jobs": len(jobs),
+        "planned": progress["planned"],
+        "ended": progress["ended"],
+        "failed": progress["failed"],
+        "invalid_jobs": progress["invalid_jobs"],
+        "counted": progress["counted"],
+    }
+    if fresh:
+        _rows[folder] = (stamp, row)
+    return row
+
+
+def _reason(error: JournalError | OSError) -> str:
+    return error.message if isinstance(error, JournalError) else f"its files were removed: {error.strerror}"

@@ -1,0 +1,247 @@
+"""The configs of a workspace, each with its errors and their places, and one config with its text; without secrets.
+
+Also in this module:
+
+* The receipts of a workspace, verified again when a receipt, a trusted key or the public log has changed.
+* The newest receipt of each job.
+
+Example::
+
+    await configs_document(site)
+    (await receipts_document(site))["receipts"][0]["verdict"]
+
+A config has only the names of variables with secrets, so its text contains no secret. Text that looks like a key is
+redacted anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import anyio.to_thread
+
+from bench.config.catalog import Catalog, CatalogEntry
+from bench.errors import BenchError, CanonicalError, ConfigError
+from bench.events import redact
+from bench.scalars import Json
+from bench.web.app_state import Site
+from bench.web.cache import HURRY_S, PATIENT_S, SMALL_ITEMS, aside, stamp_of
+from bench.web.documents.receipt_summary import summary_of
+from bench.web.errors import NotFound
+
+if TYPE_CHECKING:
+    from bench.receipt.verification.verify import VerificationOutcome
+
+
+Kind = Literal["benchmarks", "providers", "models", "runs"]
+KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
+SHOWN_CHARS = 200_000
+
+_checked: dict[tuple[Path, int, int], list[Json]] = {}
+_needs: dict[tuple[Path, int, int], tuple[str, ...]] = {}
+
+
+async def configs_document(site: Site) -> Json:
+    """Return every config with its problems."""
+    found = await anyio.to_thread.run_sync(all_configs, site.workspace)
+    for entry in found["providers"]:
+        assert isinstance(entry["needs"], list)
+        entry["unset"] = [name for name in entry["needs"] if not site.environment.get(name)]
+    return {**found}
+
+
+def all_configs(workspace: Path) -> dict[str, list[Json]]:
+    """Return every config by kind; a config is checked again only when its file changed."""
+    catalog = Catalog.load(workspace)
+    return {kind: [_entry(catalog, workspace, entry) for entry in catalog.entries(kind)] for kind in KINDS}
+
+
+def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
+    problems = _problems(catalog, entry)
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "title": entry.display_name,
+        "description": entry.description,
+        "tags": list(entry.tags),
+        "builtin": entry.builtin,
+        "shadowed": entry.shadowed,
+        "file": _place(workspace, entry.path),
+        "problems": problems,
+        "needs": list(needs_of(entry)) if entry.kind == "providers" else [],
+    }
+
+
+def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
+    """Return the variables that a provider requires; cached until its file changes."""
+    from bench.config.provider.file import load_provider
+    from bench.providers.facts import needs
+
+    stat = entry.path.stat()
+    key = (entry.path, stat.st_mtime_ns, stat.st_size)
+    if key not in _needs:
+        try:
+            _needs[key] = needs(load_provider(entry.path))
+        except BenchError:
+            _needs[key] = ()
+    return _needs[key]
+
+
+def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
+    """Return the problems of a config; cached until its file changes."""
+    stat = entry.path.stat()
+    key = (entry.path, stat.st_mtime_ns, stat.st_size)
+    if key not in _checked:
+        _checked[key] = _found(catalog, entry)
+    return _checked[key]
+
+
+def _found(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
+    try:
+        catalog.check(entry)
+    except BenchError as error:
+        found = error.problems if isinstance(error, ConfigError) and error.problems else (error,)
+        return [{"message": redact(one.message), "where": one.where, "hint": one.hint} for one in found]
+    return []
+
+
+async def config_document(site: Site, kind: str, name: str) -> Json:
+    """Return one config with its text.
+
+    Raises:
+        NotFound: there is no such config.
+    """
+    catalog = Catalog.load(site.workspace)
+    entries = [entry for one in KINDS if one == kind for entry in catalog.entries(one) if entry.name == name]
+    if not entries:
+        raise NotFound("there is no such config", "see the list of configs")
+    text = entries[0].path.read_text(encoding="utf-8", errors="replace")[:SHOWN_CHARS]
+    return {**_entry(catalog, site.workspace, entries[0]), "text": redact(text)}
+
+
+def _place(workspace: Path, path: Path) -> str:
+    try:
+        return str(path.relative_to(workspace))
+    except ValueError:
+        return "/".join(path.parts[path.parts.index("configs") :]) if "configs" in path.parts else path.name
+
+
+PUBLISHED = "published"
+"""the folder of results that holds the public log"""
+Signed = tuple[str, str, str, str | None, str | None]
+"""run, benchmark, provider, answering model, judge model"""
+QUICK_BYTES = 2_000_000
+"""total size of receipt files up to which they are verified while the page waits"""
+SHOWN = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
+
+
+async def receipts_document(site: Site) -> Json:
+    """Return every receipt of the workspace with its verification: those of runs and of the public log."""
+    files = _files(site.workspace)
+    beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
+    trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
+    stamp = stamp_of(*beside, *trust)
+    quick = sum(size for _, size in stamp[: len(beside)]) < QUICK_BYTES
+    names = [str(file.relative_to(site.workspace)) for file in files]
+    shown = await site.kept.of(
+        "receipts",
+        stamp,
+        partial(aside, verified, str(site.workspace), names, items=0 if quick else SMALL_ITEMS + 1),
+        patience_s=PATIENT_S if quick else HURRY_S,
+    )
+    if shown.document is None:
+        return {"receipts": [], "log": None, "problem": str(shown.problem) if shown.problem else None, "fresh": False}
+    return {**shown.document, "fresh": shown.fresh}
+
+
+async def receipt_row(site: Site, path: Path) -> Json:
+    """Return the row of one receipt; only its file and a placeholder verdict while receipts are being verified."""
+    place = str(path.relative_to(site.workspace.resolve()))
+    rows = (await receipts_document(site))["receipts"]
+    known = [row for row in rows if row["file"] == place] if isinstance(rows, list) else []
+    return known[0] if known else {"verdict": "being verified", "file": place}
+
+
+def _files(workspace: Path) -> list[Path]:
+    """Return the files of all receipts, those of the public log first."""
+    found = [path for path in (workspace / "results").glob("*/receipts/*.json") if path.is_file()]
+    return sorted(found, key=lambda path: (path.parts[-3] != PUBLISHED, path))
+
+
+async def verified(place: str, names: Sequence[str]) -> Json:
+    """Verify these receipts and the public log."""
+    from bench.receipt.log.log_store import has_log
+    from bench.receipt.log.public_log import LogPlace
+    from bench.receipt.signing.trust_store import FILE as TRUSTED
+    from bench.receipt.signing.trust_store import TrustStore
+    from bench.receipt.verification.verify import VerificationRequest, verify_file
+
+    workspace = Path(place)
+    published = workspace / "results" / PUBLISHED
+    try:
+        trust = TrustStore.load_or_empty(workspace / TRUSTED)
+        log_place = LogPlace.open(published, trust) if has_log(published) else None
+        asked = [verify_file(workspace / name, VerificationRequest(trust=trust), log_place) for name in names]
+    except BenchError as error:
+        return {"receipts": [], "log": None, "problem": str(error)}
+    log = None
+    if log_place is not None:
+        outcome = log_place.outcome
+        log = {"size": outcome.size, "verdict": str(outcome.verdict), "origin": outcome.origin}
+    return {"receipts": [_receipt(workspace, one) for one in asked], "log": log, "problem": None}
+
+
+def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
+    document = outcome.document if isinstance(outcome.document, dict) else {}
+    statement = {name: document[name] for name in SHOWN if name in document}
+    place = str(outcome.file.relative_to(workspace))
+    return {**outcome.value(), **summary_of(document, outcome), "file": place, "statement": statement}
+
+
+def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:
+    """Return the address of each job's newest receipt, without verifying it."""
+    from bench.canonical import parse_file
+
+    found: dict[Signed, str] = {}
+    for run_id in runs:
+        for path in sorted((site.workspace / "results" / run_id / "receipts").glob("*.json")):
+            try:
+                document = parse_file(path)
+            except (OSError, CanonicalError):
+                continue
+            if not isinstance(document, dict):
+                continue
+            names = (_name(document.get("benchmark")), _name(document.get("provider")))
+            found[run_id, *names, _model(document, "answering"), _model(document, "judge")] = (
+                f"/receipts/{run_id}/{path.name}"
+            )
+    return found
+
+
+def _name(part: object) -> str:
+    return str(part.get("name")) if isinstance(part, Mapping) else ""
+
+
+def _model(document: Mapping[str, object], role: str) -> str | None:
+    """Return the model of a role as ``provider/name``, the name that runs use; None if the role has none."""
+    models = document.get("models")
+    for one in models if isinstance(models, list) else ():
+        if isinstance(one, Mapping) and one.get("role") == role:
+            return "/".join(str(one[part]) for part in ("provider", "requested") if one.get(part))
+    return None
+
+
+def receipt_file(site: Site, run: str, name: str) -> Path:
+    """Return the file of a receipt by run (or ``published``) and name; only files of the workspace's results.
+
+    Raises:
+        NotFound: there is no such receipt.
+    """
+    folder = site.workspace / "results" / run / "receipts"
+    path = (folder / name).resolve()
+    if path.parent != folder.resolve() or not path.is_file():
+        raise NotFound("there is no such receipt", "see the list of receipts")
+    return path
