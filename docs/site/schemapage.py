@@ -12,6 +12,12 @@ from docs.site.markdown import anchor, code, page, prose, table
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt"]
 Schema = Mapping[str, object]
 
+REQUEST = "RequestSection"
+LARGEST = 2**31 - 1
+"""The maximum of numbers without a maximum of their own; the pages do not show it."""
+VALUE = "true or false or whole number or number or text"
+"""The form of a value that can be anything but a list or map; the pages call it a value."""
+
 INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     "benchmark": (
         "Benchmark config (YAML)",
@@ -49,8 +55,20 @@ def text(kind: Kind) -> str:
     parts = [_keys(schema)]
     for name in _reached(schema, known):
         if _map(known[name].get("properties")):
-            parts += [f"## {_title(name)}", prose(str(known[name].get("description", ""))), _keys(known[name])]
+            parts += [f"## {_title(name)}", prose(str(known[name].get("description", "")))]
+            parts += _part(known[name], known.get(REQUEST, {}) if name != REQUEST else {})
     return page(title, f"{lead}\n\n{shown}", *parts)
+
+
+def _part(schema: Schema, shared: Schema) -> list[str]:
+    """Return the table of a part; the keys that it shares with a request are one line."""
+    common = _map(shared.get("properties"))
+    if not common or any(_map(schema.get("properties")).get(name) != inner for name, inner in common.items()):
+        return [_keys(schema)]
+    own = {name: inner for name, inner in _map(schema.get("properties")).items() if name not in common}
+    if not own:
+        return ["The keys are those of [Request](#request)."]
+    return ["The keys are those of [Request](#request) and these:", _keys({**schema, "properties": own})]
 
 
 def _title(name: str) -> str:
@@ -95,7 +113,9 @@ def _type(schema: Schema) -> str:
     choices = _list(schema.get("anyOf")) or _list(schema.get("oneOf"))
     if choices:
         kinds = [_type(one) for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
+        return (
+            " or ".join(dict.fromkeys(kinds)).replace(VALUE, "value").replace("value or list of value", "value or list")
+        )
     if "const" in schema:
         return code(str(schema["const"]))
     if "enum" in schema:
@@ -124,8 +144,9 @@ def _plain(schema: Schema) -> str:
 
 def _range(schema: Schema) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    bounds = ((sign, schema.get(key)) for key, sign in signs.items())
     return "".join(
-        f" {sign} {schema[key]:g}" for key, sign in signs.items() if isinstance(schema.get(key), int | float)
+        f" {sign} {bound:.16g}" for sign, bound in bounds if isinstance(bound, int | float) and bound != LARGEST
     )
 
 

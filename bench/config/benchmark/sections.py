@@ -340,7 +340,7 @@ class Abstention(ConfigModel):
     """path -> condition; an item that meets all of them has no answer; paths are looked up in the question, then in its
     row, then in its history"""
     phrases: tuple[str, ...] = ()
-    """phrases that decline to answer, in addition to the built-in ones of 19 languages; they are searched in the first
+    """phrases that decline to answer, in addition to the built-in ones of 31 languages; they are searched in the first
     sentence of an answer"""
     score_retrieval: bool = False
     """true: the evidence of these items counts in retrieval metrics"""
