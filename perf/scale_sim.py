@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from bench.http.endpoint import Limits, Retry
-from bench.http.rate_limiter import PACE, SLACK, TOKEN_BURST_S
+from bench.http.rate_limiter import BURST_SLACK, TOKEN_BURST_S, USED_SHARE
 from bench.http.retry import JITTER_AFTER_WAIT_S
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -168,8 +168,8 @@ class Gate:
         self.requests: Bucket | None = None
         self.tokens: Bucket | None = None
         if endpoint.rate is not None:
-            rate, burst = endpoint.rate * share * PACE, Limits(rps=endpoint.rate).burst_size * share
-            self.requests = Bucket(rate, max(1.0, burst) + SLACK)
+            rate, burst = endpoint.rate * share * USED_SHARE, Limits(rps=endpoint.rate).burst_size * share
+            self.requests = Bucket(rate, max(1.0, burst) + BURST_SLACK)
         if endpoint.token_rate is not None and endpoint.tokens:
             rate = endpoint.token_rate * share
             self.tokens = Bucket(rate, max(1.0, rate * TOKEN_BURST_S))

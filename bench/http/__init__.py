@@ -16,7 +16,7 @@ from __future__ import annotations
 from bench.http.call_log import record, recording
 from bench.http.client import Http
 from bench.http.endpoint import Endpoint, Feedback, Limits, Retry, Timeouts
-from bench.http.message import FormField, Metered, Request, Response, Timings
+from bench.http.message import FormField, ReportedUsage, Request, Response, Timings
 
 __all__ = [
     "Endpoint",
@@ -24,7 +24,7 @@ __all__ = [
     "FormField",
     "Http",
     "Limits",
-    "Metered",
+    "ReportedUsage",
     "Request",
     "Response",
     "Retry",

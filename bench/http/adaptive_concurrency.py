@@ -1,6 +1,6 @@
 """The limit of requests in flight: fixed, or adapted like a TCP window.
 
-``--concurrency auto`` gives each endpoint an `AdaptiveWindow`. The window doubles per round until the first refusal
+``--concurrency auto`` gives each endpoint an `AdaptiveSlots`. The window doubles per round until the first refusal
 (slow start), then grows by one per round, and more slowly near the size of the last refusal. A refusal halves the
 window; a refusal with a time to wait resets it to one. A round is the set of requests in flight, so that several
 refusals of one round reduce the window only once.
@@ -51,7 +51,7 @@ class Slots:
         self._limiter.release_on_behalf_of(holder)
 
 
-class AdaptiveWindow(Slots):
+class AdaptiveSlots(Slots):
     """Slots whose number adapts to the load that the server accepts."""
 
     def __init__(self, ceiling: int = CEILING) -> None:
@@ -71,15 +71,15 @@ class AdaptiveWindow(Slots):
             return
         self._resize(self._window + self._step())
 
-    def refused(self, *, sent_at: float, now: float, told_to_wait: bool) -> None:
+    def refused(self, *, sent_at: float, now: float, with_wait: bool) -> None:
         """Count a 429 for a request sent at ``sent_at``; requests sent before the last reduction are ignored."""
         if sent_at < self._settled_at:
             return
-        # what is sent within a round trip of the cut still meets the crowd of before
+        # requests sent within one round trip after the reduction still compete with earlier ones
         self._settled_at = now + (now - sent_at)
         self._refused_at = self._window
         self._threshold = max(1.0, self._window / 2)
-        self._resize(1.0 if told_to_wait else self._threshold)
+        self._resize(1.0 if with_wait else self._threshold)
 
     def _step(self) -> float:
         if self._window < self._threshold:

@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 
 from bench.errors import MappingError
 from bench.http.endpoint import Endpoint
-from bench.http.message import Metered, Request, Stamps, Timings
-from bench.http.rate_limiter import Gate
+from bench.http.message import AttemptTimes, ReportedUsage, Request, Timings
+from bench.http.rate_limiter import RateLimiter
 from bench.model import Call
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -35,15 +35,15 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(slots=True, eq=False)
-class Trip:
+class CallState:
     """The state of one call. Each attempt starts with `dispatch` and ends with a `row`.
 
-    `rest` prepares the next attempt.
+    `reset_times` prepares the next attempt.
     """
 
     endpoint: Endpoint
     request: Request
-    gate: Gate
+    limiter: RateLimiter
     body: bytes | None
     """the JSON tree as bytes, encoded once"""
     since: float
@@ -57,7 +57,7 @@ class Trip:
     sent_at: float = 0.0
     started_at: datetime | None = None
     """start time of the current attempt; None: not sent yet"""
-    stamps: Stamps = field(default_factory=Stamps)
+    stamps: AttemptTimes = field(default_factory=AttemptTimes)
     received: int = 0
     """size of the last response in bytes"""
 
@@ -107,7 +107,7 @@ class Trip:
             provider_us=provider_us,
         )
 
-    def turn_timings(self) -> Timings:
+    def library_timings(self) -> Timings:
         """Return the parts of the time of a call by another library: after admission, all time is the provider's."""
         limiter_us = round(self.limiter_s * 1e6)
         return Timings(
@@ -116,7 +116,7 @@ class Trip:
             provider_us=round((time.perf_counter() - self.sent_at) * 1e6),
         )
 
-    def row(self, status: int | None, outcome: str, timings: Timings, metered: Metered | None) -> Call:
+    def row(self, status: int | None, outcome: str, timings: Timings, reported: ReportedUsage | None) -> Call:
         """Return the call log row of the attempt that just ended."""
         return Call(
             endpoint=self.endpoint.name,
@@ -131,21 +131,21 @@ class Trip:
             provider_us=timings.provider_us,
             request_bytes=len(self.body or b""),
             response_bytes=self.received,
-            model=metered.model if metered is not None else None,
-            usage=metered.usage if metered is not None else None,
-            cost_usd=metered.cost_usd if metered is not None else self.endpoint.price_usd if outcome == "ok" else None,
+            model=reported.model if reported else None,
+            usage=reported.usage if reported else None,
+            cost_usd=reported.cost_usd if reported else self.endpoint.price_usd if outcome == "ok" else None,
         )
 
-    def rest(self) -> None:
+    def reset_times(self) -> None:
         """Reset the time for the next attempt."""
         self.since = time.perf_counter()
         self.limiter_s = 0.0
         self.started_at = None
         self.received = 0
-        self.stamps = Stamps()
+        self.stamps = AttemptTimes()
 
 
-def body_of(endpoint: Endpoint, request: Request) -> bytes | None:
+def encoded_body(endpoint: Endpoint, request: Request) -> bytes | None:
     """Return the request body as bytes; None for a request without one.
 
     Raises:
@@ -197,6 +197,6 @@ def record(call: Call) -> None:
         calls.append(call)
 
 
-def wanted() -> bool:
+def is_recording() -> bool:
     """Return True when a `recording` block is active, so that log rows are needed."""
     return _calls.get() is not None

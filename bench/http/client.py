@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Literal
 
 from bench.errors import CallError
 from bench.events import log
-from bench.http import call_log as ledger
+from bench.http import call_log
 from bench.http import errors as classify
 from bench.http.adaptive_concurrency import CEILING, Slots
-from bench.http.call_log import Trip, body_of
+from bench.http.call_log import CallState, encoded_body
 from bench.http.endpoint import Endpoint, Limits
-from bench.http.errors import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge
-from bench.http.message import Metered, Request, Response, Timings
-from bench.http.rate_limiter import Gate, time_at, wait_of
+from bench.http.errors import AttemptFailed, PauseTooLong, RequestNotSent, ResponseLost, ResponseTooLarge
+from bench.http.message import ReportedUsage, Request, Response, Timings
+from bench.http.rate_limiter import RateLimiter, parse_wait_s, server_time
 
 if TYPE_CHECKING:
     from aiohttp import ClientTimeout
@@ -66,8 +66,8 @@ class Http:
         """timeout of one attempt in seconds, instead of the request's or endpoint's; None = theirs"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or _unseeded()
-        self._gates: dict[str, Gate] = {}
-        self._flying: dict[Trip, None] = {}
+        self._limiters: dict[str, RateLimiter] = {}
+        self._in_flight: dict[CallState, None] = {}
         self._transport: Transport | None = None
         self.refusals = 0
         """number of rejections by a rate limit so far: 429 and similar"""
@@ -90,22 +90,22 @@ class Http:
     @property
     def in_flight(self) -> int:
         """Return the number of requests in flight: sent, but without a response."""
-        return len(self._flying)
+        return len(self._in_flight)
 
     def oldest_s(self) -> float | None:
         """Return the age in seconds of the oldest request in flight, or None."""
-        oldest = next(iter(self._flying), None)
+        oldest = next(iter(self._in_flight), None)
         return None if oldest is None else time.perf_counter() - oldest.sent_at
 
     def oldest(self) -> str | None:
         """Return the endpoint name of the oldest request in flight, or None."""
-        oldest = next(iter(self._flying), None)
+        oldest = next(iter(self._in_flight), None)
         return None if oldest is None else oldest.endpoint.name
 
     def window(self, endpoint: str) -> int | None:
         """Return the current limit of ``auto`` for an endpoint; None without auto or before its first call."""
-        gate = self._gates.get(endpoint)
-        return gate.window.size if gate is not None and gate.window is not None else None
+        limiter = self._limiters.get(endpoint)
+        return limiter.window.size if limiter is not None and limiter.window is not None else None
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response:
         """Send a request, with retries, until there is a final response.
@@ -114,37 +114,39 @@ class Http:
             AuthError, QuotaError, RateLimited, Unavailable, Rejected, MappingError: see the table in
             :mod:`bench.http.errors`; also any error that ``request.read`` raises.
         """
-        trip = Trip(
+        state = CallState(
             endpoint=endpoint,
             request=request,
-            gate=self._gate(endpoint),
-            body=body_of(endpoint, request),
+            limiter=self._limiter(endpoint),
+            body=encoded_body(endpoint, request),
             since=time.perf_counter(),
         )
         try:
-            return await self._attempt(trip)
+            return await self._attempt(state)
         except AttemptFailed as failed:
             if not failed.repeat:
                 raise failed.error from failed.__cause__
             first = failed
-        return await self._repeat(trip, first)
+        return await self._repeat(state, first)
 
     @asynccontextmanager
-    async def turn(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
+    async def admit(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
         """Admit a call of another library (an MCP session, a database driver) to the same slots, limits and call log.
 
         Raises:
             RateLimited: the endpoint is closed for longer than a call may take.
         """
         request = Request("CALL", label)
-        trip = Trip(endpoint=endpoint, request=request, gate=self._gate(endpoint), body=None, since=time.perf_counter())
-        trip.attempts = 1
+        state = CallState(
+            endpoint=endpoint, request=request, limiter=self._limiter(endpoint), body=None, since=time.perf_counter()
+        )
+        state.attempts = 1
         try:
-            await trip.gate.enter(trip)
-        except ClosedTooLong as signal:
-            raise classify.of_silence(endpoint, label, signal, repeatable=False).error from signal
-        trip.dispatch()
-        self._flying[trip] = None
+            await state.limiter.enter(state)
+        except PauseTooLong as signal:
+            raise classify.failure_of_silence(endpoint, label, signal, repeatable=False).error from signal
+        state.dispatch()
+        self._in_flight[state] = None
         outcome = None
         try:
             yield
@@ -153,14 +155,14 @@ class Http:
             outcome = error.kind
             raise
         finally:
-            del self._flying[trip]
-            trip.gate.leave(trip)
-            if outcome == "ok" and trip.gate.window is not None:
-                trip.gate.window.accepted(sent_at=trip.sent_at)
+            del self._in_flight[state]
+            state.limiter.leave(state)
+            if outcome == "ok" and state.limiter.window is not None:
+                state.limiter.window.accepted(sent_at=state.sent_at)
             if outcome is not None:  # a cancelled call leaves no row
-                _record(trip, None, outcome, trip.turn_timings(), None)
+                _record(state, None, outcome, state.library_timings(), None)
 
-    async def _repeat(self, trip: Trip, first: AttemptFailed) -> Response:
+    async def _repeat(self, state: CallState, first: AttemptFailed) -> Response:
         from bench.http.retry import retrying  # tenacity takes its time to load, and a start should not
 
         known: list[AttemptFailed] = [first]
@@ -168,105 +170,109 @@ class Http:
         async def once() -> Response:
             if known:
                 raise known.pop()
-            return await self._attempt(trip)
+            return await self._attempt(state)
 
         try:
-            return await retrying(trip, self._random)(once)
+            return await retrying(state, self._random)(once)
         except AttemptFailed as failed:
             raise failed.error from failed.__cause__
 
-    async def _attempt(self, trip: Trip) -> Response:
-        trip.attempts += 1
+    async def _attempt(self, state: CallState) -> Response:
+        state.attempts += 1
         try:
-            answer = await self._send(trip)
-            timings = trip.timings()
-            response = _response(trip, answer, timings)
-            metered = _read(trip, response)
+            answer = await self._send(state)
+            timings = state.timings()
+            response = _response(state, answer, timings)
+            reported = _read(state, response)
         except AttemptFailed as failed:
-            self._note_push_back(trip, failed)
-            _record(trip, failed.status, failed.error.kind, trip.timings(), None)
-            trip.rest()
+            self._count_failure(state, failed)
+            _record(state, failed.status, failed.error.kind, state.timings(), None)
+            state.reset_times()
             raise
-        if trip.gate.window is not None:
-            trip.gate.window.accepted(sent_at=trip.sent_at)
-        _record(trip, response.status, "ok", timings, metered)
+        if state.limiter.window is not None:
+            state.limiter.window.accepted(sent_at=state.sent_at)
+        _record(state, response.status, "ok", timings, reported)
         return response
 
-    async def _send(self, trip: Trip) -> HttpResponse:
-        """Enter the gate, send once, leave the gate."""
+    async def _send(self, state: CallState) -> HttpResponse:
+        """Wait for the limiter, send once, release the limiter."""
         assert self._transport is not None, "Http is used inside `async with`"
         try:
-            await trip.gate.enter(trip)
-            trip.dispatch()
-            self._flying[trip] = None
+            await state.limiter.enter(state)
+            state.dispatch()
+            self._in_flight[state] = None
             try:
                 return await self._transport.send(
-                    trip.request,
-                    trip.body,
-                    trip.stamps,
-                    timing=_timing(trip.attempt_s(self.attempt_s), trip.endpoint.timeouts.connect_s),
-                    max_bytes=trip.endpoint.max_response_bytes,
+                    state.request,
+                    state.body,
+                    state.stamps,
+                    timing=_timing(state.attempt_s(self.attempt_s), state.endpoint.timeouts.connect_s),
+                    max_bytes=state.endpoint.max_response_bytes,
                 )
             finally:
-                del self._flying[trip]
-                trip.gate.leave(trip)
-        except (ClosedTooLong, NotSent, Lost, TooLarge) as signal:
-            failed = classify.of_silence(trip.endpoint, trip.label, signal, repeatable=trip.request.repeatable)
+                del self._in_flight[state]
+                state.limiter.leave(state)
+        except (PauseTooLong, RequestNotSent, ResponseLost, ResponseTooLarge) as signal:
+            failed = classify.failure_of_silence(
+                state.endpoint, state.label, signal, repeatable=state.request.repeatable
+            )
             failed.repeat = failed.repeat and (self._repeats_timeouts or failed.error.kind != "timeout")
             raise failed from signal.__cause__
 
-    def _note_push_back(self, trip: Trip, failed: AttemptFailed) -> None:
+    def _count_failure(self, state: CallState, failed: AttemptFailed) -> None:
         if failed.wait_s is not None:
-            trip.gate.close_for(failed.wait_s)
+            state.limiter.close_for(failed.wait_s)
         if not failed.refused:
-            trip.lost += 1
+            state.lost += 1
             return
-        trip.refused += 1
+        state.refused += 1
         self.refusals += 1
-        if trip.gate.window is not None:
+        if state.limiter.window is not None:
             told = failed.wait_s is not None
-            trip.gate.window.refused(sent_at=trip.sent_at, now=time.perf_counter(), told_to_wait=told)
+            state.limiter.window.refused(sent_at=state.sent_at, now=time.perf_counter(), with_wait=told)
 
-    def _gate(self, endpoint: Endpoint) -> Gate:
-        gate = self._gates.get(endpoint.name)
-        if gate is None:
+    def _limiter(self, endpoint: Endpoint) -> RateLimiter:
+        limiter = self._limiters.get(endpoint.name)
+        if limiter is None:
             own = self._rates.get(endpoint.name) or self._rates.get(endpoint.name.rpartition(".")[0])
-            gate = Gate(endpoint.limits.under(own), self._slots, adaptive=self._adaptive, share=self._share)
-            self._gates[endpoint.name] = gate
-        return gate
+            limiter = RateLimiter(endpoint.limits.under(own), self._slots, adaptive=self._adaptive, share=self._share)
+            self._limiters[endpoint.name] = limiter
+        return limiter
 
 
-def _response(trip: Trip, answer: HttpResponse, timings: Timings) -> Response:
-    trip.gate.learn(answer.headers)
-    trip.received = len(answer.body)
+def _response(state: CallState, answer: HttpResponse, timings: Timings) -> Response:
+    state.limiter.note_quota(answer.headers)
+    state.received = len(answer.body)
     return Response(
         status=answer.status,
         headers=answer.headers,
         body=answer.body,
         timings=timings,
-        attempts=trip.attempts,
-        request=trip.label,
+        attempts=state.attempts,
+        request=state.label,
     )
 
 
-def _read(trip: Trip, response: Response) -> Metered | None:
+def _read(state: CallState, response: Response) -> ReportedUsage | None:
     """Let ``request.read`` check a successful response; an exception fails the attempt."""
-    request, status = trip.request, response.status
+    request, status = state.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")
-        wait_s = None if text is None else wait_of(text, now=time_at(response.headers))
-        raise classify.of_status(trip.endpoint, response, repeatable=request.repeatable, wait_s=wait_s)
+        wait_s = None if text is None else parse_wait_s(text, now=server_time(response.headers))
+        raise classify.failure_of_status(state.endpoint, response, repeatable=request.repeatable, wait_s=wait_s)
     try:
         return request.read(response) if request.read is not None else None
     except CallError as error:
-        raise classify.of_body(error, response, repeatable=request.repeatable) from error
+        raise classify.failure_of_body(error, response, repeatable=request.repeatable) from error
 
 
-def _record(trip: Trip, status: int | None, outcome: str, timings: Timings, metered: Metered | None) -> None:
+def _record(
+    state: CallState, status: int | None, outcome: str, timings: Timings, reported: ReportedUsage | None
+) -> None:
     shown = _logger.isEnabledFor(logging.DEBUG)
-    if trip.started_at is not None and (shown or ledger.wanted()):
-        call = trip.row(status, outcome, timings, metered)
-        ledger.record(call)
+    if state.started_at is not None and (shown or call_log.is_recording()):
+        call = state.row(status, outcome, timings, reported)
+        call_log.record(call)
         if shown:
             log().debug(
                 "call",

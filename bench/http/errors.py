@@ -34,21 +34,19 @@ class Signal(Exception):
     """The base class of signals."""
 
 
-class NotSent(Signal):
+class RequestNotSent(Signal):
     """The request cannot have reached the server."""
 
-    def __init__(
-        self, reason: str, *, timed_out: bool = False, hopeless: bool = False, every_call: bool = False
-    ) -> None:
+    def __init__(self, reason: str, *, timed_out: bool = False, final: bool = False, every_call: bool = False) -> None:
         super().__init__(reason)
         self.timed_out = timed_out
-        self.hopeless = hopeless
+        self.final = final
         """a retry would fail in the same way: a header or URL that cannot be sent"""
         self.every_call = every_call
-        """no call can reach this server: bad certificate, no TLS, unknown host; retried unless ``hopeless``"""
+        """no call can reach this server: bad certificate, no TLS, unknown host; retried unless ``final``"""
 
 
-class Lost(Signal):
+class ResponseLost(Signal):
     """The request was sent, but no complete response arrived."""
 
     def __init__(self, reason: str, *, timed_out: bool = False) -> None:
@@ -56,11 +54,11 @@ class Lost(Signal):
         self.timed_out = timed_out
 
 
-class TooLarge(Signal):
+class ResponseTooLarge(Signal):
     """The response is larger than the endpoint allows and was not read completely."""
 
 
-class ClosedTooLong(Signal):
+class PauseTooLong(Signal):
     """The endpoint is paused for longer than this call may wait."""
 
     def __init__(self, wait_s: float) -> None:
@@ -96,11 +94,11 @@ PLAN_WORDS = (
     "payment required", "payment_required", "billing_not_active",
 )  # fmt: skip
 """words in a short 400 or 403 that mean an exhausted plan; with a 429 they may mean a limit per minute"""
-SHORT = 600
-TRANSIENT = frozenset({408, 425})
-PUSH_BACK = frozenset({420, 430})
+SHORT_BODY = 600
+TRANSIENT_STATUSES = frozenset({408, 425})
+RATE_LIMIT_STATUSES = frozenset({420, 430})
 """statuses that some services use as 429"""
-MAY_PUSH_BACK = frozenset({400, 403, 409})
+MAYBE_RATE_LIMIT_STATUSES = frozenset({400, 403, 409})
 RATE_CODES = frozenset(
     {
         "429", "rate_limit", "rate_limited", "ratelimited", "rate_limit_error", "rate_limit_exceeded",
@@ -115,78 +113,86 @@ _RATE_WORDS = pattern(
 )
 
 
-def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
+def failure_of_status(
+    endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None
+) -> AttemptFailed:
     """Return the failed attempt for an unsuccessful status; the error keeps the start of the body."""
-    failed = _of_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
+    failed = _classify_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
     failed.error.body = response.body[:READ_FOR_TEXT].decode("utf-8", "replace")
     return failed
 
 
-def _of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
+def _classify_status(
+    endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None
+) -> AttemptFailed:
     status = response.status
     text = _text(endpoint, response)
     action = endpoint.statuses.get(status)
     if action == "stop":
-        return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+        return AttemptFailed(_stopping_error(endpoint, status, text), repeat=False, status=status)
     if action == "fail":
         return AttemptFailed(Rejected(text), repeat=False, status=status)
-    if action is None and (status == 402 or _plan_used_up(response)):
+    if action is None and (status == 402 or _is_plan_used_up(response)):
         return AttemptFailed(QuotaError(text), repeat=False, status=status)
-    if action is None and _pushes_back(response):
+    if action is None and _is_rate_limited(response):
         return AttemptFailed(
             RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
         )
     if action is None and status in (401, 403):
-        return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
+        return AttemptFailed(_stopping_error(endpoint, status, text), repeat=False, status=status)
     if action is None and status == 407:
         hint = "check user and password in HTTP_PROXY or HTTPS_PROXY, then resume"
         return AttemptFailed(
             AuthError(f"the proxy refuses the request: {text}", hint=hint), repeat=False, status=status
         )
-    if status == 429 or status in PUSH_BACK:
+    if status == 429 or status in RATE_LIMIT_STATUSES:
         return AttemptFailed(
             RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
         )
     if action == "retry" and status < 500:
         return AttemptFailed(Unavailable(text), repeat=True, wait_s=wait_s, status=status)
-    if action == "retry" or status in TRANSIENT or status >= 500:
+    if action == "retry" or status in TRANSIENT_STATUSES or status >= 500:
         return AttemptFailed(Unavailable(text), repeat=repeatable, wait_s=wait_s, status=status)
     return AttemptFailed(Rejected(text), repeat=False, status=status)
 
 
-def of_body(error: CallError, response: Response, *, repeatable: bool) -> AttemptFailed:
+def failure_of_body(error: CallError, response: Response, *, repeatable: bool) -> AttemptFailed:
     """Return the failed attempt for an error that the caller found in a successful response."""
     if isinstance(error, RateLimited):
         return AttemptFailed(error, repeat=True, refused=True, wait_s=error.retry_after_s, status=response.status)
     return AttemptFailed(error, repeat=repeatable and isinstance(error, Unavailable), status=response.status)
 
 
-def of_silence(
-    endpoint: Endpoint, request: str, signal: NotSent | Lost | TooLarge | ClosedTooLong, *, repeatable: bool
+def failure_of_silence(
+    endpoint: Endpoint,
+    request: str,
+    signal: RequestNotSent | ResponseLost | ResponseTooLarge | PauseTooLong,
+    *,
+    repeatable: bool,
 ) -> AttemptFailed:
     """Return the failed attempt for a missing response; ``request`` is method and path."""
     text = redact(f"{endpoint.name}: {request}: {signal}")
     match signal:
-        case NotSent(every_call=True):
-            return AttemptFailed(Unreachable(text), repeat=not signal.hopeless)
-        case NotSent(hopeless=True):
+        case RequestNotSent(every_call=True):
+            return AttemptFailed(Unreachable(text), repeat=not signal.final)
+        case RequestNotSent(final=True):
             return AttemptFailed(Rejected(text), repeat=False)
-        case NotSent():
+        case RequestNotSent():
             return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=True)
-        case Lost():
+        case ResponseLost():
             return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=repeatable)
-        case TooLarge():
+        case ResponseTooLarge():
             text = f"{endpoint.name}: {request}: the answer is larger than {endpoint.max_response_bytes} bytes"
             hint = "request less at once, or raise max_response_bytes"
             return AttemptFailed(MappingError(text, hint=hint), repeat=False)
-        case ClosedTooLong():
+        case PauseTooLong():
             text = f"{text} (Retry-After), longer than a call may wait"
             return AttemptFailed(RateLimited(text, retry_after_s=signal.wait_s), repeat=False)
         case _:
             assert_never(signal)
 
 
-def _stopping(endpoint: Endpoint, status: int, text: str) -> CallError:
+def _stopping_error(endpoint: Endpoint, status: int, text: str) -> CallError:
     if status not in (401, 403):
         return QuotaError(text)
     if endpoint.key_variable is None:
@@ -196,17 +202,17 @@ def _stopping(endpoint: Endpoint, status: int, text: str) -> CallError:
     )
 
 
-def _plan_used_up(response: Response) -> bool:
+def _is_plan_used_up(response: Response) -> bool:
     if response.status not in QUOTA_STATUSES:
         return False
     body = response.body[:READ_FOR_QUOTA].decode("utf-8", "replace").lower()
-    short = response.status != 429 and len(response.body) <= SHORT
+    short = response.status != 429 and len(response.body) <= SHORT_BODY
     return any(word in body for word in QUOTA_WORDS) or (short and any(word in body for word in PLAN_WORDS))
 
 
-def _pushes_back(response: Response) -> bool:
+def _is_rate_limited(response: Response) -> bool:
     """Return True when a rejection under another status is a 429 by its header or body."""
-    if response.status not in MAY_PUSH_BACK or len(response.body) > READ_FOR_QUOTA:
+    if response.status not in MAYBE_RATE_LIMIT_STATUSES or len(response.body) > READ_FOR_QUOTA:
         return False
     if response.status == 403 and "Retry-After" in response.headers:
         return True
@@ -214,7 +220,7 @@ def _pushes_back(response: Response) -> bool:
         tree = response.json()
     except MappingError:
         tree = {}
-    return names_rate_limit(tree) or _RATE_WORDS.search(response.text[:SHORT].lower()) is not None
+    return names_rate_limit(tree) or _RATE_WORDS.search(response.text[:SHORT_BODY].lower()) is not None
 
 
 def names_rate_limit(tree: object) -> bool:

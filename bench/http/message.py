@@ -32,7 +32,7 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metered:
+class ReportedUsage:
     """Model, usage and price in a 2xx response, for the call log."""
 
     model: str | None = None
@@ -57,7 +57,7 @@ class Request:
     """may be repeated after a lost response; by default decided by method. Set True if an idempotency key is sent"""
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
     """statuses outside 2xx that count as success"""
-    read: Callable[[Response], Metered | None] | None = field(default=None, kw_only=True)
+    read: Callable[[Response], ReportedUsage | None] | None = field(default=None, kw_only=True)
     """called with each successful response, inside the retry loop; raises a CallError when the body is an error (an
     Unavailable or RateLimited is retried like such a status)"""
     tokens: int = field(default=0, kw_only=True)
@@ -92,7 +92,7 @@ class Timings(NamedTuple):
 
 
 @dataclass(slots=True)
-class Stamps:
+class AttemptTimes:
     """Times of one attempt, in seconds of the monotonic clock."""
 
     begun: float = 0.0

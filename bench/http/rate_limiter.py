@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    wait_of("3", now=0.0) == 3.0
-    wait_of("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
-    wait_of("1m30s", now=0.0) == 90.0
+    parse_wait_s("3", now=0.0) == 3.0
+    parse_wait_s("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
+    parse_wait_s("1m30s", now=0.0) == 90.0
 
 A call passes these steps in order:
 
@@ -31,9 +31,9 @@ from typing import Protocol
 import anyio
 from aiolimiter import AsyncLimiter
 
-from bench.http.adaptive_concurrency import AdaptiveWindow, Slots
+from bench.http.adaptive_concurrency import AdaptiveSlots, Slots
 from bench.http.endpoint import Limits
-from bench.http.errors import ClosedTooLong
+from bench.http.errors import PauseTooLong
 from bench.scalars import instant, number, whole
 
 LATEST_SPAN_S = 10_000_000.0
@@ -41,11 +41,11 @@ LATEST_SPAN_S = 10_000_000.0
 LONGEST_WAIT_S = 366 * 86400.0
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
-PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+SPAN_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def wait_of(text: str, *, now: float) -> float | None:
+def parse_wait_s(text: str, *, now: float) -> float | None:
     """Return a time span or a point in time as seconds from ``now`` (Unix time), at least 0; None when it is neither.
 
     Also None for more than `LONGEST_WAIT_S`: such a wait is an error of the server.
@@ -54,7 +54,7 @@ def wait_of(text: str, *, now: float) -> float | None:
     return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
 
 
-def time_at(headers: Mapping[str, str]) -> float:
+def server_time(headers: Mapping[str, str]) -> float:
     """Return the Unix time by the server's Date header, since its reset times use that clock.
 
     Without the header, the result is the local time.
@@ -70,27 +70,27 @@ def _wait_s(text: str, now: float) -> float | None:
             return found
         return max(0.0, (found / 1000 if found > 1e12 else found) - now)
     if SPAN.fullmatch(text):
-        return math.fsum((number(value) or 0.0) * UNIT_S[unit] for value, unit in PIECE.findall(text))
+        return math.fsum((number(value) or 0.0) * UNIT_S[unit] for value, unit in SPAN_PART.findall(text))
     at = instant(text) if number(text) is None else None
     return None if at is None else max(0.0, at.timestamp() - now)
 
 
-PACE = 0.98
+USED_SHARE = 0.98
 """share of the allowed rate that is used, as a margin for network jitter at the server"""
-SLACK = 0.5
+BURST_SLACK = 0.5
 """part of a call that is added to the burst, so that a late start does not lower the rate; below 1, so that no rate
 window is exceeded"""
-LOOKS_PER_TOKEN = 50
+CHECKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
-LONGEST_NAP_S = 1.0
+LONGEST_SLEEP_S = 1.0
 """longest sleep in seconds, because a pause may be extended meanwhile"""
-SHORTEST_LOOK_S = 0.001
+SHORTEST_CHECK_S = 0.001
 TOKEN_BURST_S = 6.0
 """seconds of the token rate that may be used at once"""
 
 
-class Passenger(Protocol):
-    """A call that asks a gate for admission; the gate adds the waiting time to ``limiter_s``."""
+class LimitedCall(Protocol):
+    """A call that waits for admission; the limiter adds the waiting time to ``limiter_s``."""
 
     @property
     def tokens(self) -> int: ...
@@ -101,7 +101,7 @@ class Passenger(Protocol):
     limiter_s: float
 
 
-class Gate:
+class RateLimiter:
     """The admission control of one endpoint."""
 
     def __init__(self, limits: Limits, slots: Slots, *, adaptive: bool, share: float = 1.0) -> None:
@@ -114,30 +114,30 @@ class Gate:
         """invariant: at most one call of an endpoint waits for the limiter or a global slot"""
         self._closed_until = 0.0
         self._unpaced = self._requests is None and self._tokens is None
-        self.window = AdaptiveWindow(limits.concurrency or slots.size) if adaptive else None
+        self.window = AdaptiveSlots(limits.concurrency or slots.size) if adaptive else None
         self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
 
-    async def enter(self, passenger: Passenger) -> None:
+    async def enter(self, passenger: LimitedCall) -> None:
         """Wait for a place, a slot and a token, and take them.
 
         Raises:
-            ClosedTooLong: a pause is longer than the call's ``patience_s``.
+            PauseTooLong: a pause is longer than the call's ``patience_s``.
         """
         if self._places is not None:
             await self._places.take(passenger)
         try:
             if not (self._unpaced and self._is_open() and self._slots.take_now(passenger)):
-                await self._stand_in_line(passenger)
+                await self._wait_in_line(passenger)
         except BaseException:
-            self._leave_place(passenger)
+            self._release_place(passenger)
             raise
         if self._interval_s:
             self.close_for(self._interval_s)
 
-    def leave(self, passenger: Passenger) -> None:
+    def leave(self, passenger: LimitedCall) -> None:
         """Release the slot and the place."""
         self._slots.give_back(passenger)
-        self._leave_place(passenger)
+        self._release_place(passenger)
 
     def close_for(self, seconds: float) -> None:
         """Start no request at this endpoint for this many seconds."""
@@ -147,7 +147,7 @@ class Gate:
         """Return the seconds until a request may start, considering pauses only."""
         return max(0.0, self._closed_until - time.perf_counter())
 
-    def learn(self, headers: Mapping[str, str]) -> None:
+    def note_quota(self, headers: Mapping[str, str]) -> None:
         """Spread the remaining quota in the response headers over the time until its reset."""
         if self._feedback is None:
             return
@@ -155,22 +155,22 @@ class Gate:
         if left is None:
             return
         reset = headers.get(self._feedback.reset, "") if self._feedback.reset else ""
-        reset_s = wait_of(reset, now=time_at(headers)) if reset else None
+        reset_s = parse_wait_s(reset, now=server_time(headers)) if reset else None
         if reset_s is not None:
             self.close_for(reset_s / max(1, left))
         elif left == 0:
             self.close_for(WAIT_WITHOUT_RESET_S)
 
-    async def _stand_in_line(self, passenger: Passenger) -> None:
+    async def _wait_in_line(self, passenger: LimitedCall) -> None:
         started, slot_s = time.perf_counter(), 0.0
         async with self._turn:
-            await self._buy_tokens(passenger.tokens)
+            await self._take_model_tokens(passenger.tokens)
             while True:
                 await self._until_open(passenger.patience_s)
                 asked = time.perf_counter()
                 await self._slots.take(passenger)
                 slot_s += time.perf_counter() - asked
-                if self._is_open() and await self._spend():
+                if self._is_open() and await self._take_token():
                     break
                 self._slots.give_back(passenger)
         if not (self._unpaced and self._closed_until < started):
@@ -179,8 +179,8 @@ class Gate:
     async def _until_open(self, patience_s: float) -> None:
         while (wait_s := self._wait_s()) > 0:
             if wait_s > patience_s and self.closed_for() > patience_s:
-                raise ClosedTooLong(wait_s)
-            await anyio.sleep(min(wait_s, LONGEST_NAP_S))
+                raise PauseTooLong(wait_s)
+            await anyio.sleep(min(wait_s, LONGEST_SLEEP_S))
 
     def _wait_s(self) -> float:
         """Return the seconds until the next check: the rest of a pause, or the time of a small part of a token."""
@@ -188,9 +188,9 @@ class Gate:
         bucket = self._requests
         if closed_s or bucket is None or bucket.has_capacity():
             return closed_s
-        return max(SHORTEST_LOOK_S, bucket.time_period / bucket.max_rate / LOOKS_PER_TOKEN)
+        return max(SHORTEST_CHECK_S, bucket.time_period / bucket.max_rate / CHECKS_PER_TOKEN)
 
-    async def _spend(self) -> bool:
+    async def _take_token(self) -> bool:
         """Take a token and return True if one is available; only the first waiting call does this."""
         if self._requests is None:
             return True
@@ -199,7 +199,7 @@ class Gate:
         await self._requests.acquire()
         return True
 
-    async def _buy_tokens(self, tokens: int) -> None:
+    async def _take_model_tokens(self, tokens: int) -> None:
         bucket = self._tokens
         while bucket is not None and tokens > 0:
             portion = min(tokens, bucket.max_rate)
@@ -209,7 +209,7 @@ class Gate:
     def _is_open(self) -> bool:
         return time.perf_counter() >= self._closed_until
 
-    def _leave_place(self, passenger: Passenger) -> None:
+    def _release_place(self, passenger: LimitedCall) -> None:
         if self._places is not None:
             self._places.give_back(passenger)
 
@@ -217,8 +217,8 @@ class Gate:
 def _request_bucket(limits: Limits, share: float) -> AsyncLimiter | None:
     if limits.rate is None:
         return None
-    capacity = max(1.0, limits.burst_size * share) + SLACK
-    return AsyncLimiter(capacity, capacity / (limits.rate * share * PACE))
+    capacity = max(1.0, limits.burst_size * share) + BURST_SLACK
+    return AsyncLimiter(capacity, capacity / (limits.rate * share * USED_SHARE))
 
 
 def _token_bucket(limits: Limits, share: float) -> AsyncLimiter | None:

@@ -2,7 +2,7 @@
 
 Example::
 
-    response = await retrying(trip, random)(attempt)      # raises the last AttemptFailed
+    response = await retrying(state, random)(attempt)      # raises the last AttemptFailed
 
 429 and lost responses are counted separately, each up to ``max_retries``. No attempt starts after the call's deadline.
 """
@@ -17,7 +17,7 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from bench.events import log
-from bench.http.call_log import Trip
+from bench.http.call_log import CallState
 from bench.http.errors import AttemptFailed
 
 JITTER_AFTER_WAIT_S = 1.0
@@ -25,52 +25,56 @@ JITTER_AFTER_WAIT_S = 1.0
 _logger = logging.getLogger("bench")
 
 
-def retrying(trip: Trip, random: random.Random) -> AsyncRetrying:
+def retrying(state: CallState, random: random.Random) -> AsyncRetrying:
     """Return the retry loop of one call."""
     return AsyncRetrying(
         retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.repeat),
-        wait=lambda state: wait_s(trip, _failure(state), random),
-        stop=lambda state: _spent(trip, _failure(state), state.upcoming_sleep),
-        before_sleep=lambda state: _tell(trip, _failure(state), state.upcoming_sleep),
-        sleep=lambda seconds: _sleep(trip, seconds),
+        wait=lambda attempt: wait_s(state, _failure(attempt), random),
+        stop=lambda attempt: _is_exhausted(state, _failure(attempt), attempt.upcoming_sleep),
+        before_sleep=lambda attempt: _log_retry(state, _failure(attempt), attempt.upcoming_sleep),
+        sleep=lambda seconds: _sleep(state, seconds),
         reraise=True,
     )
 
 
-def wait_s(trip: Trip, failed: AttemptFailed, random: random.Random) -> float:
+def wait_s(state: CallState, failed: AttemptFailed, random: random.Random) -> float:
     """Return the pause in seconds: full jitter over a doubling span, or the server's wait plus a small jitter."""
-    retry = trip.endpoint.retry
-    span = min(retry.max_delay_s, retry.delay_s * 2.0 ** (_count(trip, failed) - 1))
+    retry = state.endpoint.retry
+    span = min(retry.max_delay_s, retry.delay_s * 2.0 ** (_failures_so_far(state, failed) - 1))
     if failed.wait_s is not None:
         return failed.wait_s + random.uniform(0, min(span, JITTER_AFTER_WAIT_S))
     return random.uniform(0, span)
 
 
-def _count(trip: Trip, failed: AttemptFailed) -> int:
-    return trip.refused if failed.refused else trip.lost
+def _failures_so_far(state: CallState, failed: AttemptFailed) -> int:
+    return state.refused if failed.refused else state.lost
 
 
-def _spent(trip: Trip, failed: AttemptFailed, sleep_s: float) -> bool:
+def _is_exhausted(state: CallState, failed: AttemptFailed, sleep_s: float) -> bool:
     """Return True when no attempt is left, or the next one would start after the call's deadline."""
-    late = trip.deadline is not None and time.perf_counter() + sleep_s >= trip.deadline
-    return late or _count(trip, failed) > trip.endpoint.retry.max_retries
+    late = state.deadline is not None and time.perf_counter() + sleep_s >= state.deadline
+    return late or _failures_so_far(state, failed) > state.endpoint.retry.max_retries
 
 
-async def _sleep(trip: Trip, seconds: float) -> None:
+async def _sleep(state: CallState, seconds: float) -> None:
     started = time.perf_counter()
     await anyio.sleep(seconds)
-    trip.limiter_s += time.perf_counter() - started
+    state.limiter_s += time.perf_counter() - started
 
 
-def _failure(state: RetryCallState) -> AttemptFailed:
-    assert state.outcome is not None
-    failed = state.outcome.exception()
+def _failure(attempt: RetryCallState) -> AttemptFailed:
+    assert attempt.outcome is not None
+    failed = attempt.outcome.exception()
     assert isinstance(failed, AttemptFailed)
     return failed
 
 
-def _tell(trip: Trip, failed: AttemptFailed, sleep_s: float) -> None:
+def _log_retry(state: CallState, failed: AttemptFailed, sleep_s: float) -> None:
     if _logger.isEnabledFor(logging.INFO):
         log().info(
-            "retry", endpoint=trip.endpoint.name, attempt=trip.attempts, status=failed.status, wait_s=round(sleep_s, 3)
+            "retry",
+            endpoint=state.endpoint.name,
+            attempt=state.attempts,
+            status=failed.status,
+            wait_s=round(sleep_s, 3),
         )

@@ -34,8 +34,8 @@ import aiohttp
 from yarl import URL
 
 from bench.errors import CA_HINT, is_distrusted
-from bench.http.errors import Lost, NotSent, TooLarge
-from bench.http.message import FormField, Request, Stamps
+from bench.http.errors import RequestNotSent, ResponseLost, ResponseTooLarge
+from bench.http.message import AttemptTimes, FormField, Request
 from bench.version import __version__
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def decoded(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
 
     Raises:
         Lost: it is truncated or damaged.
-        TooLarge: it is larger than ``max_bytes``.
+        ResponseTooLarge: it is larger than ``max_bytes``.
     """
     if not encoding:
         return body
@@ -71,11 +71,11 @@ def _unpacked(body: bytes, name: str, max_bytes: int) -> bytes:
         except zlib.error as error:
             if found and left[:1] == b"\0":  # zeros that pad the last member
                 return found
-            raise Lost(f"the {name} body cannot be decompressed: {error}") from error
+            raise ResponseLost(f"the {name} body cannot be decompressed: {error}") from error
         if len(found) > max_bytes:
-            raise TooLarge
+            raise ResponseTooLarge
         if not unpacker.eof:
-            raise Lost(f"the {name} body ended early, after {len(body)} bytes")
+            raise ResponseLost(f"the {name} body ended early, after {len(body)} bytes")
         left = unpacker.unused_data
     return found
 
@@ -103,16 +103,16 @@ DNS_CACHE_S = 300
 
 JSON_HEADERS: Mapping[str, str] = {"Content-Type": "application/json"}
 
-_stamps: ContextVar[Stamps] = ContextVar("stamps")
+_stamps: ContextVar[AttemptTimes] = ContextVar("stamps")
 
 
-class Parcel(NamedTuple):
+class NetworkAttempt(NamedTuple):
     """The request, the times and the limits of one attempt."""
 
     request: Request
     body: bytes | None
     """the JSON tree as bytes, encoded once per call"""
-    stamps: Stamps
+    stamps: AttemptTimes
     timing: aiohttp.ClientTimeout
     max_bytes: int
 
@@ -125,7 +125,7 @@ class HttpResponse(NamedTuple):
     body: bytes
 
 
-class StampingConnector(aiohttp.TCPConnector):
+class TimingConnector(aiohttp.TCPConnector):
     """A connector that records when a request has its connection and is written.
 
     The tracing of aiohttp would cost 20 us more per call.
@@ -153,7 +153,7 @@ class Transport:
 
     async def __aenter__(self) -> Transport:
         self._session = aiohttp.ClientSession(
-            connector=StampingConnector(limit=0, ttl_dns_cache=DNS_CACHE_S),
+            connector=TimingConnector(limit=0, ttl_dns_cache=DNS_CACHE_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": f"bench/{__version__}", "Accept-Encoding": "gzip, deflate"},
             auto_decompress=False,  # aiohttp takes a cut gzip body for a whole one
@@ -165,81 +165,88 @@ class Transport:
             await self._session.close()
 
     async def send(
-        self, request: Request, body: bytes | None, stamps: Stamps, *, timing: aiohttp.ClientTimeout, max_bytes: int
+        self,
+        request: Request,
+        body: bytes | None,
+        stamps: AttemptTimes,
+        *,
+        timing: aiohttp.ClientTimeout,
+        max_bytes: int,
     ) -> HttpResponse:
         """Send once, follow redirects, and read the complete response.
 
         Raises:
-            NotSent, Lost: there is no complete response.
-            TooLarge: more than ``max_bytes``.
+            RequestNotSent, Lost: there is no complete response.
+            ResponseTooLarge: more than ``max_bytes``.
         """
-        parcel = Parcel(request, body, stamps, timing, max_bytes)
+        attempt = NetworkAttempt(request, body, stamps, timing, max_bytes)
         _stamps.set(stamps)
         stamps.begun = time.perf_counter()
         try:
             url = _url(request)
-            answer = await self._exchange(parcel, url)
-            return answer if answer.status not in REDIRECTS else await self._follow(parcel, url, answer)
+            answer = await self._exchange(attempt, url)
+            return answer if answer.status not in REDIRECTS else await self._follow(attempt, url, answer)
         except aiohttp.InvalidURL as error:
-            raise NotSent(_reason(error), hopeless=True, every_call=True) from error
+            raise RequestNotSent(_reason(error), final=True, every_call=True) from error
         except aiohttp.ClientHttpProxyError as error:
             refused = error.status == PROXY_AUTH
-            raise NotSent(
-                f"the proxy refuses the connection: {_reason(error)}", hopeless=refused, every_call=refused
+            raise RequestNotSent(
+                f"the proxy refuses the connection: {_reason(error)}", final=refused, every_call=refused
             ) from error
         except (aiohttp.ClientConnectorError, ssl.SSLError) as error:
-            raise self._unconnected(error, parcel) from error
+            raise self._unconnected(error, attempt) from error
         except aiohttp.ConnectionTimeoutError as error:
-            raise NotSent(_reason(error), timed_out=True) from error
+            raise RequestNotSent(_reason(error), timed_out=True) from error
         except TimeoutError as error:
-            raise Lost(f"no answer within {parcel.timing.total:.3g} s", timed_out=True) from error
+            raise ResponseLost(f"no answer within {attempt.timing.total:.3g} s", timed_out=True) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Lost(_reason(error)) from error
+            raise ResponseLost(_reason(error)) from error
         except ValueError as error:
-            raise NotSent(_reason(error), hopeless=True) from error
+            raise RequestNotSent(_reason(error), final=True) from error
         finally:
             stamps.ended = time.perf_counter()
 
-    def _unconnected(self, error: OSError, parcel: Parcel) -> NotSent | Lost:
+    def _unconnected(self, error: OSError, attempt: NetworkAttempt) -> RequestNotSent | ResponseLost:
         """Return the error of a failed connection; it is final when the server can never be reached."""
         if is_distrusted(error):
-            return NotSent(f"{_reason(error)}; {CA_HINT}", hopeless=True, every_call=True)
+            return RequestNotSent(f"{_reason(error)}; {CA_HINT}", final=True, every_call=True)
         if isinstance(error, ssl.SSLError):
             if any(reason in str(error) for reason in NO_TLS):
-                return NotSent(_reason(error), hopeless=True, every_call=True)
-            return NotSent(_reason(error)) if isinstance(error, aiohttp.ClientConnectorError) else Lost(_reason(error))
+                return RequestNotSent(_reason(error), final=True, every_call=True)
+            is_unsent = isinstance(error, aiohttp.ClientConnectorError)
+            return (RequestNotSent if is_unsent else ResponseLost)(_reason(error))
         unknown = isinstance(error, aiohttp.ClientConnectorDNSError) and error.os_error.errno == socket.EAI_NONAME
-        return NotSent(_reason(error), every_call=unknown and URL(parcel.request.url).host not in self._reached)
+        return RequestNotSent(_reason(error), every_call=unknown and URL(attempt.request.url).host not in self._reached)
 
-    async def _follow(self, parcel: Parcel, url: URL, answer: HttpResponse) -> HttpResponse:
+    async def _follow(self, attempt: NetworkAttempt, url: URL, answer: HttpResponse) -> HttpResponse:
         for _ in range(MAX_REDIRECTS):
-            target = _redirect(parcel.request, url, answer)
+            target = _redirect(attempt.request, url, answer)
             if target is None:
                 break
             url = target
-            answer = await self._exchange(parcel, url)
+            answer = await self._exchange(attempt, url)
         return answer
 
-    async def _exchange(self, parcel: Parcel, url: URL) -> HttpResponse:
+    async def _exchange(self, attempt: NetworkAttempt, url: URL) -> HttpResponse:
         assert self._session is not None
-        request = parcel.request
+        request = attempt.request
         proxy, proxy_headers = self._proxy(url)
         async with self._session.request(
             request.method,
             url,
             headers=_headers(request),
-            data=_form(request.multipart) if request.multipart is not None else parcel.body,
+            data=_form(request.multipart) if request.multipart is not None else attempt.body,
             allow_redirects=False,
-            timeout=parcel.timing,
+            timeout=attempt.timing,
             proxy=proxy,
             proxy_headers=proxy_headers,
         ) as response:
-            parcel.stamps.first_byte = time.perf_counter()
+            attempt.stamps.first_byte = time.perf_counter()
             self._reached.add(url.host)
             body = decoded(
-                await _read(response, max_bytes=parcel.max_bytes),
+                await _read(response, max_bytes=attempt.max_bytes),
                 response.headers.get("Content-Encoding", ""),
-                max_bytes=parcel.max_bytes,
+                max_bytes=attempt.max_bytes,
             )
             return HttpResponse(status=response.status, headers=response.headers, body=body)
 
@@ -266,7 +273,7 @@ def _proxy_of(scheme: str, host: str | None) -> tuple[URL | None, dict[str, str]
 async def _read(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
     if (response.content_length or 0) > max_bytes:
         response.close()
-        raise TooLarge
+        raise ResponseTooLarge
     first = await response.content.readany()
     if response.content.at_eof():
         return first
@@ -276,7 +283,7 @@ async def _read(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
         size += len(chunk)
         if size > max_bytes:
             response.close()
-            raise TooLarge
+            raise ResponseTooLarge
     return first if len(chunks) == 1 else b"".join(chunks)
 
 

@@ -28,8 +28,8 @@ from anyio.abc import TaskGroup
 
 from bench.errors import CallError, MappingError, RateLimited, Rejected, Unavailable
 from bench.http import Endpoint, Http, Request, Response, Timings, record
-from bench.http.errors import AttemptFailed, of_body, of_status
-from bench.http.message import Metered
+from bench.http.errors import AttemptFailed, failure_of_body, failure_of_status
+from bench.http.message import ReportedUsage
 from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchOutcome, StillWorking
 
@@ -290,17 +290,17 @@ def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt
     response = Response(
         status=outcome.status, headers={}, body=body, timings=Timings(), attempts=attempt, request="call of a batch"
     )
-    metered: Metered | None = None
+    reported: ReportedUsage | None = None
     failed: AttemptFailed | None = None
     if outcome.status == EXPIRED:
         failed = AttemptFailed(Unavailable(f"{endpoint.name}: the batch ended before this call was made"), repeat=True)
     elif not 200 <= outcome.status < 300:
-        failed = of_status(endpoint, response, repeatable=True, wait_s=None)
+        failed = failure_of_status(endpoint, response, repeatable=True, wait_s=None)
     else:
         try:
-            metered = request.read(response) if request.read is not None else None
+            reported = request.read(response) if request.read is not None else None
         except CallError as error:
-            failed = of_body(error, response, repeatable=True)
+            failed = failure_of_body(error, response, repeatable=True)
     record(
         Call(
             endpoint=endpoint.name,
@@ -311,9 +311,9 @@ def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt
             started_at=datetime.now(UTC),
             request_bytes=len(json.dumps(request.json)),
             response_bytes=len(body),
-            model=metered.model if metered else None,
-            usage=metered.usage if metered else None,
-            cost_usd=metered.cost_usd if metered else None,
+            model=reported.model if reported else None,
+            usage=reported.usage if reported else None,
+            cost_usd=reported.cost_usd if reported else None,
         )
     )
     if failed is not None:

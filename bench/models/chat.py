@@ -29,7 +29,7 @@ from typing import Protocol
 
 from bench.config.model import merged
 from bench.errors import AuthError, Rejected
-from bench.http import Endpoint, Metered, Request, Response
+from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
 from bench.models.dialect import AFTER_FINISH, Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
@@ -177,7 +177,7 @@ class ChatModel:
             )
         )
 
-    def _read(self, response: Response, prompt: str, heard: _Heard) -> Metered:
+    def _read(self, response: Response, prompt: str, heard: _Heard) -> ReportedUsage:
         body = self._body(response)
         reply = heard.reply = self._dialect.read_chat(body)
         dialect, heard.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
@@ -188,7 +188,7 @@ class ChatModel:
             plain = replace(used, cache_read_tokens=0, cache_write_tokens=0)
             full = priced(self._target, self._price, plain, returned=reply.model)
             heard.saved_usd = _less(full, heard.cost_usd)
-        return Metered(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
+        return ReportedUsage(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
 
     def _body(self, response: Response) -> object:
         if not is_stream(response):

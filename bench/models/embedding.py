@@ -19,7 +19,7 @@ import anyio
 
 from bench.config.model import merged
 from bench.errors import CallError, MappingError, Rejected, Unavailable
-from bench.http import Endpoint, Http, Metered, Request, Response
+from bench.http import Endpoint, Http, ReportedUsage, Request, Response
 from bench.models import reply as usages
 from bench.models.chat import SEEN_SHARE, Price, priced
 from bench.models.dialect import Dialect
@@ -191,7 +191,7 @@ class RemoteEmbedder(CachingEmbedder):
         target = self._target
         vectors: list[tuple[float, ...]] = []
 
-        def read(response: Response) -> Metered:
+        def read(response: Response) -> ReportedUsage:
             body = response.json()
             vectors[:] = self._checked(self._dialect.read_vectors(body), texts)
             used = usages.normalise(target.dialect, body, prompt="".join(texts))
@@ -200,7 +200,7 @@ class RemoteEmbedder(CachingEmbedder):
                 self._cut += len(texts)
             named = body.get("model") if isinstance(body, dict) else None
             model = named if isinstance(named, str) and named else target.model
-            return Metered(model=model, usage=used, cost_usd=priced(target, self._price, used, returned=None))
+            return ReportedUsage(model=model, usage=used, cost_usd=priced(target, self._price, used, returned=None))
 
         dimensions = self._options.dimensions if self._asks_dimension else None
         request = Request(

@@ -158,7 +158,7 @@ class Mem0Library:
 
     async def _run(self, traffic: Traffic, work: Callable[[], Result]) -> Result:
         """Run a function in the library's thread, within the limits of the run."""
-        async with self._http.turn(self._endpoints[traffic], "mem0ai"):
+        async with self._http.admit(self._endpoints[traffic], "mem0ai"):
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
             except (Mem0Error, OpenAIError, ValueError, OSError) as error:

@@ -145,7 +145,7 @@ class Pgvector:
     @asynccontextmanager
     async def _run(self, traffic: Traffic) -> AsyncIterator[Connection]:
         """Yield a connection within the limits of the run; a connection with an error is closed."""
-        async with self._http.turn(self._endpoints[traffic], "SQL"), self._free:
+        async with self._http.admit(self._endpoints[traffic], "SQL"), self._free:
             connection = None
             try:
                 connection = self._idle.pop() if self._idle else await self._connect()

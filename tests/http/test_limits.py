@@ -426,16 +426,16 @@ async def test_the_ledger_holds_the_calls_of_child_tasks_and_of_nobody_else(faul
 
 @pytest.mark.parametrize(("count", "refused"), [(1, False), (3, False), (9, True)])
 async def test_jitter_is_full_and_bounded(count: int, refused: bool) -> None:
-    from bench.http.call_log import Trip
+    from bench.http.call_log import CallState
     from bench.http.errors import AttemptFailed
     from bench.http.retry import wait_s
 
     http, chance = Http(), random.Random(7)
     where = Endpoint(name="x", role="provider", retry=Retry(delay_s=2.0, max_delay_s=60.0))
-    trip = Trip(
+    state = CallState(
         endpoint=where,
         request=Request("GET", "http://127.0.0.1/"),
-        gate=http._gate(where),
+        limiter=http._limiter(where),
         body=None,
         since=0.0,
         lost=count,
@@ -443,8 +443,8 @@ async def test_jitter_is_full_and_bounded(count: int, refused: bool) -> None:
     )
     span = min(60.0, 2.0 * 2 ** (count - 1))
     failed = AttemptFailed(RateLimited("x"), repeat=True, refused=refused)
-    waits = [wait_s(trip, failed, chance) for _ in range(500)]
+    waits = [wait_s(state, failed, chance) for _ in range(500)]
     assert all(0 <= wait <= span for wait in waits)
     assert min(waits) < 0.1 * span and max(waits) > 0.9 * span
     asked = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=5.0)
-    assert all(5.0 <= wait_s(trip, asked, chance) <= 6.0 for _ in range(100))
+    assert all(5.0 <= wait_s(state, asked, chance) <= 6.0 for _ in range(100))

@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.http import Endpoint, Limits, Request, Response, Retry, Timeouts
 from bench.http.adaptive_concurrency import Slots
-from bench.http.call_log import Trip
-from bench.http.errors import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge, of_body, of_silence, of_status
-from bench.http.message import Stamps, Timings
-from bench.http.rate_limiter import Gate
+from bench.http.call_log import CallState
+from bench.http.errors import (
+    AttemptFailed,
+    PauseTooLong,
+    RequestNotSent,
+    ResponseLost,
+    ResponseTooLarge,
+    failure_of_body,
+    failure_of_silence,
+    failure_of_status,
+)
+from bench.http.message import AttemptTimes, Timings
+from bench.http.rate_limiter import RateLimiter
 from bench.http.retry import wait_s
 from tests.rows import each_row
 
@@ -29,7 +38,7 @@ def answer(status: int, body: str = "", **headers: str) -> Response:
 def failed(
     status: int, body: str = "", *, repeatable: bool = True, wait_s: float | None = None, endpoint: Endpoint = ENDPOINT
 ) -> AttemptFailed:
-    return of_status(endpoint, answer(status, body), repeatable=repeatable, wait_s=wait_s)
+    return failure_of_status(endpoint, answer(status, body), repeatable=repeatable, wait_s=wait_s)
 
 
 # ------------------------------------------------------------------------ statuses
@@ -134,7 +143,7 @@ def test_a_body_is_shown_short_and_on_one_line() -> None:
 
 def test_a_redirect_that_is_not_followed_says_where_it_led() -> None:
     response = answer(307, Location="https://elsewhere.invalid/x")
-    error = of_status(ENDPOINT, response, repeatable=True, wait_s=None).error
+    error = failure_of_status(ENDPOINT, response, repeatable=True, wait_s=None).error
     assert error.message == (
         "p.search: POST /v1/search -> 307, a redirect to https://elsewhere.invalid/x that is not followed"
     )
@@ -156,7 +165,7 @@ def test_a_redirect_that_is_not_followed_says_where_it_led() -> None:
 def test_an_error_inside_a_good_status_is_treated_as_its_status_would_be(
     error: CallError, repeatable: bool, repeat: bool, refused: bool
 ) -> None:
-    signal = of_body(error, answer(200), repeatable=repeatable)
+    signal = failure_of_body(error, answer(200), repeatable=repeatable)
     assert signal.error is error
     assert (signal.repeat, signal.refused, signal.status) == (repeat, refused, 200)
     assert signal.wait_s == (3.0 if refused else None)
@@ -165,29 +174,29 @@ def test_an_error_inside_a_good_status_is_treated_as_its_status_would_be(
 @each_row(
     ("signal", "error", "repeat", "repeat_if_lost_harms", "kind", "text"),
     [
-        (NotSent("refused"), Unavailable, True, True, "unavailable", "p.search: POST /x: refused"),
-        (NotSent("slow", timed_out=True), Unavailable, True, True, "timeout", "p.search: POST /x: slow"),
-        (NotSent("bad URL", hopeless=True), Rejected, False, False, "rejected", "p.search: POST /x: bad URL"),
-        (Lost("reset"), Unavailable, True, False, "unavailable", "p.search: POST /x: reset"),
-        (Lost("late", timed_out=True), Unavailable, True, False, "timeout", "p.search: POST /x: late"),
-        (TooLarge(), MappingError, False, False, "mapping",
+        (RequestNotSent("refused"), Unavailable, True, True, "unavailable", "p.search: POST /x: refused"),
+        (RequestNotSent("slow", timed_out=True), Unavailable, True, True, "timeout", "p.search: POST /x: slow"),
+        (RequestNotSent("bad URL", final=True), Rejected, False, False, "rejected", "p.search: POST /x: bad URL"),
+        (ResponseLost("reset"), Unavailable, True, False, "unavailable", "p.search: POST /x: reset"),
+        (ResponseLost("late", timed_out=True), Unavailable, True, False, "timeout", "p.search: POST /x: late"),
+        (ResponseTooLarge(), MappingError, False, False, "mapping",
          "p.search: POST /x: the answer is larger than 8388608 bytes"),
-        (ClosedTooLong(90.4), RateLimited, False, False, "rate_limited",
+        (PauseTooLong(90.4), RateLimited, False, False, "rate_limited",
          "p.search: POST /x: the service allows no request for another 90 s (Retry-After), longer than a call "
           "may wait"),
     ],
 )  # fmt: skip
 def test_a_silence_is_repeated_only_where_nothing_can_have_happened_twice(
-    signal: NotSent | Lost | TooLarge | ClosedTooLong,
+    signal: RequestNotSent | ResponseLost | ResponseTooLarge | PauseTooLong,
     error: type[CallError],
     repeat: bool,
     repeat_if_lost_harms: bool,
     kind: str,
     text: str,
 ) -> None:
-    safe = of_silence(ENDPOINT, "POST /x", signal, repeatable=True)
+    safe = failure_of_silence(ENDPOINT, "POST /x", signal, repeatable=True)
     assert (type(safe.error), safe.repeat, safe.error.kind, safe.error.message) == (error, repeat, kind, text)
-    assert of_silence(ENDPOINT, "POST /x", signal, repeatable=False).repeat is repeat_if_lost_harms
+    assert failure_of_silence(ENDPOINT, "POST /x", signal, repeatable=False).repeat is repeat_if_lost_harms
 
 
 @each_row(
@@ -305,12 +314,12 @@ def test_a_call_may_take_three_minutes_or_all_its_attempts(timeouts: Timeouts, r
 # ------------------------------------------------------------------------ waiting for the next attempt
 
 
-def trip(retry: Retry, *, refused: int = 0, lost: int = 0) -> Trip:
+def state(retry: Retry, *, refused: int = 0, lost: int = 0) -> CallState:
     endpoint = replace(ENDPOINT, retry=retry)
-    found = Trip(
+    found = CallState(
         endpoint=endpoint,
         request=Request("GET", "http://p.invalid/x"),
-        gate=Gate(Limits(), Slots(1), adaptive=False),
+        limiter=RateLimiter(Limits(), Slots(1), adaptive=False),
         body=None,
         since=0.0,
     )
@@ -324,16 +333,16 @@ async def test_a_pause_is_jitter_over_a_span_that_doubles_up_to_its_bound(
 ) -> None:
     retry = Retry(delay_s=delay_s, max_delay_s=most_s)
     lost = AttemptFailed(Unavailable("x"), repeat=True)
-    pause_s = wait_s(trip(retry, lost=count, refused=1), lost, random.Random(seed))
+    pause_s = wait_s(state(retry, lost=count, refused=1), lost, random.Random(seed))
     assert 0 <= pause_s <= min(most_s, delay_s * 2 ** (count - 1))
     refused = AttemptFailed(RateLimited("x"), repeat=True, refused=True)
-    assert wait_s(trip(retry, lost=40, refused=1), refused, random.Random(seed)) <= min(most_s, delay_s)
+    assert wait_s(state(retry, lost=40, refused=1), refused, random.Random(seed)) <= min(most_s, delay_s)
 
 
 @given(told_s=st.floats(0, 100), seed=st.integers(0, 99))
 async def test_a_pause_that_the_server_names_is_kept_and_a_little_spread(told_s: float, seed: int) -> None:
     refused = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=told_s)
-    pause_s = wait_s(trip(Retry(delay_s=0.5), refused=3), refused, random.Random(seed))
+    pause_s = wait_s(state(Retry(delay_s=0.5), refused=3), refused, random.Random(seed))
     assert told_s <= pause_s <= told_s + 1.0
 
 
@@ -359,19 +368,19 @@ async def test_what_is_left_is_spread_over_the_time_until_it_is_new(
 ) -> None:
     from bench.http import Feedback
 
-    gate = Gate(Limits(feedback=Feedback(remaining="left", reset="again")), Slots(1), adaptive=False)
-    gate.learn(headers)
-    assert at_least_s <= gate.closed_for() <= at_most_s
-    silent = Gate(Limits(), Slots(1), adaptive=False)
-    silent.learn(headers)
+    limiter = RateLimiter(Limits(feedback=Feedback(remaining="left", reset="again")), Slots(1), adaptive=False)
+    limiter.note_quota(headers)
+    assert at_least_s <= limiter.closed_for() <= at_most_s
+    silent = RateLimiter(Limits(), Slots(1), adaptive=False)
+    silent.note_quota(headers)
     assert silent.closed_for() == 0
 
 
 def test_a_pause_never_becomes_shorter() -> None:
-    gate = Gate(Limits(), Slots(1), adaptive=False)
-    gate.close_for(50)
-    gate.close_for(1)
-    assert gate.closed_for() > 40
+    limiter = RateLimiter(Limits(), Slots(1), adaptive=False)
+    limiter.close_for(50)
+    limiter.close_for(1)
+    assert limiter.closed_for() > 40
 
 
 # ------------------------------------------------------------------------ times of an attempt
@@ -380,14 +389,14 @@ def test_a_pause_never_becomes_shorter() -> None:
 @each_row(
     ("stamps", "provider_s"),
     [
-        (Stamps(), 0.0),
-        (Stamps(begun=1, sent=2, first_byte=5, ended=6), 3.0),
-        (Stamps(begun=1, sent=2, ended=6), 0.0),
-        (Stamps(begun=1, first_byte=5, ended=6), 0.0),
-        (Stamps(begun=1, sent=5, first_byte=4, ended=6), 0.0),
+        (AttemptTimes(), 0.0),
+        (AttemptTimes(begun=1, sent=2, first_byte=5, ended=6), 3.0),
+        (AttemptTimes(begun=1, sent=2, ended=6), 0.0),
+        (AttemptTimes(begun=1, first_byte=5, ended=6), 0.0),
+        (AttemptTimes(begun=1, sent=5, first_byte=4, ended=6), 0.0),
     ],
 )
-def test_the_providers_time_is_from_sent_to_first_byte(stamps: Stamps, provider_s: float) -> None:
+def test_the_providers_time_is_from_sent_to_first_byte(stamps: AttemptTimes, provider_s: float) -> None:
     assert stamps.provider_s() == provider_s
 
 

@@ -22,7 +22,7 @@ from bench.errors import (
     Unavailable,
 )
 from bench.events import redactor
-from bench.http import Endpoint, Http, Limits, Metered, Request, Response, Retry, Timeouts, recording
+from bench.http import Endpoint, Http, Limits, ReportedUsage, Request, Response, Retry, Timeouts, recording
 from tests.local_server import deaf_server
 
 Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
@@ -191,11 +191,11 @@ async def test_a_status_that_the_call_takes_as_good_is_an_answer(fault_server: S
 async def test_i3_an_error_inside_a_200_is_asked_again(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:error200:calls=1")
 
-    def read(response: Response) -> Metered | None:
+    def read(response: Response) -> ReportedUsage | None:
         body = response.json()
         if "error" in body:  # type: ignore[operator]
             raise Unavailable(f"search: {body}")
-        return Metered(model="m")
+        return ReportedUsage(model="m")
 
     async with Http() as http:
         with recording() as calls:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.http.rate_limiter import wait_of
+from bench.http.rate_limiter import parse_wait_s
 from tests.rows import each_row
 
 NOW = 1_795_820_412.0
@@ -17,24 +17,24 @@ NOW = 1_795_820_412.0
 
 @given(st.integers(0, 86_400))
 def test_seconds_are_read_as_they_stand(seconds: int) -> None:
-    assert wait_of(str(seconds), now=NOW) == seconds
+    assert parse_wait_s(str(seconds), now=NOW) == seconds
 
 
 @given(st.integers(0, 10_000_000))
 def test_an_http_date_is_read_as_the_time_until_it(seconds: int) -> None:
     text = formatdate(NOW + seconds, usegmt=True)
-    assert wait_of(text, now=NOW) == seconds
+    assert parse_wait_s(text, now=NOW) == seconds
 
 
 @given(st.integers(-10_000_000, 10_000_000))
 def test_no_wait_is_negative(seconds: int) -> None:
-    found = wait_of(formatdate(NOW + seconds, usegmt=True), now=NOW)
+    found = parse_wait_s(formatdate(NOW + seconds, usegmt=True), now=NOW)
     assert found == max(0, seconds)
 
 
 @given(st.integers(1, 59), st.integers(1, 59))
 def test_a_span_adds_up(minutes: int, seconds: int) -> None:
-    assert wait_of(f"{minutes}m{seconds}s", now=NOW) == minutes * 60 + seconds
+    assert parse_wait_s(f"{minutes}m{seconds}s", now=NOW) == minutes * 60 + seconds
 
 
 @each_row(
@@ -52,15 +52,15 @@ def test_a_span_adds_up(minutes: int, seconds: int) -> None:
     ],
 )
 def test_other_spellings_of_a_wait(text: str, wait_s: float) -> None:
-    assert wait_of(text, now=NOW) == pytest.approx(wait_s)
+    assert parse_wait_s(text, now=NOW) == pytest.approx(wait_s)
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_wait_or_nothing_and_never_an_exception(text: str) -> None:
-    found = wait_of(text, now=NOW)
+    found = parse_wait_s(text, now=NOW)
     assert found is None or found >= 0
 
 
 @each_row("text", ["", "soon", "-3", "nan", "inf", "3 apples", "1e3"])
 def test_what_is_no_wait_is_ignored(text: str) -> None:
-    assert wait_of(text, now=NOW) is None
+    assert parse_wait_s(text, now=NOW) is None

@@ -17,7 +17,7 @@ async def test_one_slot_means_one_call_in_flight_whatever_way_it_goes() -> None:
 
         async def ask() -> None:
             nonlocal most
-            async with http.turn(SQL, "SELECT"):
+            async with http.admit(SQL, "SELECT"):
                 most = max(most, http.in_flight)
                 assert http.oldest() == "store.search"
                 await anyio.sleep(0.01)
@@ -31,10 +31,10 @@ async def test_one_slot_means_one_call_in_flight_whatever_way_it_goes() -> None:
 async def test_a_turn_leaves_a_row_with_its_outcome_and_times() -> None:
     async with Http() as http:
         with recording() as calls:
-            async with http.turn(SQL, "SELECT"):
+            async with http.admit(SQL, "SELECT"):
                 await anyio.sleep(0.01)
             with pytest.raises(Rejected):
-                async with http.turn(SQL, "SELECT"):
+                async with http.admit(SQL, "SELECT"):
                     raise Rejected("no such table")
     assert [(call.endpoint, call.outcome, call.status) for call in calls] == [
         ("store.search", "ok", None),
@@ -46,11 +46,11 @@ async def test_a_turn_leaves_a_row_with_its_outcome_and_times() -> None:
 async def test_a_cancelled_turn_leaves_no_row_and_no_slot() -> None:
     async with Http(concurrency=1) as http:
         with recording() as calls, anyio.move_on_after(0.01):
-            async with http.turn(SQL, "SELECT"):
+            async with http.admit(SQL, "SELECT"):
                 await anyio.sleep(60)
         assert calls == []
         with anyio.fail_after(1):
-            async with http.turn(SQL, "SELECT"):
+            async with http.admit(SQL, "SELECT"):
                 pass
 
 
@@ -58,7 +58,7 @@ async def test_rates_of_the_run_hold_for_it() -> None:
     async with Http(rates={"store": Limits(rps=50, burst=1)}) as http:
         with recording() as calls:
             for _ in range(4):
-                async with http.turn(SQL, "SELECT"):
+                async with http.admit(SQL, "SELECT"):
                     pass
     assert sum(call.limiter_us for call in calls) > 40_000
 
@@ -67,7 +67,7 @@ async def test_auto_grows_while_nobody_pushes_back() -> None:
     async with Http(concurrency="auto") as http:
 
         async def ask() -> None:
-            async with http.turn(SQL, "SELECT"):
+            async with http.admit(SQL, "SELECT"):
                 await anyio.sleep(0.002)
 
         async with anyio.create_task_group() as group:

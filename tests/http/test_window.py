@@ -6,20 +6,20 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.http.adaptive_concurrency import START, AdaptiveWindow, Slots
+from bench.http.adaptive_concurrency import START, AdaptiveSlots, Slots
 
 LATER = 1e9
 """an instant after every cut of these tests"""
 
 
-def fill(window: AdaptiveWindow) -> list[object]:
+def fill(window: AdaptiveSlots) -> list[object]:
     holders: list[object] = []
     while window.take_now(holder := object()):
         holders.append(holder)
     return holders
 
 
-def one_round(window: AdaptiveWindow) -> None:
+def one_round(window: AdaptiveSlots) -> None:
     """Everything in flight is answered well."""
     for holder in fill(window):
         window.give_back(holder)
@@ -35,12 +35,12 @@ async def test_slots_are_given_first_come_first_served() -> None:
 
 
 async def test_the_window_doubles_until_the_first_refusal_then_grows_by_one_a_round() -> None:
-    window = AdaptiveWindow(64)
+    window = AdaptiveSlots(64)
     one_round(window)
     assert window.size >= START * 1.5
     while window.size < 32:
         one_round(window)
-    window.refused(sent_at=10.0, now=10.5, told_to_wait=False)
+    window.refused(sent_at=10.0, now=10.5, with_wait=False)
     after = window.size
     assert after <= 32
     for _ in range(4):
@@ -50,21 +50,21 @@ async def test_the_window_doubles_until_the_first_refusal_then_grows_by_one_a_ro
 
 
 async def test_a_burst_of_refusals_of_one_round_cuts_once() -> None:
-    window = AdaptiveWindow(64)
+    window = AdaptiveSlots(64)
     while window.size < 32:
         one_round(window)
-    window.refused(sent_at=1.0, now=2.0, told_to_wait=False)
+    window.refused(sent_at=1.0, now=2.0, with_wait=False)
     once = window.size
     for _ in range(20):
-        window.refused(sent_at=1.5, now=2.1, told_to_wait=False)
+        window.refused(sent_at=1.5, now=2.1, with_wait=False)
     assert window.size == once
 
 
 async def test_a_refusal_that_names_a_wait_starts_again_at_one_and_the_window_grows_afterwards() -> None:
-    window = AdaptiveWindow(64)
+    window = AdaptiveSlots(64)
     while window.size < 32:
         one_round(window)
-    window.refused(sent_at=1.0, now=2.0, told_to_wait=True)
+    window.refused(sent_at=1.0, now=2.0, with_wait=True)
     assert window.size == 1
     for _ in range(20):
         one_round(window)
@@ -72,7 +72,7 @@ async def test_a_refusal_that_names_a_wait_starts_again_at_one_and_the_window_gr
 
 
 async def test_an_idle_window_does_not_grow() -> None:
-    window = AdaptiveWindow(64)
+    window = AdaptiveSlots(64)
     while window.size < 8:
         one_round(window)
     size = window.size
@@ -87,23 +87,23 @@ async def test_an_idle_window_does_not_grow() -> None:
 @given(st.lists(st.sampled_from(["good", "refused", "wait"]), max_size=60), st.integers(1, 50))
 def test_the_window_stays_between_one_and_its_ceiling(events: list[str], ceiling: int) -> None:
     async def play() -> None:
-        window = AdaptiveWindow(ceiling)
+        window = AdaptiveSlots(ceiling)
         for at, event in enumerate(events):
             if event == "good":
                 one_round(window)
             else:
-                window.refused(sent_at=float(at), now=float(at) + 0.5, told_to_wait=event == "wait")
+                window.refused(sent_at=float(at), now=float(at) + 0.5, with_wait=event == "wait")
             assert 1 <= window.size <= ceiling
 
     anyio.run(play)
 
 
 async def test_answers_to_what_was_sent_before_a_cut_do_not_undo_it() -> None:
-    window = AdaptiveWindow(64)
+    window = AdaptiveSlots(64)
     while window.size < 16:
         one_round(window)
     holders = fill(window)
-    window.refused(sent_at=1.0, now=2.0, told_to_wait=True)
+    window.refused(sent_at=1.0, now=2.0, with_wait=True)
     for holder in holders:
         window.give_back(holder)
         window.accepted(sent_at=1.0)
@@ -111,12 +111,12 @@ async def test_answers_to_what_was_sent_before_a_cut_do_not_undo_it() -> None:
 
 
 async def test_a_request_within_a_round_trip_of_a_cut_belongs_to_the_crowd_of_before() -> None:
-    window = AdaptiveWindow(64)
+    window = AdaptiveSlots(64)
     while window.size < 32:
         one_round(window)
-    window.refused(sent_at=1.0, now=2.0, told_to_wait=False)
+    window.refused(sent_at=1.0, now=2.0, with_wait=False)
     once = window.size
-    window.refused(sent_at=2.5, now=3.5, told_to_wait=False)
+    window.refused(sent_at=2.5, now=3.5, with_wait=False)
     assert window.size == once
-    window.refused(sent_at=3.5, now=4.5, told_to_wait=False)
+    window.refused(sent_at=3.5, now=4.5, with_wait=False)
     assert window.size <= once / 2 + 1

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from aiohttp import web
 
-from bench.http.rate_limiter import time_at, wait_of
+from bench.http.rate_limiter import parse_wait_s, server_time
 from bench.journal import Reader, rows
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn
@@ -56,9 +56,9 @@ async def test_what_lies_between_two_processes_is_no_time_of_ingest(
 
 async def test_an_instant_of_a_server_is_one_of_its_clock() -> None:
     headers = {"Date": "Thu, 01 Jan 1970 00:10:00 GMT", "Retry-After": "Thu, 01 Jan 1970 00:10:05 GMT"}
-    assert wait_of(headers["Retry-After"], now=time_at(headers)) == 5.0
-    assert time_at({}) == pytest.approx(rows.time.time(), abs=60)
-    assert time_at({"Date": "yesterday"}) == pytest.approx(rows.time.time(), abs=60)
+    assert parse_wait_s(headers["Retry-After"], now=server_time(headers)) == 5.0
+    assert server_time({}) == pytest.approx(rows.time.time(), abs=60)
+    assert server_time({"Date": "yesterday"}) == pytest.approx(rows.time.time(), abs=60)
 
 
 def test_two_instants_of_a_process_lie_apart_as_far_as_they_did(monkeypatch: pytest.MonkeyPatch) -> None:

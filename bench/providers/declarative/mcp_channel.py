@@ -29,7 +29,7 @@ from bench.config.provider.config import Mcp
 from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_distrusted
 from bench.events import redact
 from bench.http import Http, Response, Timings
-from bench.http.errors import of_status
+from bench.http.errors import failure_of_status
 from bench.providers.declarative.mcp_session import Gone, McpSession, Noise, root_of
 from bench.providers.declarative.request import Filled, Wired
 from bench.providers.declarative.response import BodyErrors, ServiceResponse
@@ -186,7 +186,7 @@ class McpChannel:
 
     async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
         """Call one tool; raise Unavailable if the server has ended, Rejected for an error of the tool."""
-        async with self.http.turn(call.endpoint, f"tool {call.tool}"):
+        async with self.http.admit(call.endpoint, f"tool {call.tool}"):
             return self._answer(call, await self._ask(call, filled))
 
     async def _ask(self, call: Wired, filled: Filled) -> CallToolResult:
@@ -210,7 +210,7 @@ class McpChannel:
         status, self._status = self._status, None
         if status is not None:
             answer = Response(status=status, headers={}, body=b"", timings=Timings(), request=f"tool {call.tool}")
-            return of_status(call.endpoint, answer, repeatable=False, wait_s=None).error
+            return failure_of_status(call.endpoint, answer, repeatable=False, wait_s=None).error
         return Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {error}")[:SHOWN])
 
     def _gone(self, call: Wired, why: str) -> Unavailable:

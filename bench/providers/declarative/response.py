@@ -43,7 +43,7 @@ from bench.scalars import number, whole
 from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
-    from bench.http import Metered, Response
+    from bench.http import ReportedUsage, Response
 
 
 SHOWN_OF_BODY = 300
@@ -236,7 +236,7 @@ class BodyErrors:
 
     def read(
         self, response: Response, *, judged: Judged = "other", partial: bool = False, ok: Container[int] = ()
-    ) -> Metered | None:
+    ) -> ReportedUsage | None:
         """Raise the error of the first rule that matches; without rules, the error that common keys of the body report.
 
         A page of HTML raises MappingError. Other bodies that are not JSON, and statuses in ``ok``, are not checked.
