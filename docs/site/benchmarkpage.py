@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog, builtin_root
-from docs.site.markdown import code, page, table
+from docs.site.markdown import anchor, code, page, table
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 ALL_ROWS = "${'all'}"
@@ -27,10 +27,9 @@ LEAD = """\
 Configs for these public benchmarks ship with `bench`. Their data is not bundled: `bench download NAME` fetches it. If a
 file cannot be fetched, the error names the file and the place to put it.
 
-Each page states what the benchmark measures, how its official score is computed, and what is computed here instead and
-why. Known results are quoted from the named source and were not checked, unless they are marked `measured here`. `bench
-describe NAME` counts the data on your disk. `bench plan` shows the calls and the cost of a run. The column `questions`
-has the number of the first config of its row."""
+Each page states what the benchmark measures, how its official score is computed, and what differs here. Known results
+are quoted from the named source and were not checked, unless they are marked `measured here`. `bench describe NAME`
+counts the data on your disk, and `bench plan` shows the calls and the cost of a run."""
 
 
 @cache
@@ -57,23 +56,52 @@ def index() -> str:
         ]
         for name, several in configs().items()
     ]
-    return page("The benchmarks that ship", LEAD, table(["configs", "content", "questions", "license"], rows))
+    return page(
+        "The benchmarks that ship",
+        LEAD,
+        table(["configs", "content", "questions of the first config", "license"], rows),
+    )
 
 
 def text(name: str) -> str:
     """Return one page: the part above the mark as it is, and the rest generated from the configs."""
     written = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition(MARK)[0].rstrip()
-    return "\n\n".join([written, MARK, *(part for one in configs()[name] for part in _parts(one))]) + "\n"
+    first, *others = configs()[name]
+    parts = [*_parts(first), *(part for one in others for part in _differences(one, first))]
+    return "\n\n".join([written, MARK, *parts]) + "\n"
 
 
 def _parts(config: BenchmarkConfig) -> Iterator[str]:
-    known = config.published
+    yield from _head(config)
+    yield table(["", ""], [[label, value] for label, value in _facts(config) if value])
+    yield _results(config)
+    yield _cost_table(config)
+
+
+def _differences(config: BenchmarkConfig, first: BenchmarkConfig) -> Iterator[str]:
+    """Yield only the values that differ from those of the first config of the page."""
+    yield from _head(config)
+    yield f"These values differ from those of [{first.name}](#{anchor(first.name)}):"
+    same = set(_facts(first))
+    yield table(["", ""], [[label, value or "none"] for label, value in _facts(config) if (label, value) not in same])
+    if _results(config) != _results(first):
+        yield _results(config)
+    if _cost_table(config) != _cost_table(first):
+        yield _cost_table(config)
+
+
+def _head(config: BenchmarkConfig) -> Iterator[str]:
     yield f"## {config.name}"
     yield f"{config.description or ''}."
-    yield table(["", ""], [[label, value] for label, value in _facts(config) if value])
-    yield "Known results: " + ("; ".join(known.baselines) or "none") + "."
+
+
+def _results(config: BenchmarkConfig) -> str:
+    return "Known results: " + ("; ".join(config.published.baselines) or "none") + "."
+
+
+def _cost_table(config: BenchmarkConfig) -> str:
     head = [f"one hosted provider, k = {config.search.default_limit}", "calls", "tokens (estimate)"]
-    yield table(head, _cost(config))
+    return table(head, _cost(config))
 
 
 def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
