@@ -102,9 +102,9 @@ def error(problem: BenchError) -> None:
 
 def show_reading() -> None:
     """Show the progress of reading large data: one updated line on a terminal, else one line per 10 %."""
-    from bench.datasets.rows.reading import shown
+    from bench.datasets.rows.reading import progress_sink
 
-    shown.to = None if current.get().quiet else _ReadingLine()
+    progress_sink.to = None if current.get().quiet else _ReadingLine()
 
 
 class _ReadingLine:

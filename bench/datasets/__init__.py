@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from bench.config.template import render_turn
 from bench.datasets.dataset import Dataset, ItemRef, open_benchmark
-from bench.datasets.evidence import Gap, coverage_gaps, require_coverage
-from bench.datasets.memories import Level, RenderedMemory, evidence_level, gold_ids, memories, ranks, stands_for
+from bench.datasets.evidence import CoverageGap, coverage_gaps, require_coverage
+from bench.datasets.memories import Level, RenderedMemory, evidence_level, gold_ids, ids_at_level, memories, ranked_ids
 from bench.datasets.selection import Selection
 
 __all__ = [
+    "CoverageGap",
     "Dataset",
-    "Gap",
     "ItemRef",
     "Level",
     "RenderedMemory",
@@ -34,10 +34,10 @@ __all__ = [
     "coverage_gaps",
     "evidence_level",
     "gold_ids",
+    "ids_at_level",
     "memories",
     "open_benchmark",
-    "ranks",
+    "ranked_ids",
     "render_turn",
     "require_coverage",
-    "stands_for",
 ]

@@ -32,12 +32,12 @@ from bench.config.benchmark.sections import MetricEntry
 from bench.config.benchmark.terms import Unit
 from bench.config.file import show
 from bench.config.template import iso
-from bench.datasets.evidence import Gap, coverage_gaps
-from bench.datasets.history import LOOK
-from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, place_of, scan
-from bench.datasets.memories import RenderedMemory, memories, spoken, texts
-from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
-from bench.datasets.rows.data_file import DataFile, checked_files, mismatch, sha256_of_all
+from bench.datasets.evidence import CoverageGap, coverage_gaps
+from bench.datasets.history import NO_HISTORY_HINT
+from bench.datasets.inspection import DatasetCounts, DatasetIndex, count_corpus, row_place, scan, similar_type_notes
+from bench.datasets.memories import RenderedMemory, memories, memory_texts, without_blank_turns
+from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, BuiltCorpus, ParsedRow, RowParser, build_corpus
+from bench.datasets.rows.data_file import DataFile, checked_files, digest_error, sha256_of_all
 from bench.datasets.rows.index import SizedCache
 from bench.datasets.rows.reading import ReadingPass
 from bench.datasets.rows.row import RowPlace
@@ -69,7 +69,7 @@ class Dataset:
     """The items and corpora of one benchmark. Positions are 1-based, in file order."""
 
     def __init__(
-        self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: Scanned, store: StoredIndex
+        self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: DatasetIndex, store: StoredIndex
     ) -> None:
         self.config = config
         self.file = file
@@ -80,7 +80,7 @@ class Dataset:
         self._store = store
         self._parser = RowParser(config)
         self._parsed: SizedCache[ParsedRow] = SizedCache(CACHE_BYTES)
-        self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
+        self._built: SizedCache[BuiltCorpus] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
         """Run pass 2: check and count each corpus. If every corpus is one row, pass 1 has done this already."""
@@ -99,7 +99,7 @@ class Dataset:
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
-        self._found.remarks = (*self._parser.told(), *alike_types(counts.question_types))
+        self._found.remarks = (*self._parser.told(), *similar_type_notes(counts.question_types))
 
     def _watched(self) -> Iterable[str]:
         """Yield every corpus id; for large data, also report progress."""
@@ -108,16 +108,16 @@ class Dataset:
         corpora = len(self._found.views or self._found.corpora or ())
         return ReadingPass(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
-    def _check_memory(self, base: int, whole: Built) -> None:
+    def _check_memory(self, base: int, whole: BuiltCorpus) -> None:
         """Raise a DataError when a corpus has questions but no memory."""
-        if any(session.turns for session in spoken(whole.corpus).sessions):
+        if any(session.turns for session in without_blank_turns(whole.corpus).sessions):
             return
         row = next(iter(self._found.rows.rows_of(base)))
         place = self._place(row).named(self._row(row).id)
         raise place.error(
             "",
             f'has a question about the corpus "{whole.corpus.id}", but no row contains a memory of this corpus',
-            hint=LOOK,
+            hint=NO_HISTORY_HINT,
         )
 
     # ------------------------------------------------------------------- facts
@@ -266,13 +266,13 @@ class Dataset:
 
     def coverage_gaps(
         self, corpus_id: str, items: Sequence[Item] | None = None, *, unit: Unit | None = None, text: str | None = None
-    ) -> list[Gap]:
+    ) -> list[CoverageGap]:
         """Return the evidence turns whose text is not in the memories that would be sent.
 
         ``items`` are the items to check; by default all items of the corpus.
         """
         asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
-        sent = texts(self.memories(corpus_id, unit=unit, text=text))
+        sent = memory_texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
     def covered(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
@@ -347,7 +347,7 @@ class Dataset:
         return known
 
     def _place(self, row: int) -> RowPlace:
-        return place_of(self._found.rows, row, self._rows)
+        return row_place(self._found.rows, row, self._rows)
 
     def _row(self, row: int) -> ParsedRow:
         def make() -> tuple[ParsedRow, int]:
@@ -360,15 +360,15 @@ class Dataset:
 
         return self._parsed.get(row, make)
 
-    def _whole(self, corpus: int) -> Built:
+    def _whole(self, corpus: int) -> BuiltCorpus:
         """Build a full corpus, with the lookup for its evidence."""
 
-        def make() -> tuple[Built, int]:
+        def make() -> tuple[BuiltCorpus, int]:
             rows = self._found.rows.rows_of(corpus)
             first = self._row(next(iter(rows)))
             sessions = (session for row in self._found.rows.rows_of(corpus) for session in self._row(row).sessions)
             parser = self._parser
-            built = build(
+            built = build_corpus(
                 first.corpus, sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
             )
             built = replace(built, corpus=replace(built.corpus, metadata=first.metadata))
@@ -376,7 +376,7 @@ class Dataset:
 
         return self._built.get(corpus, make)
 
-    def _reduced(self, corpus: int) -> Built:
+    def _reduced(self, corpus: int) -> BuiltCorpus:
         """Build a corpus, reduced to the sessions that the history mode of the config allows."""
         built = self._whole(corpus)
         if self.config.history.mode == "full":
@@ -402,7 +402,7 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
     if len(files) > 1 or source.joined:
         whole = sha256_of_all({one.name: one.sha256 for one in files} | source.joined)
         if config.data.sha256 not in (None, whole):
-            raise mismatch(where=f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
+            raise digest_error(where=f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
         file = replace(file, sha256=whole)
     dataset = Dataset(config, file, source, found, store)
     if stored is None:
@@ -424,7 +424,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
         "license": config.license,
         "tags": list(config.tags),
         "published": config.published.model_dump(mode="json", exclude_defaults=True),
-        **({"docs": page} if (page := page_of(config)) else {}),
+        **({"docs": page} if (page := docs_page(config)) else {}),
         "items": counts.items,
         "corpora": counts.corpora,
         "sessions": counts.sessions,
@@ -451,7 +451,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
     }
 
 
-def page_of(config: BenchmarkConfig) -> str | None:
+def docs_page(config: BenchmarkConfig) -> str | None:
     """Return the path of the benchmark's documentation page; None for a benchmark without a published score."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
@@ -470,7 +470,7 @@ def item_line(item: Item) -> dict[str, object]:
         "question": item.question,
         "answers": list(item.answers),
         "question_type": item.question_type,
-        "question_date": _date(item.question_date),
+        "question_date": _iso_date(item.question_date),
         "abstention": item.abstention,
         "evidence": {
             "sessions": list(item.evidence.sessions),
@@ -479,12 +479,12 @@ def item_line(item: Item) -> dict[str, object]:
             **({"grades": dict(item.evidence.grades)} if item.evidence.grades else {}),
         },
         "flags": list(item.flags),
-        **({"choices": list(item.choices), "choice_answer": _right(item)} if item.choices else {}),
+        **({"choices": list(item.choices), "choice_answer": _correct_choice(item)} if item.choices else {}),
         **({"rubric": list(item.rubric)} if item.rubric else {}),
     }
 
 
-def _right(item: Item) -> str | None:
+def _correct_choice(item: Item) -> str | None:
     """Return the text of the correct choice; None if the item has none."""
     right = choice_index(item.choice_answer, item.choices)
     return None if right is None else item.choices[right]
@@ -505,5 +505,5 @@ def _corpora_of(dataset: Dataset, selection: Selection) -> Iterator[str]:
             yield ref.corpus
 
 
-def _date(when: datetime | None) -> str | None:
+def _iso_date(when: datetime | None) -> str | None:
     return None if when is None else iso(when)

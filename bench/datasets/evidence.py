@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    repair("D3:01 D:12:1")      # ["D3:1", "D12:1"]
+    split_references("D3:01 D:12:1")      # ["D3:1", "D12:1"]
     gaps = coverage_gaps(items, corpus, [rendered.memory.content for rendered in memories(config, corpus)])
-    # [Gap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
+    # [CoverageGap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
 
 ``D:11:26`` is repaired to ``D11:26`` and ``D30:05`` to ``D30:5``. A quoted turn is looked up by its speaker and text.
 A reference that matches nothing is left out of the evidence, and the item is flagged.
@@ -40,14 +40,14 @@ _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
 
-def repair(reference: str) -> list[str]:
+def split_references(reference: str) -> list[str]:
     """Split a text into references, and write each that names a dialog turn in the form ``D3:1``."""
     parts = [part for part in _SEPARATORS.split(reference) if part]
     return [f"D{match[1]}:{match[2]}" if (match := _DIALOG.fullmatch(part)) else part for part in parts]
 
 
 @dataclass(slots=True, kw_only=True)
-class Lookup:
+class EvidenceLookup:
     """The tables of one corpus in which evidence references are looked up: its sessions, turns and flags."""
 
     sessions: dict[str, int] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class EvidenceRule:
             roles_removed=bool(config.ingestion.preprocessing.remove_roles),
         )
 
-    def resolve(self, item: RawItem, lookup: Lookup) -> tuple[Evidence, tuple[str, ...]]:
+    def resolve(self, item: RawItem, lookup: EvidenceLookup) -> tuple[Evidence, tuple[str, ...]]:
         """Return the evidence in session order, and the flags of the item."""
         if not self.configured:
             return Evidence(), ()
@@ -128,12 +128,12 @@ class EvidenceRule:
         sessions |= {lookup.turns[turn] for turn in turns}
         self._missing(item, sessions, turns, flags)
         found = replace(
-            _in_order(sessions, turns, lookup), texts=item.texts, grades=_of_sessions(grades, turns, lookup)
+            _ordered_evidence(sessions, turns, lookup), texts=item.texts, grades=_session_grades(grades, turns, lookup)
         )
         return found, tuple(sorted(flags))
 
     def _named(
-        self, item: RawItem, lookup: Lookup, flags: set[str], grades: dict[str, float]
+        self, item: RawItem, lookup: EvidenceLookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
         """Return the sessions and turns that the references name; store their grades and flags."""
         sessions: set[str] = set()
@@ -152,7 +152,7 @@ class EvidenceRule:
                 flags.add(UNRESOLVED)
         return sessions, turns
 
-    def unresolved(self, item: RawItem, lookup: Lookup) -> str:
+    def unresolved(self, item: RawItem, lookup: EvidenceLookup) -> str:
         """Return the first reference or flagged turn without a match; empty if all match."""
         for _, reference in self._references(item, lookup, set()):
             known = lookup.known_as(item.place.index, reference)
@@ -162,14 +162,14 @@ class EvidenceRule:
         flagged = lookup.flagged(item.place.index) if self.flagged else set()
         return next(iter(sorted(flagged & lookup.blank)), "")
 
-    def later(self, evidence: Evidence, asked: datetime, lookup: Lookup) -> str:
+    def later(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
         """Return the id of an evidence session or turn that is dated after an instant; empty if there is none."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         told = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
-    def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[tuple[str, str]]:
+    def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:
         """Yield each reference as the row writes it, with the id that it means."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
@@ -183,13 +183,13 @@ class EvidenceRule:
             if self.parser in ("direct", "ranges") or reference in lookup.turns:
                 yield reference, reference
                 continue
-            parts = repair(reference)
+            parts = split_references(reference)
             if parts != [reference] and any(part in lookup.turns for part in parts):
                 flags.add(REPAIRED)
             yield from ((reference, part) for part in parts)
 
     def _without_removed(
-        self, sessions: set[str], turns: set[str], lookup: Lookup, flags: set[str]
+        self, sessions: set[str], turns: set[str], lookup: EvidenceLookup, flags: set[str]
     ) -> tuple[set[str], set[str]]:
         """Remove turns that are not ingested from the evidence, and sessions that then have no gold turn."""
         kept = turns - lookup.removed
@@ -207,7 +207,7 @@ class EvidenceRule:
             flags.add(TURNS_MISSING)
 
 
-def _of_sessions(grades: dict[str, float], turns: Iterable[str], lookup: Lookup) -> dict[str, float]:
+def _session_grades(grades: dict[str, float], turns: Iterable[str], lookup: EvidenceLookup) -> dict[str, float]:
     """Return the grades of turns and sessions, empty when all are 1; a session gets the highest grade of its turns."""
     for turn in turns if grades else ():
         session = lookup.turns[turn]
@@ -215,7 +215,7 @@ def _of_sessions(grades: dict[str, float], turns: Iterable[str], lookup: Lookup)
     return {} if set(grades.values()) <= {1.0} else grades
 
 
-def _in_order(sessions: Iterable[str], turns: Iterable[str], lookup: Lookup) -> Evidence:
+def _ordered_evidence(sessions: Iterable[str], turns: Iterable[str], lookup: EvidenceLookup) -> Evidence:
     rank: Mapping[str, int] = lookup.sessions
     by_rank = sorted(sessions, key=lambda session: rank[session])
     if not turns:
@@ -229,7 +229,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class CoverageGap:
     """An evidence turn whose text is missing in the memories; ``text`` is the missing part."""
 
     item: str
@@ -237,7 +237,7 @@ class Gap:
     text: str
 
 
-def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[Gap]:
+def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[CoverageGap]:
     """Return those evidence turns of the items whose text is not in the contents of the memories."""
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
@@ -246,27 +246,27 @@ def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]
     for item in items:
         for turn_id in item.evidence.turns:
             if turn_id not in known:
-                known[turn_id] = _absent(turns.get(turn_id), whole)
+                known[turn_id] = _missing_part(turns.get(turn_id), whole)
             absent = known[turn_id]
             if absent is not None:
-                gaps.append(Gap(item=item.id, turn=turn_id, text=absent))
+                gaps.append(CoverageGap(item=item.id, turn=turn_id, text=absent))
     return gaps
 
 
-def _absent(turn: Turn | None, whole: str) -> str | None:
+def _missing_part(turn: Turn | None, whole: str) -> str | None:
     """Return the part of the turn (text or caption) that is missing; None if the whole turn is there."""
     if turn is None:
         return "(not ingested)"
     parts = [turn.text, *([turn.caption] if turn.caption else [])]
-    return next((part for part in parts if part.strip() and not _holds(whole, part)), None)
+    return next((part for part in parts if part.strip() and not _contains(whole, part)), None)
 
 
-def _holds(whole: str, part: str) -> bool:
+def _contains(whole: str, part: str) -> bool:
     """Return True when the content contains the text, unchanged or as JSON writes it."""
     return part in whole or json.dumps(part, ensure_ascii=False)[1:-1] in whole
 
 
-def require_coverage(gaps: Sequence[Gap], *, benchmark: str, where: str | None = None) -> None:
+def require_coverage(gaps: Sequence[CoverageGap], *, benchmark: str, where: str | None = None) -> None:
     """Raise a DataError that lists the items with gaps, at most 20; do nothing when there is no gap."""
     if not gaps:
         return

@@ -30,8 +30,8 @@ from bench.datasets.rows.row import (
     id_at,
     in_braces,
     list_at,
-    missing,
-    name_of,
+    missing_error,
+    path_name,
     scalar_text,
     text_at,
     value_at,
@@ -51,9 +51,9 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 }
 """field names that are read when no itemSchema maps them"""
 
-UNMAPPED = "name in schema.context.itemSchema the fields of a turn with its content and its role or speaker"
+NO_TURN_FIELDS_HINT = "name in schema.context.itemSchema the fields of a turn with its content and its role or speaker"
 """the hint for a YAML config that maps no turn fields, when the data has none of the usual names"""
-Take = Callable[[object], object]
+Getter = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
@@ -90,18 +90,18 @@ class TurnReader:
         self.by_name = config.fields_by_name or schema is None
         self.unmapped = self.by_name and not config.fields_by_name
         self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
-        self.paths = _paths(config, context)
-        self.take = {name: _taker(paths) for name, paths in self.paths.items()}
+        self.paths = _turn_paths(config, context)
+        self.take = {name: _getter(paths) for name, paths in self.paths.items()}
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
         """true: a turn may be a value other than an object"""
-        self.said = [name for name in _order(config.rendering.dialogue) if name in self.paths]
+        self.said = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.who = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
         self.ids = [name for name in ("dialog_id", "id") if name in self.paths]
         flag = config.evidence.turn_flag
-        self.flag = _taker((compile_value(flag),)) if flag else None
+        self.flag = _getter((compile_value(flag),)) if flag else None
         self.gold_met = False
         self.turns_met = 0
         self.undated = 0
@@ -156,8 +156,8 @@ class TurnReader:
         if texts:
             return next((text for text in texts if not is_blank(text)), texts[0])
         path = self.paths[self.said[0]][0]
-        hint = UNMAPPED if self.unmapped else _if_empty(path)
-        raise missing(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
+        hint = NO_TURN_FIELDS_HINT if self.unmapped else _empty_field_hint(path)
+        raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
 
     def _who(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         """Set role and speaker; if the config maps one of them or both, the turn must have at least one."""
@@ -165,7 +165,7 @@ class TurnReader:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.who and not self.by_name and raw.role is None and raw.speaker is None:
             path = self.paths[self.who[0]][0]
-            raise missing(path, turn, place, prefix=f"{where}.", hint=_if_empty(path))
+            raise missing_error(path, turn, place, prefix=f"{where}.", hint=_empty_field_hint(path))
 
     def _text(self, turn: object, name: str, where: str, place: RowPlace) -> str | None:
         value = self.take[name](turn)
@@ -173,7 +173,7 @@ class TurnReader:
             return value
         if isinstance(value, str):
             return str(value)
-        raise place.error(f"{where}.{name_of(self.paths[name][0])}", "must be text, not", value)
+        raise place.error(f"{where}.{path_name(self.paths[name][0])}", "must be text, not", value)
 
     def _date(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         value = self.take["date"](turn)
@@ -184,7 +184,7 @@ class TurnReader:
         text = scalar_text(value)
         raw.when, raw.date_text = self.dates.read(text) if text else None, text
         if raw.when is None:
-            raise place.error(f"{where}.{name_of(path)}", "is not a date that can be read", value)
+            raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
         """Return the id of a turn; None if the config maps none and the turn has none under the usual name.
@@ -198,30 +198,30 @@ class TurnReader:
             if text:
                 return text
             if value is not None:
-                raise place.error(f"{where}.{name_of(self.paths[name][0])}", "must be an id, not", value)
+                raise place.error(f"{where}.{path_name(self.paths[name][0])}", "must be an id, not", value)
             if not self.by_name:
-                raise missing(self.paths[name][0], turn, place, prefix=f"{where}.", key=f"itemSchema.{name}")
+                raise missing_error(self.paths[name][0], turn, place, prefix=f"{where}.", key=f"itemSchema.{name}")
         return None
 
 
-def _if_empty(path: Value) -> str | None:
+def _empty_field_hint(path: Value) -> str | None:
     """Return the hint for a field that is empty in some turns; None for a path that is not a plain name."""
     plain = re.fullmatch(r"\w+", path.text)
     return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
 
-def _order(dialogue: str) -> tuple[str, str]:
+def _text_field_order(dialogue: str) -> tuple[str, str]:
     return ("text", "content") if dialogue == "speaker_text" else ("content", "text")
 
 
-def _paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
+def _turn_paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
     """Return the config values to try for each part of a turn, in order."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
 
 
-def _taker(paths: tuple[Value, ...]) -> Take:
+def _getter(paths: tuple[Value, ...]) -> Getter:
     """Return a function that reads the first value that is not null; for a plain field name it is fast."""
     first = paths[0]
     if len(paths) > 1:
@@ -232,8 +232,8 @@ def _taker(paths: tuple[Value, ...]) -> Take:
     return first.get
 
 
-LOOK = "each row needs a history: correct schema.context, or remove the row"
-_DOCUMENT = (
+NO_HISTORY_HINT = "each row needs a history: correct schema.context, or remove the row"
+_NO_TURN_LIST_HINT = (
     "write session: {turns: PATH} with the path of the turns; if each element is one text, remove session and write "
     "itemSchema: {id: PATH, content: PATH}"
 )
@@ -341,11 +341,11 @@ class ContextReader:
         """Return one session whose turns are the elements of the field."""
         list_at(row, self.field, place)
         turns = [self.turns.read(turn, where, place) for where, turn in elements(self.field, row)]
-        return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=name_of(self.field))
+        return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=path_name(self.field))
 
     def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
         """Return the error for a row without memories, which describes what the history field contains instead."""
-        name, value = name_of(self.field), self.field.get(row)
+        name, value = path_name(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
             blank = sum(is_blank_turn(turn) for session in sessions for turn in session.turns)
@@ -353,18 +353,22 @@ class ContextReader:
                 "has a turn" if not turns else "has text" if blank == turns else "has turns to ingest (removeRoles)"
             )
             return place.error(
-                name, f"contains no memory: it has {len(sessions)} sessions, but none of them {lacking}", hint=LOOK
+                name,
+                f"contains no memory: it has {len(sessions)} sessions, but none of them {lacking}",
+                hint=NO_HISTORY_HINT,
             )
         if isinstance(value, Mapping):
             keys = ", ".join(list(value)[:MOST_KEYS]) or "no key"
             text = f'contains no session: {name} has {keys}; none matches sessionPattern "{self.pattern}"'
-            return place.error("", text, hint=_of_keys(name, value))
+            return place.error("", text, hint=_keyed_history_hint(name, value))
         leave = f"; data.where: {{{in_braces(self.field.text)}: {{present: true}}}} excludes such rows"
-        return place.error(name, "contains no memory: it is empty", hint=LOOK + (leave if self.field.single else ""))
+        return place.error(
+            name, "contains no memory: it is empty", hint=NO_HISTORY_HINT + (leave if self.field.single else "")
+        )
 
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
-        pieces = [text] if self.words is None else chunks(text, self.words)
+        pieces = [text] if self.words is None else split_chunks(text, self.words)
         turns = [RawTurn(id=None, text=piece) for piece in pieces if piece]
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
 
@@ -372,16 +376,16 @@ class ContextReader:
         """Yield the sessions under numbered keys in the order of the numbers; a date without a session is ignored."""
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
-            raise place.error(name_of(self.field), "must be an object, not", holder)
+            raise place.error(path_name(self.field), "must be an object, not", holder)
         self.names.sessions.meet(holder)
         dates = {match[1]: key for key in holder if (match := self.date_key.fullmatch(key))}
         numbers = {key: match[1] for key in holder if (match := self.session_key.fullmatch(key))}
         for key in sorted(numbers, key=lambda name: int(numbers[name])):
-            where = f"{name_of(self.field)}.{key}"
+            where = f"{path_name(self.field)}.{key}"
             turns = self._turns(holder[key], where, place)
             session = RawSession(id=key, turns=turns, place=place, where=where, named=True)
             if (date_key := dates.get(numbers[key])) is not None and holder[date_key] is not None:
-                self._set_date(session, holder[date_key], f"{name_of(self.field)}.{date_key}")
+                self._set_date(session, holder[date_key], f"{path_name(self.field)}.{date_key}")
             yield session
 
     def _listed(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> Iterator[RawSession]:
@@ -395,9 +399,9 @@ class ContextReader:
             else:
                 session = self._element(element, before + index, where, row, place, row_id)
             if ids is not None:
-                session.id, session.named = _session_id(ids[index], _nth(self.id_field, index), place), True
+                session.id, session.named = _session_id(ids[index], _element_field(self.id_field, index), place), True
             if dates is not None:
-                session.where = _nth(self.date_field, index)
+                session.where = _element_field(self.date_field, index)
                 self._set_date(session, dates[index], session.where)
             yield session
 
@@ -417,7 +421,7 @@ class ContextReader:
         if self.session_id is not None:
             session.id, session.named = id_at(element, self.session_id, place, prefix=f"{where}."), True
         if self.session_date is not None and (date := self.session_date.get(element)) is not None:
-            self._set_date(session, date, f"{where}.{name_of(self.session_date)}")
+            self._set_date(session, date, f"{where}.{path_name(self.session_date)}")
         if self.fields and isinstance(element, Mapping):
             session.fields = {key: element[key] for key in self.fields if element.get(key) is not None}
             self.names.session_fields.look([element])
@@ -448,7 +452,7 @@ class ContextReader:
 
     def _turns(self, value: object, where: str, place: RowPlace) -> list[RawTurn]:
         if not isinstance(value, list):
-            hint = _DOCUMENT if isinstance(value, Mapping | str) else None
+            hint = _NO_TURN_LIST_HINT if isinstance(value, Mapping | str) else None
             raise place.error(where, "must be a list of turns, not", value, hint=hint)
         return [self.turns.read(turn, f"{where}{at}", place) for at, turn in elements(_ITSELF, value)]
 
@@ -461,7 +465,7 @@ class ContextReader:
         values = list_at(row, path, place)
         if len(values) != length:
             text = f"has {len(values)} entries for {length} sessions"
-            raise place.error(name_of(path), text, hint="give one entry per session")
+            raise place.error(path_name(path), text, hint="give one entry per session")
         return values
 
     def _set_date(self, session: RawSession, value: object, where: str) -> None:
@@ -474,11 +478,11 @@ class ContextReader:
             raise session.place.error(where, "is not a date that can be read", value, hint=hint)
 
 
-def _of_keys(name: str, holder: Mapping[str, object]) -> str:
+def _keyed_history_hint(name: str, holder: Mapping[str, object]) -> str:
     """Return the hint for a history whose sessions are not under numbered keys."""
     lists = [key for key, value in holder.items() if isinstance(value, list)]
     if not lists:
-        return LOOK
+        return NO_HISTORY_HINT
     path = f"$.{name}.{lists[-1]}"
     return f'if the sessions are in a list, write context: {{field: "{path}", type: array}}'
 
@@ -490,15 +494,15 @@ def _session_id(value: object, where: str, place: RowPlace) -> str:
     return text
 
 
-def _nth(path: Value | None, index: int) -> str:
-    return f"{name_of(path)}[{index}]" if path else f"[{index}]"
+def _element_field(path: Value | None, index: int) -> str:
+    return f"{path_name(path)}[{index}]" if path else f"[{index}]"
 
 
 _ITSELF = compile_value("$")
 _ENDS = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 
 
-def chunks(text: str, words: int) -> list[str]:
+def split_chunks(text: str, words: int) -> list[str]:
     """Split a text into chunks of at most ``words`` words, at ends of sentences and lines.
 
     A sentence with more words is split into several chunks.
@@ -511,14 +515,14 @@ def chunks(text: str, words: int) -> list[str]:
             found.append(held.strip())
             held, count = "", 0
         if size > words:
-            *whole, piece = _by_words(piece, words)
+            *whole, piece = _split_words(piece, words)
             found += whole
             size = len(piece.split())
         held, count = held + piece, count + size
     return [*found, held.strip()] if held.strip() else found
 
 
-def _by_words(text: str, words: int) -> list[str]:
+def _split_words(text: str, words: int) -> list[str]:
     """Split a text into pieces of ``words`` words."""
     starts = [match.start() for match in re.finditer(r"\S+", text)][::words]
     return [text[start:end].strip() for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

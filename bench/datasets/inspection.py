@@ -19,12 +19,12 @@ from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import questions_of
 from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.history import is_blank_turn
-from bench.datasets.item_texts import ItemTexts, history_of
-from bench.datasets.memories import memories, spoken, texts
-from bench.datasets.parser import TURN_BLANK, Built, ParsedRow, RowParser, build
+from bench.datasets.item_texts import ItemTexts, history_key
+from bench.datasets.memories import memories, memory_texts, without_blank_turns
+from bench.datasets.parser import TURN_BLANK, BuiltCorpus, ParsedRow, RowParser, build_corpus
 from bench.datasets.rows.data_file import ContentDigest, OutOfRange
 from bench.datasets.rows.index import IdTable, RowIndex
-from bench.datasets.rows.row import FileRow, RowPlace, too_deep
+from bench.datasets.rows.row import FileRow, RowPlace, too_deep_error
 from bench.datasets.rows.row_source import RowSource
 from bench.errors import ConfigError, DataError
 from bench.model import Item
@@ -72,7 +72,7 @@ class DatasetCounts:
 
 
 @dataclass(slots=True, kw_only=True)
-class Scanned:
+class DatasetIndex:
     """The result of pass 1: the counts, the content digest and the index of the data."""
 
     ids: IdTable = field(default_factory=IdTable)
@@ -111,7 +111,7 @@ class Scanner:
         self.parser = RowParser(config)
         self.digest = ContentDigest()
         self.texts = ItemTexts(config.evaluation.method_of)
-        self.found = Scanned()
+        self.found = DatasetIndex()
         if self.parser.shared or not self.parser.one_item_a_row:
             self.found.corpora = IdTable()
         if config.visibility is not None:
@@ -123,7 +123,7 @@ class Scanner:
         self.silent = 0
         """number of rows whose list of questions is empty"""
 
-    def run(self) -> Scanned:
+    def run(self) -> DatasetIndex:
         """Read all rows and return the result.
 
         Raises:
@@ -152,7 +152,7 @@ class Scanner:
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
         self.found.texts = self.texts.notes()
-        self.found.remarks = (*self.parser.told(), *alike_types(self.found.counts.question_types))
+        self.found.remarks = (*self.parser.told(), *similar_type_notes(self.found.counts.question_types))
         self.found.blank = self.found.counts.flags[TURN_BLANK]
         return self.found
 
@@ -211,7 +211,7 @@ class Scanner:
         try:
             self.digest.add(values)
         except RecursionError as error:
-            raise too_deep(place) from error
+            raise too_deep_error(place) from error
         except OutOfRange as error:
             raise place.error("", "contains a number beyond the range of a double", hint="write it as text") from error
         except ValueError as error:
@@ -234,7 +234,7 @@ class Scanner:
         return known
 
     def _items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:
-        history = corpus if self.parser.shared or len(parsed.items) > 1 else history_of(parsed.sessions)
+        history = corpus if self.parser.shared or len(parsed.items) > 1 else history_key(parsed.sessions)
         for raw in parsed.items:
             self.texts.meet(raw, history)
             if self.found.ids.add(raw.id) is None:
@@ -256,7 +256,7 @@ class Scanner:
         )
 
     def _place_of_row(self, row: int) -> RowPlace:
-        return place_of(self.found.rows, row, self.file)
+        return row_place(self.found.rows, row, self.file)
 
     def _type(self, name: str | None) -> int:
         if name is None:
@@ -281,7 +281,7 @@ class Scanner:
     def _count(self, parsed: ParsedRow) -> None:
         """Add a corpus that consists of one row to the counts."""
         parser = self.parser
-        built = build(
+        built = build_corpus(
             parsed.corpus, parsed.sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
         )
         items = [self.parser.finish(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
@@ -367,7 +367,7 @@ class Scanner:
         return [*notes, *names.unmet()] if self.found.counts.items else notes
 
 
-def alike_types(types: Iterable[str]) -> Iterator[str]:
+def similar_type_notes(types: Iterable[str]) -> Iterator[str]:
     """Yield a note for question types that differ only in case, white space or hidden characters."""
     by_form: dict[str, list[str]] = {}
     for name in types:
@@ -380,14 +380,14 @@ def alike_types(types: Iterable[str]) -> Iterator[str]:
 
 
 def count_corpus(
-    counts: DatasetCounts, config: BenchmarkConfig, built: Built, items: Sequence[Item], parser: RowParser
+    counts: DatasetCounts, config: BenchmarkConfig, built: BuiltCorpus, items: Sequence[Item], parser: RowParser
 ) -> None:
     """Add one ingested corpus and its items to the counts."""
     sessions = built.corpus.sessions
     counts.corpora += 1
     counts.sessions += len(sessions)
     counts.turns += sum(len(session.turns) for session in sessions)
-    counts.memories += _memories(config, built)
+    counts.memories += _count_memories(config, built)
     if built.flags:
         counts.flags.update(built.flags)
     for item in items:
@@ -398,19 +398,19 @@ def count_corpus(
         counts.session_evidence += bool(item.evidence.sessions)
         counts.evidence_turns += len(item.evidence.turns)
     quoting = [item for item in items if item.evidence.texts and not item.abstention]
-    whole = "\n".join(map(_plain, texts(memories(config, built.corpus)))) if quoting else ""
-    counts.unheld += sum(any(_plain(text) not in whole for text in item.evidence.texts) for item in quoting)
+    whole = "\n".join(map(_without_space, memory_texts(memories(config, built.corpus)))) if quoting else ""
+    counts.unheld += sum(any(_without_space(text) not in whole for text in item.evidence.texts) for item in quoting)
 
 
-def _plain(text: str) -> str:
+def _without_space(text: str) -> str:
     return "".join(text.split())
 
 
-def _memories(config: BenchmarkConfig, built: Built) -> int:
+def _count_memories(config: BenchmarkConfig, built: BuiltCorpus) -> int:
     """Return the number of memories of a corpus; they are rendered only if a template makes their text."""
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
-    full = [session for session in spoken(built.corpus).sessions if session.turns]
+    full = [session for session in without_blank_turns(built.corpus).sessions if session.turns]
     match config.unit:
         case "session":
             return len(full)
@@ -420,12 +420,12 @@ def _memories(config: BenchmarkConfig, built: Built) -> int:
             return int(bool(full))
 
 
-def place_of(rows: RowIndex, row: int, source: RowSource) -> RowPlace:
+def row_place(rows: RowIndex, row: int, source: RowSource) -> RowPlace:
     """Return the place of a row in its file."""
     label = source.label_of(rows.files[row])
     return RowPlace(file=label, index=row, line=rows.lines[row] or None, number=rows.numbers[row])
 
 
-def scan(config: BenchmarkConfig, file: RowSource) -> Scanned:
+def scan(config: BenchmarkConfig, file: RowSource) -> DatasetIndex:
     """Read, check and index all rows; see `Scanner.run`."""
     return Scanner(config, file).run()

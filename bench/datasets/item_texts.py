@@ -24,12 +24,12 @@ from bench.visible import is_odd
 
 EXAMPLES = 3
 LONGEST_GOLD = 2000
-ODD = (
+MISLEADING_TEXT = (
     "a gold answer, an option or an id with hidden characters, with letters that look like others "
     "(Cyrillic, Greek, full "
     "width) or with decomposed letters: a right answer may not match it"
 )
-TWICE = "the same option twice: if it is the gold answer, both letters are right"
+REPEATED_OPTION = "the same option twice: if it is the gold answer, both letters are right"
 _GOLDS = {
     "a gold answer that means no value, such as an empty cell of another program (nan, null, N/A)": pattern(
         r"\s*(?:nan|null|undefined|<na>|n/a|#n/a|nil|todo|tbd|\[\]|\{\})\s*", re.IGNORECASE
@@ -125,8 +125,12 @@ class ItemTexts:
 
     def _look(self, raw: RawItem) -> None:
         gold = () if raw.choice_answer is None else (raw.choice_answer,)
-        self._note(ODD, raw, next((text for text in (raw.id, *raw.answers, *raw.choices, *gold) if is_odd(text)), None))
-        self._note(TWICE, raw, _twice(raw.choices))
+        self._note(
+            MISLEADING_TEXT,
+            raw,
+            next((text for text in (raw.id, *raw.answers, *raw.choices, *gold) if is_odd(text)), None),
+        )
+        self._note(REPEATED_OPTION, raw, _repeated_choice(raw.choices))
         if raw.abstention:
             return
         self._look_for_leak(raw)
@@ -161,7 +165,9 @@ class ItemTexts:
         if self._n_repeated:
             asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
             other = f", {self._n_differing} of them with another gold answer" if self._n_differing else ""
-            found.append(f"{asked} repeated for the same history with another id{other}: {_some(self._repeated)}")
+            found.append(
+                f"{asked} repeated for the same history with another id{other}: {_joined_examples(self._repeated)}"
+            )
         if self._n_leaks >= LEAST_LEAKS and 2 * self._n_leaks > self._n_answerable:
             found.append(
                 f"{self._n_leaks} of {self._n_answerable} questions contain their own gold answer, so an answer "
@@ -170,7 +176,7 @@ class ItemTexts:
             )
         for sign, (count, examples) in sorted(self._signs.items()):
             items = "1 item has" if count == 1 else f"{count} items have"
-            found.append(f"{items} {sign}: {_some(examples)}")
+            found.append(f"{items} {sign}: {_joined_examples(examples)}")
         return tuple(found)
 
 
@@ -179,7 +185,7 @@ def _is_marked(text: str, method: str) -> bool:
     return len(text) < LONGEST_GOLD and any(form.fullmatch(text) is not None for form in forms)
 
 
-def _twice(choices: Sequence[str]) -> str | None:
+def _repeated_choice(choices: Sequence[str]) -> str | None:
     """Return the first choice that repeats an earlier one, ignoring case and white space; None if there is none."""
     seen: set[str] = set()
     for choice in choices:
@@ -190,11 +196,11 @@ def _twice(choices: Sequence[str]) -> str | None:
     return None
 
 
-def _some(examples: Sequence[str]) -> str:
+def _joined_examples(examples: Sequence[str]) -> str:
     return "; ".join(examples)
 
 
-def history_of(sessions: Sequence[RawSession]) -> Hashable:
+def history_key(sessions: Sequence[RawSession]) -> Hashable:
     """Return a key for a row's history, equal for equal histories, from its size and the texts at its two ends."""
     turns = [(session.turns[0].text, session.turns[-1].text) for session in sessions if session.turns]
     return (len(sessions), sum(len(session.turns) for session in sessions), *turns[:1], *turns[-1:])

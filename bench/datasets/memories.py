@@ -9,8 +9,8 @@ Example::
     for rendered in memories(config, corpus):
         rendered.memory.content, rendered.sessions, rendered.turns
     level = evidence_level(config, unit="session", turn_evidence=True)     # "session"
-    gold_ids(item, level), stands_for([rendered], level)
-    ranks([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
+    gold_ids(item, level), ids_at_level([rendered], level)
+    ranked_ids([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
 
 The benchmark sets unit and text. A provider's config may override both for its own jobs. All ids here are those of the
 dataset; they are never sent to a provider.
@@ -69,22 +69,22 @@ def memories(
 
     ``unit`` and ``text`` override the benchmark's; ``text`` is plain, speaker, dated or a template.
     """
-    corpus = spoken(corpus)
-    writer = _Writer(config, corpus, text)
+    corpus = without_blank_turns(corpus)
+    writer = _MemoryRenderer(config, corpus, text)
     match unit or config.unit:
         case "turn":
-            pieces = _turns(corpus, writer)
+            pieces = _turn_memories(corpus, writer)
         case "session":
-            pieces = _sessions(corpus, writer)
+            pieces = _session_memories(corpus, writer)
         case "corpus":
-            pieces = _whole(corpus, writer)
+            pieces = _corpus_memory(corpus, writer)
     return [
         RenderedMemory(memory=memory, sessions=sessions, turns=turns, corpus=corpus.id, position=position)
         for position, (memory, sessions, turns) in enumerate(pieces, 1)
     ]
 
 
-def spoken(corpus: Corpus) -> Corpus:
+def without_blank_turns(corpus: Corpus) -> Corpus:
     """Return the corpus without blank turns, which make no memory."""
     if not any(is_blank_turn(turn) for session in corpus.sessions for turn in session.turns):
         return corpus
@@ -95,10 +95,10 @@ def spoken(corpus: Corpus) -> Corpus:
     return replace(corpus, sessions=tuple(sessions))
 
 
-Piece = tuple[Memory, tuple[str, ...], tuple[str, ...]]
+RenderedPiece = tuple[Memory, tuple[str, ...], tuple[str, ...]]
 
 
-def _sessions(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
+def _session_memories(corpus: Corpus, writer: _MemoryRenderer) -> Iterator[RenderedPiece]:
     for session in corpus.sessions:
         if not session.turns:
             continue
@@ -113,7 +113,7 @@ def _sessions(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
         yield memory, (session.id,), tuple(turn.id for turn in session.turns)
 
 
-def _turns(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
+def _turn_memories(corpus: Corpus, writer: _MemoryRenderer) -> Iterator[RenderedPiece]:
     for session in corpus.sessions:
         for turn in session.turns:
             memory = Memory(
@@ -129,7 +129,7 @@ def _turns(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
             yield memory, (session.id,), (turn.id,)
 
 
-def _whole(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
+def _corpus_memory(corpus: Corpus, writer: _MemoryRenderer) -> Iterator[RenderedPiece]:
     full = [session for session in corpus.sessions if session.turns]
     if not full:
         return
@@ -149,19 +149,19 @@ def _first_date(session: Session) -> datetime | None:
     return next((turn.when for turn in session.turns if turn.when), None)
 
 
-class _Writer:
+class _MemoryRenderer:
     """The renderer of sessions and turns: by the benchmark's rules, or by the provider's ``ingest.text``."""
 
     def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
         rules = config.ingestion.preprocessing
         self.header = "never" if text else config.ingestion.date_header
         self.formatter = "conversation" if text else config.rendering.formatter
-        self.line = _turn_text(text)
+        self.line = _turn_renderer(text)
         self.by_provider = text is not None
         self.template = (
-            None if text else _session_template(rules.format_template, session_names(config), _place(config))
+            None if text else _session_template(rules.format_template, session_names(config), _template_place(config))
         )
-        self.finish = _escaped if rules.escape_html else _as_it_is
+        self.finish = _escaped if rules.escape_html else _unchanged
         self.metadata = {f"metadata.{key}": value for key, value in corpus.metadata.items()}
 
     def session(self, session: Session) -> str:
@@ -216,7 +216,7 @@ class _Writer:
 _AS_JSON = make_filter("json", None)
 
 
-def _place(config: BenchmarkConfig) -> str:
+def _template_place(config: BenchmarkConfig) -> str:
     return config.place("ingestion", "preprocessing", "formatTemplate")
 
 
@@ -225,7 +225,7 @@ def _session_template(text: str | None, names: tuple[str, ...], where: str) -> T
     return None if text is None else Template.parse(text, names, where=where)
 
 
-def _as_it_is(text: str) -> str:
+def _unchanged(text: str) -> str:
     return text
 
 
@@ -242,7 +242,7 @@ _FORMS = {"plain": "${content}", "speaker": "${speaker}: ${content}", "dated": "
 _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<after>[\])>]?[:,;]?[ -]*)")
 
 
-def _turn_text(text: str | None) -> TurnText:
+def _turn_renderer(text: str | None) -> TurnText:
     """Return the function that renders a turn as text.
 
     ``text`` is the provider's ``ingest.text``: a template, or the name of one. If it is None, a turn is rendered as
@@ -272,7 +272,7 @@ def _minute(when: datetime | None) -> str | None:
     return None if when is None else when.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def texts(rendered: Sequence[RenderedMemory]) -> list[str]:
+def memory_texts(rendered: Sequence[RenderedMemory]) -> list[str]:
     """Return the texts of the memories, in send order."""
     return [entry.memory.content for entry in rendered]
 
@@ -297,25 +297,25 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
     return item.evidence.turns if level == "turn" else item.evidence.sessions
 
 
-def sentences_of(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
+def evidence_sentences(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
     """Return gold id -> evidence text for level "text": the quotes of the dataset, else texts of evidence turns."""
     ids = gold_ids(item, "text", score_retrieval=True)
     return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))
 
 
-def held(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
+def contained_ids(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
     """Return the ids of the sentences that ``content`` contains, ignoring white space."""
     body = "".join(content.split())
     return tuple(name for name, text in sentences.items() if (plain := "".join(text.split())) and plain in body)
 
 
-def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:
+def ids_at_level(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:
     """Return the ids of the turns or sessions in the source memories of one hit, each once."""
     ids = (name for memory in memories for name in (memory.turns if level == "turn" else memory.sessions))
     return tuple(dict.fromkeys(ids))
 
 
-def ranks(
+def ranked_ids(
     hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
 ) -> list[tuple[str, ...]]:
     """Return the ids of each hit in the provider's order, cut at k; a hit without a known memory has no ids.
@@ -323,13 +323,13 @@ def ranks(
     When turns are counted as sessions, the first hit of a session keeps its rank, and later hits of this session are
     dropped before the cut.
     """
-    slots = [stands_for(sources, level) for sources in hits]
+    slots = [ids_at_level(sources, level) for sources in hits]
     if unit == "turn" and level == "session":
-        slots = list(_first_of_each(slots))
+        slots = list(_first_occurrences(slots))
     return slots if k is None else slots[:k]
 
 
-def _first_of_each(slots: Iterable[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:
+def _first_occurrences(slots: Iterable[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:
     seen: set[str] = set()
     for ids in slots:
         fresh = tuple(name for name in ids if name not in seen)

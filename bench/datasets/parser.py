@@ -9,7 +9,7 @@ Example::
     parser = RowParser(config)
     parsed = parser.parse(values, place)
     item = parser.finish(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
-    built = build(raw_sessions, rules)
+    built = build_corpus(raw_sessions, rules)
     built.corpus.sessions       # by date, equal dates in the order of the file
     built.lookup.turns          # turn id -> session id
 """
@@ -27,11 +27,11 @@ from bench.config.benchmark.config import BenchmarkConfig, ContextSection
 from bench.config.benchmark.terms import Parser
 from bench.config.benchmark.values import KeyMissing, compile_value, roots_of, scope_of, uses_scope
 from bench.datasets.dates import DateReader
-from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceRule, Lookup
+from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceLookup, EvidenceRule
 from bench.datasets.history import HistoryReader, RawSession, is_blank_turn
 from bench.datasets.questions import QuestionReader, RawItem, metadata_at
 from bench.datasets.rows.config_names import ConfigNames
-from bench.datasets.rows.row import RowPlace, content_id, id_at, missing, value_of
+from bench.datasets.rows.row import RowPlace, content_id, id_at, missing_error, value_of
 from bench.datasets.rows.row_reader import without_empty_cells
 from bench.model import Corpus, Evidence, Item, Session, Turn
 from bench.values import dataclass as value_dataclass
@@ -47,11 +47,11 @@ TURN_COST = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class BuiltCorpus:
     """A corpus with its evidence lookup; ``flags`` counts the flags of sessions and turns."""
 
     corpus: Corpus
-    lookup: Lookup
+    lookup: EvidenceLookup
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
     """approximate bytes of memory, for the size limit of caches"""
@@ -59,14 +59,14 @@ class Built:
     """number of sessions without ids from the data that have a text of another row"""
 
 
-def build(
+def build_corpus(
     corpus_id: str,
     raw: Iterable[RawSession],
     removed_roles: Collection[str],
     *,
     parser: Parser = "direct",
     in_order: bool = False,
-) -> Built:
+) -> BuiltCorpus:
     """Build a corpus: join the sessions of its rows, make their ids unique, check their dates, and sort by date.
 
     A session that several rows repeat is added once.
@@ -76,7 +76,7 @@ def build(
             or, with ``in_order``, the sessions of the data are not in order of their dates.
     """
     alone = isinstance(raw, Sequence) and len({session.place.index for session in raw}) <= 1
-    joined = _Joined(corpus_id, alone=alone)
+    joined = _SessionMerger(corpus_id, alone=alone)
     for session in raw:
         joined.add(session)
     kept = joined.kept
@@ -88,19 +88,19 @@ def build(
         if in_order:
             _check_order(corpus_id, [session for _, session in kept])
         kept.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
-    lookup = Lookup(said={} if parser == "exact_text" else None)
+    lookup = EvidenceLookup(said={} if parser == "exact_text" else None)
     sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
     joined.into(lookup)
     blank = lookup.blank - lookup.removed
     flags[TURN_BLANK] = len(blank)
     flags[SESSION_EMPTY] = sum(all(turn.id in blank for turn in session.turns) for session in sessions)
     size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
-    return Built(
+    return BuiltCorpus(
         corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size, alike=joined.alike
     )
 
 
-class _Joined:
+class _SessionMerger:
     """The distinct sessions of a corpus, in file order.
 
     Equal sessions in one row are different sessions: the n-th of them repeats only the n-th equal session of another
@@ -116,7 +116,7 @@ class _Joined:
         self.alike = 0
         self.texts: dict[int, int] = {}
         """hash of a text -> the first row that had it, for sessions without ids of their own"""
-        self.names = _Names()
+        self.names = _UniqueNames()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
         """id in the data -> index in ``kept`` of the first session with that id"""
@@ -136,7 +136,7 @@ class _Joined:
             self.rows.add(self.row)
             self.of_row.clear()
             self.ids_of_row.clear()
-        key = (session.id if session.named else None, b"" if self.alone else _digest(session))
+        key = (session.id if session.named else None, b"" if self.alone else _session_digest(session))
         name = self.known.get((*key, self.of_row[key]))
         if name is None:
             self._check(session)
@@ -174,7 +174,7 @@ class _Joined:
         ids = f" (row {first.place.row_id})" if first.place.row_id else ""
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
-    def into(self, lookup: Lookup) -> None:
+    def into(self, lookup: EvidenceLookup) -> None:
         """Add the renamed ids and the flagged turns of each row to the evidence lookup."""
         for row, wanted in self.renamed:
             lookup.own[row, wanted] = self.renamed[row, wanted]
@@ -188,7 +188,7 @@ class _Joined:
             lookup.gold.setdefault(row, set()).update(turns_of[name][place] for place in gold)
 
 
-def _digest(session: RawSession) -> bytes:
+def _session_digest(session: RawSession) -> bytes:
     """Return a digest of the date, turns and metadata of a session, without its evidence flags."""
     turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
     return sha256(
@@ -212,7 +212,7 @@ def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
             raise session.place.error(session.where, text, session.date_text, hint="use a date as the cut-off")
 
 
-class _Names:
+class _UniqueNames:
     """A generator of unique names: a repeated id gets the suffix ``~2``, ``~3`` and so on, in file order."""
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ class _Names:
         return unique
 
 
-def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collection[str]) -> Session:
+def _session(name: str, raw: RawSession, lookup: EvidenceLookup, removed_roles: Collection[str]) -> Session:
     lookup.sessions[name] = len(lookup.sessions)
     if raw.when is not None:
         lookup.when[name] = raw.when
@@ -274,7 +274,7 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
     )
 
 
-def _turn_id(wanted: str, lookup: Lookup) -> str:
+def _turn_id(wanted: str, lookup: EvidenceLookup) -> str:
     """Return a turn id that the corpus does not have yet: the wanted id, with a suffix ``~2`` and so on if needed."""
     if wanted not in lookup.turns:
         return wanted
@@ -317,7 +317,7 @@ class RowParser:
         self._id_known = self._id_path is not None
         self._metadata = {key: compile_value(path) for key, path in config.fields.metadata.items()}
         self._contexts = [compile_value(context.field) for context in config.fields.contexts]
-        self._history_roots = set[str]().union(*(_roots(context) for context in config.fields.contexts))
+        self._history_roots = set[str]().union(*(_history_fields(context) for context in config.fields.contexts))
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
         """true: the sessions must be in order of their dates, because an index cut-off counts them in file order"""
@@ -360,7 +360,7 @@ class RowParser:
             return row_id
         value = path.get(row)
         if value is None:
-            raise missing(path, row, place, key="corpus.field")
+            raise missing_error(path, row, place, key="corpus.field")
         return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
 
     def brought(self, row: Mapping[str, object]) -> str | None:
@@ -386,7 +386,9 @@ class RowParser:
         pairs = ((key, metadata_at(path, scope)) for key, path in self._metadata.items() for scope in scopes)
         return {key: value for key, value in pairs if value is not None}
 
-    def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
+    def finish(
+        self, raw: RawItem, position: int, corpus: str, lookup: EvidenceLookup, last: Session | None = None
+    ) -> Item:
         """Resolve the evidence of an item and return the complete item.
 
         Without a date of its own, the item gets the date of the session ``last``. A deletion of an unknown memory is a
@@ -466,7 +468,7 @@ class RowParser:
         dated = [session for session in sessions if session.when is not None]
         return max(dated, key=lambda session: (session.when is not None, session.when), default=None)
 
-    def reduce(self, built: Built, evidence: Iterable[Evidence]) -> Built:
+    def reduce(self, built: BuiltCorpus, evidence: Iterable[Evidence]) -> BuiltCorpus:
         """Return the corpus reduced by the history mode of the config.
 
         ``lazy`` keeps the evidence sessions only, ``shared`` also the first other sessions, ``full`` all sessions.
@@ -524,6 +526,6 @@ def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session
     return (replace(sessions[0], turns=turns),)
 
 
-def _roots(context: ContextSection) -> set[str]:
+def _history_fields(context: ContextSection) -> set[str]:
     """Return the names of the row fields that a history is read from."""
     return roots_of(context.field) | roots_of(context.date_field) | roots_of(context.session_id_field)

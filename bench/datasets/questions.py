@@ -28,21 +28,21 @@ from bench.datasets.rows.config_names import ConfigNames
 from bench.datasets.rows.row import (
     ItemPaths,
     NestedPaths,
+    PathList,
     RowPaths,
     RowPlace,
-    Several,
     choices_of,
     flag_of,
-    flat,
+    flatten_lists,
     id_at,
     in_braces,
     is_graded,
     list_at,
     matches,
-    missing,
-    name_of,
+    missing_error,
     number_at,
     path_hint,
+    path_name,
     scalar_text,
     text_at,
     texts_of,
@@ -141,7 +141,7 @@ class QuestionReader:
 
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
-        question = _asked(row, paths.question, place) if paths.question else ""
+        question = _question_at(row, paths.question, place) if paths.question else ""
         kind = _label(paths.type.get(row), paths.type, place) if paths.type else None
         return self._item(row, [row, *paths.histories(row)], place, item_id, "", question, paths, kind)
 
@@ -160,7 +160,7 @@ class QuestionReader:
                 self.left_out += 1
                 continue
             item_id = id_at(child, paths.id, place, prefix=prefix) if paths.id else f"{row_id}_{index}"
-            question = _asked(child, paths.question, place, prefix=prefix)
+            question = _question_at(child, paths.question, place, prefix=prefix)
             kind = self._category(paths, child, row, prefix, place)
             yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
@@ -178,7 +178,7 @@ class QuestionReader:
         path = paths.category
         if path is None:
             kind = self.paths.type
-            return _label(_first(kind, [child, row]), kind, place) if kind else None
+            return _label(_first_value(kind, [child, row]), kind, place) if kind else None
         raw = id_at(row if path.get(child) is None and path.get(row) is not None else child, path, place, prefix=prefix)
         self.names.categories.meet([raw])
         names = self.config.categories
@@ -186,7 +186,7 @@ class QuestionReader:
             return names[raw]
         if self.config.categories_strict:
             known = ", ".join(sorted(names))
-            raise place.error(f"{prefix}{name_of(path)}", f"must be one of the categories {known}, not", raw)
+            raise place.error(f"{prefix}{path_name(path)}", f"must be one of the categories {known}, not", raw)
         if names:
             self.unnamed.add(raw)
         return raw
@@ -198,7 +198,7 @@ class QuestionReader:
         self.dropped += max(0, len(children) - (flatten.max_items or len(children)))
         self.names.children.look(children)
         for index, child in enumerate(children[: flatten.max_items]):
-            where = f"{name_of(self.paths.children)}[{index}]"
+            where = f"{path_name(self.paths.children)}[{index}]"
             if not isinstance(child, Mapping):
                 raise place.error(where, "must be an object, not", child)
             promoted = {name: child[name] for name in flatten.promote_fields if name in child}
@@ -221,7 +221,7 @@ class QuestionReader:
         self.names.ids.meet([item_id])
         category = _label(paths.category.get(row), paths.category, place) if paths.category else None
         metadata = self._metadata(scopes, place, kind_id=category)
-        given = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
+        given = texts_of(paths.answer.get(row), f"{prefix}{path_name(paths.answer)}", place) if paths.answer else ()
         answers = tuple(text for text in given if not is_blank(text))  # every answer holds an empty text
         grades: dict[str, float] = {}
         item = RawItem(
@@ -274,7 +274,7 @@ class QuestionReader:
         if right is not None:
             item.choice_answer = item.choices[right]
             if item.choices.count(item.choice_answer) > 1:
-                name = f"{prefix}{name_of(path)}" if path else "choices"
+                name = f"{prefix}{path_name(path)}" if path else "choices"
                 text = f"is ambiguous: the right choice of {item.id} occurs twice"
                 raise item.place.error(name, text, item.choice_answer, hint="make the choices differ")
         item.choices = tuple(sorted(item.choices, key=lambda text: sha256(f"{item.id}\0{text}".encode()).digest()))
@@ -289,7 +289,7 @@ class QuestionReader:
         methods = self.config.evaluation.every_method
         if item.answers or item.abstention or ANSWERLESS.issuperset(methods) or item.deletion:
             return
-        name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
+        name = f"{prefix}{path_name(paths.answer)}" if paths.answer else "answer"
         value = paths.answer.get(row) if paths.answer else None
         text = f'{"is missing" if value is None else "is empty"}, and "{item.id}" is not an abstention item'
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
@@ -312,17 +312,19 @@ class QuestionReader:
         if value is not None:
             text = f"matches none of the {len(item.choices)} choices of {item.id}, as a text or a letter"
             raise item.place.error(
-                f"{prefix}{name_of(path)}", text, value, hint="write the text or the letter of one of the choices"
+                f"{prefix}{path_name(path)}", text, value, hint="write the text or the letter of one of the choices"
             )
         if self.config.evaluation.method == "mcq" and not item.abstention:
-            raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="give the right choice")
+            raise item.place.error(
+                f"{prefix}{path_name(path)}", f"is missing in {item.id}", hint="give the right choice"
+            )
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
         """Return True when the flag of the item, its row or its history marks it as unanswerable."""
         path, wanted = self.paths.abstention, self.config.abstention.equals
         if path is None:
             return False
-        name = name_of(path)
+        name = path_name(path)
         values = [value for scope in scopes for value in path.all(scope) if value is not None]
         if wanted is None:
             return any(flag_of(value, name, place) for value in values)
@@ -341,7 +343,7 @@ class QuestionReader:
         by_id = self._named_so(item_id, place)
         by_type = kind is not None and kind in rules.question_types
         by_where = bool(self.where) and self.where.hold(scopes, place)
-        return by_id or by_field or by_type or by_where or (not answered and _is_trap(scopes[0]))
+        return by_id or by_field or by_type or by_where or (not answered and _is_adversarial(scopes[0]))
 
     def _named_so(self, item_id: str, place: RowPlace) -> bool:
         """Return True when the id contains a match of ``idPattern``; raise DataError for an id that is too long."""
@@ -359,43 +361,43 @@ class QuestionReader:
             value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
             if key in self.dimensions and isinstance(value, list | Mapping):
                 hint = "a breakdown needs one text or number per item"
-                raise place.error(name_of(path), "must be one name, not", value, hint=hint)
+                raise place.error(path_name(path), "must be one name, not", value, hint=hint)
             if value is not None:
                 found[key] = value
         return found
 
     def _date(self, scopes: list[object], path: Value | None, place: RowPlace) -> datetime | None:
-        value = _first(path, scopes)
+        value = _first_value(path, scopes)
         if path is None or value is None:
             return None
         text = scalar_text(value)
         when = self.dates.read(text) if text else None
         if when is None:
-            raise place.error(name_of(path), "is not a date that can be read", value)
+            raise place.error(path_name(path), "is not a date that can be read", value)
         return when
 
     def _refs(
-        self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
+        self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
         """Return the references to sessions or turns, from any nesting of lists and maps; store their grades."""
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
-        where = f"{prefix}{name_of(path)}"
+        where = f"{prefix}{path_name(path)}"
         if self.grade is not None or is_graded(given):
             return self._graded(path, row, given, where, place, grades)
         if self.reference is not None:
             given = [self._reference(one, where, place) for one in _objects(given)]
         elif self.ranges:
-            given = _pairs(given)
-        found = flat(given)
+            given = _ranges_as_text(given)
+        found = flatten_lists(given)
         if any(scalar_text(one) is None for one in found):
             raise place.error(where, "must be text or a list of texts, not", given, hint=_OBJECTS)
         texts = texts_of(found, where, place)
-        return tuple(one for text in texts for one in expanded(text)) if self.ranges else texts
+        return tuple(one for text in texts for one in expand_ranges(text)) if self.ranges else texts
 
     def _graded(
-        self, path: Several, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
+        self, path: PathList, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
         """Return the references with a grade above 0, and store the highest grade of each in ``grades``."""
         if isinstance(given, Mapping) and self.grade is None:
@@ -405,7 +407,7 @@ class QuestionReader:
             pairs = [(self._reference(one, at, place), self._grade(one, at, place)) for at, one in found]
         own: dict[str, float] = {}
         for text, grade in pairs:
-            for name in expanded(text) if self.ranges else [text]:
+            for name in expand_ranges(text) if self.ranges else [text]:
                 if grade > 0:
                     own[name] = max(grade, own.get(name, grade))
         grades.update(own)
@@ -415,28 +417,28 @@ class QuestionReader:
         assert self.grade is not None
         grade = self.grade.get(value)
         if grade is None:
-            raise missing(self.grade, value, place, prefix=f"{where}.", key="evidence.grade")
-        return number_at(grade, f"{where}.{name_of(self.grade)}", place)
+            raise missing_error(self.grade, value, place, prefix=f"{where}.", key="evidence.grade")
+        return number_at(grade, f"{where}.{path_name(self.grade)}", place)
 
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
         """Return the id that ``evidence.reference`` makes from an object."""
         assert self.reference is not None
         text = scalar_text(self.reference.get(value))
         if text is None:
-            raise missing(self.reference, value, place, prefix=f"{where}.", key="evidence.reference")
+            raise missing_error(self.reference, value, place, prefix=f"{where}.", key="evidence.reference")
         return text
 
     def _turn_refs(
-        self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
+        self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
         """Return the references to turns; for quoted turns, the speaker and text of each."""
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place, grades)
-        where = f"{prefix}{name_of(path)}"
+        where = f"{prefix}{path_name(path)}"
         quoted = list_at(row, path.first, place, prefix=prefix) if path.get(row) is not None else []
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))
 
-    def _choices(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+    def _choices(self, path: PathList | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         """Return the choices; empty if the item has none. A missing choice with its own path is a DataError."""
         if path is None:
             return ()
@@ -449,15 +451,15 @@ class QuestionReader:
         else:
             found = [value_at(row, one, place, prefix=prefix) for one in path.paths]
             value = [part for one in found for part in (one if isinstance(one, list) else [one])]
-        return choices_of(value, f"{prefix}{name_of(path)}", place)
+        return choices_of(value, f"{prefix}{path_name(path)}", place)
 
     def _cut(self, scopes: list[object], place: RowPlace) -> str | None:
         path = self.paths.visibility
-        value = _first(path, scopes)
+        value = _first_value(path, scopes)
         text = None if isinstance(value, bool) else scalar_text(value)
         known = text is not None and (text.isdecimal() or self.dates.read_cut(text) is not None)
         if path is not None and value is not None and not known:
-            raise place.error(name_of(path), "must be an index or a date, not", value, hint=_INDEX_OR_DATE)
+            raise place.error(path_name(path), "must be an index or a date, not", value, hint=_INDEX_OR_DATE)
         return text
 
     def _deletion(self, row: object, place: RowPlace) -> Deletion | None:
@@ -472,7 +474,7 @@ class QuestionReader:
         )
 
 
-def _first(path: Value | None, scopes: list[object]) -> object:
+def _first_value(path: Value | None, scopes: list[object]) -> object:
     """Return the first value in the scopes (question, row, history) that is not null; None without a path."""
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
@@ -495,7 +497,7 @@ _WIDEST = 10_000
 """maximum numbers that one range may contain"""
 
 
-def expanded(reference: str) -> list[str]:
+def expand_ranges(reference: str) -> list[str]:
     """Split a reference that ends with numbers and ranges: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
     match = _NUMBERS.fullmatch(reference)
     if match is None or len(reference) > LONGEST_TEXT:
@@ -512,19 +514,23 @@ def expanded(reference: str) -> list[str]:
     return found
 
 
-def _pairs(value: object) -> object:
+def _ranges_as_text(value: object) -> object:
     """Replace each list of two numbers, at any depth, with its range as text: ``[3, 5]`` -> ``3-5``."""
     if not isinstance(value, list):
         return value
     texts = [scalar_text(one) or "" for one in value]
-    return "-".join(texts) if len(texts) == 2 and all(map(str.isdecimal, texts)) else [_pairs(one) for one in value]
+    return (
+        "-".join(texts)
+        if len(texts) == 2 and all(map(str.isdecimal, texts))
+        else [_ranges_as_text(one) for one in value]
+    )
 
 
-def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
+def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
     """Return the question; raise DataError when it is missing or blank."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
-        raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="write a question, or remove the item")
+        raise place.error(f"{prefix}{path_name(path)}", "is empty", hint="write a question, or remove the item")
     return text
 
 
@@ -533,10 +539,10 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'write the path of one of them: "{first}"' if isinstance(value, list) and value else None
-        raise place.error(name_of(path), "must be one name, not", value, hint=hint)
+        raise place.error(path_name(path), "must be one name, not", value, hint=hint)
     return scalar_text(value) or None
 
 
-def _is_trap(question: object) -> bool:
+def _is_adversarial(question: object) -> bool:
     """Return True for a question with an ``adversarial_answer``, with which LoCoMo marks unanswerable questions."""
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None

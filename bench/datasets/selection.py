@@ -135,13 +135,13 @@ def _known_type(dataset: Selectable, name: str) -> str:
 def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> array[int]:
     sample = selection.sample or 0
     sizes = Counter(dataset.type_at(index) or "" for index in chosen)
-    shares = dict.fromkeys(sizes, sample) if selection.per_type else deal(sizes, sample)
+    shares = dict.fromkeys(sizes, sample) if selection.per_type else allocate_sample(sizes, sample)
     keys: defaultdict[str, list[tuple[bytes, int]]] = defaultdict(list)
     for index in chosen:
         _keep_smallest(
             keys[kind := dataset.type_at(index) or ""],
             shares[kind],
-            (_key(selection.seed, dataset.name, dataset.id_at(index)), index),
+            (_sample_key(selection.seed, dataset.name, dataset.id_at(index)), index),
         )
     return array("I", sorted(-index for kept in keys.values() for _, index in kept))
 
@@ -156,11 +156,11 @@ def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes,
         heapq.heapreplace(heap, turned)
 
 
-def _key(seed: int, benchmark: str, item_id: str) -> bytes:
+def _sample_key(seed: int, benchmark: str, item_id: str) -> bytes:
     return hashlib.sha256(f"{seed}|{benchmark}|{item_id}".encode()).digest()
 
 
-def deal(sizes: Counter[str], sample: int) -> dict[str, int]:
+def allocate_sample(sizes: Counter[str], sample: int) -> dict[str, int]:
     """Return the number of sampled items of each type by largest remainder, never more than the type has.
 
     Of equal remainders, the type that is first by name gets the item.

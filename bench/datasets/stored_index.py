@@ -29,15 +29,15 @@ from typing import BinaryIO, TypeAlias
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.file import show
-from bench.datasets.inspection import DatasetCounts, Scanned
+from bench.datasets.inspection import DatasetCounts, DatasetIndex
 from bench.datasets.rows.data_file import DataFile
 from bench.datasets.rows.index import IdTable
-from bench.datasets.rows.reading import SMALLEST
+from bench.datasets.rows.reading import LARGE_DATA
 from bench.datasets.rows.row_source import RowSource
 
 KEPT = 4
 """maximum indexes that are stored in memory"""
-_in_memory: dict[str, tuple[Scanned, int]] = {}
+_in_memory: dict[str, tuple[DatasetIndex, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
 _PLAIN = ("types", "cuts", "content_sha256", "notes", "remarks", "texts", "repeated", "blank", "covered")
@@ -62,16 +62,16 @@ class StoredIndex:
         path = workspace / "datasets" / ".index" / f"{config.name}.index"
         if config.origin is None:
             return cls(path=path, key="")
-        small = sum(file.path.stat().st_size for file in files) < SMALLEST
+        small = sum(file.path.stat().st_size for file in files) < LARGE_DATA
         written = [
             [str(source.path.resolve()), source.path.read_text(encoding="utf-8")] for source in config.origin.sources
         ]
         shown = [source.label for source in config.origin.sources] + [show(file.path) for file in files]
-        place = shown if small else _code()
+        place = shown if small else _code_digest()
         parts = [place, written, config.model_dump(mode="json"), [[file.name, file.sha256] for file in files]]
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
-    def read(self, source: RowSource) -> Scanned | None:
+    def read(self, source: RowSource) -> DatasetIndex | None:
         """Return the stored index; None when there is none with the same key, or a joined file has changed."""
         if not self.key:
             return None
@@ -94,7 +94,7 @@ class StoredIndex:
         source.left_out = head["left_out"]
         return found
 
-    def write(self, found: Scanned, source: RowSource) -> None:
+    def write(self, found: DatasetIndex, source: RowSource) -> None:
         """Store the index; a failed write is ignored, and the next command then parses the data again."""
         if not self.key:
             return
@@ -112,7 +112,7 @@ class StoredIndex:
             "counts": {one.name: getattr(found.counts, one.name) for one in fields(found.counts)},
             "items": found.rows.items,
             "plain": {name: getattr(found, name) for name in _PLAIN},
-            "parts": [[name, _code_of(part), len(part)] for name, part in parts],
+            "parts": [[name, _type_code(part), len(part)] for name, part in parts],
         }
         written = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
         try:
@@ -127,7 +127,7 @@ class StoredIndex:
 
 
 @cache
-def _code() -> str:
+def _code_digest() -> str:
     """Return a hex digest of the code that reads configs and data."""
     digest, root = sha256(), Path(__file__).parent.parent
     for path in sorted([*(root / "datasets").glob("*.py"), *(root / "config").glob("*.py")]):
@@ -135,11 +135,11 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def _code_of(part: _Part) -> str:
+def _type_code(part: _Part) -> str:
     return part.typecode if isinstance(part, array) else ""
 
 
-def _parts(found: Scanned) -> Iterator[tuple[str, _Part]]:
+def _parts(found: DatasetIndex) -> Iterator[tuple[str, _Part]]:
     """Yield every buffer of the index with its name, in a fixed order."""
     for name in _ARRAYS:
         yield name, getattr(found, name)
@@ -150,10 +150,10 @@ def _parts(found: Scanned) -> Iterator[tuple[str, _Part]]:
             )
 
 
-def _read(head: dict[str, object], file: BinaryIO) -> Scanned:
+def _read(head: dict[str, object], file: BinaryIO) -> DatasetIndex:
     counts = dict(head["counts"])  # type: ignore[call-overload]
     counts |= {name: Counter(counts[name]) for name in ("question_types", "flags")}
-    found = Scanned(counts=DatasetCounts(**counts))
+    found = DatasetIndex(counts=DatasetCounts(**counts))
     for name, value in head["plain"].items():  # type: ignore[attr-defined]
         setattr(
             found, name, tuple(value) if isinstance(value, list) and name in ("notes", "remarks", "texts") else value

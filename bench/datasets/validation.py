@@ -17,8 +17,8 @@ from bench.config.benchmark.sections import MetricEntry
 from bench.config.catalog import Catalog
 from bench.config.file import nearest
 from bench.datasets.dataset import Dataset, open_benchmark
-from bench.datasets.evidence import Gap, require_coverage
-from bench.datasets.rows.data_file import fetching, find_file, ships
+from bench.datasets.evidence import CoverageGap, require_coverage
+from bench.datasets.rows.data_file import download_hint, find_file, is_shipped
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]
@@ -52,8 +52,8 @@ def validate_benchmark(
     errors: list[BenchError] = list(metric_errors(config, check_metric, known_metrics))
     errors += plugin_errors(config, catalog.workspace)
     notes = list(config.notes)
-    if find_file(config, catalog.workspace) is None and not ships(config):
-        notes.append(f"the data is not on disk: {fetching(config)}")
+    if find_file(config, catalog.workspace) is None and not is_shipped(config):
+        notes.append(f"the data is not on disk: {download_hint(config)}")
         return Validation(path=path, name=config.name, errors=tuple(errors), notes=tuple(notes))
     dataset: Dataset | None = None
     try:
@@ -73,7 +73,7 @@ def check_coverage(dataset: Dataset) -> None:
     """
     if not dataset.turn_evidence:
         return
-    gaps: list[Gap] = [gap for corpus in dataset.corpora() for gap in dataset.coverage_gaps(corpus)]
+    gaps: list[CoverageGap] = [gap for corpus in dataset.corpora() for gap in dataset.coverage_gaps(corpus)]
     if not dataset.config.ingestion.preprocessing.escape_html:
         require_coverage(gaps, benchmark=dataset.name, where=dataset.config.place("ingestion"))
 

@@ -29,8 +29,8 @@ import anyio
 from bench.config.benchmark.terms import Unit
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
-from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
-from bench.datasets.memories import held, sentences_of
+from bench.datasets import Dataset, RenderedMemory, evidence_level, ranked_ids
+from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.external_rows import ForeignRow, Hits
 from bench.engine.items.evaluate import Stored, evaluate
@@ -111,9 +111,9 @@ def found_of(row: ForeignRow, known: Known, lane: Lane, sentences: Mapping[str, 
     if row.hits is None:
         return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
     slots = known.slots(row.hits)
-    ranked = ranks(slots, level=lane.level, unit=lane.unit)
+    ranked = ranked_ids(slots, level=lane.level, unit=lane.unit)
     if sentences is not None:
-        ranked = [held(sentences, "\n".join(one.memory.content for one in slot)) for slot in slots]
+        ranked = [contained_ids(sentences, "\n".join(one.memory.content for one in slot)) for slot in slots]
     hits = tuple(
         Hit(id=names[0] if names else "", content="\n".join(one.memory.content for one in slot))
         for names, slot in zip(row.hits[:k], slots, strict=False)
@@ -269,7 +269,7 @@ class Foreign:
 
     async def _score(self, row: ForeignRow, ready: Ready, known: Known) -> None:
         lane, item = self.lane.plan, self.lane.plan.benchmark.dataset.item(row.item)
-        sentences = sentences_of(item, ready.content.turn_texts) if lane.level == "text" else None
+        sentences = evidence_sentences(item, ready.content.turn_texts) if lane.level == "text" else None
         found = found_of(row, known, lane, sentences)
         self._append(self._key(item, lane.key, Phase.SEARCH), found)
         said = (

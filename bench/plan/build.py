@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from bench.config.catalog import Catalog
 from bench.config.model import ModelFile, read_model_file, with_settings
 from bench.config.run import RunRequest
-from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
+from bench.datasets import CoverageGap, evidence_level, open_benchmark, require_coverage
 from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
@@ -259,9 +259,9 @@ def _check_lane(lane: Lane) -> None:
     )
 
 
-def _gaps(lane: Lane, by_corpus: Mapping[str, array[int]]) -> list[Gap]:
+def _gaps(lane: Lane, by_corpus: Mapping[str, array[int]]) -> list[CoverageGap]:
     dataset = lane.benchmark.dataset
-    gaps: list[Gap] = []
+    gaps: list[CoverageGap] = []
     for corpus_id, positions in by_corpus.items():
         items = [dataset.item(dataset.ref(position)) for position in positions]
         gaps += dataset.coverage_gaps(corpus_id, items, unit=lane.unit, text=lane.text)

@@ -17,7 +17,7 @@ import anyio
 from aiohttp import web
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.datasets.rows.download import Downloaded, Progress, aiohttp_fetch, download
+from bench.datasets.rows.download import DownloadResult, Progress, aiohttp_fetch, download
 
 BODY = bytes(range(256)) * 4000
 SHA = hashlib.sha256(BODY).hexdigest()
@@ -101,7 +101,7 @@ async def run(
     source: str | None = None,
     token: str | None = None,
     progress: Progress | None = None,
-) -> Downloaded:
+) -> DownloadResult:
     """Download as the command does, from the hub at this address."""
     values = {"HF_ENDPOINT": url, "HF_TOKEN": token}
     async with aiohttp.ClientSession() as session:

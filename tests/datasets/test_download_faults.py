@@ -17,8 +17,8 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets.rows import download as module
-from bench.datasets.rows.data_file import Stamp, remembered_sha256
-from bench.datasets.rows.download import Validators, locked, origin_of
+from bench.datasets.rows.data_file import FileStamp, cached_sha256
+from bench.datasets.rows.download import Validators, file_lock, origin_of
 from bench.errors import DataError
 from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
 
@@ -442,10 +442,10 @@ async def test_a_process_that_holds_the_lock_is_waited_for(hub, config, workspac
 async def test_a_lock_is_free_again_however_its_holder_ended(tmp_path: Path) -> None:
     lock = tmp_path / "x.lock"
     with pytest.raises(RuntimeError, match="in the middle"):
-        async with locked(lock):
+        async with file_lock(lock):
             raise RuntimeError("in the middle")
     with anyio.fail_after(5):
-        async with locked(lock):
+        async with file_lock(lock):
             pass
 
 
@@ -505,10 +505,10 @@ def test_another_file_of_the_same_size_and_time_is_checked_anew(workspace) -> No
     target = target_of(workspace.root)
     target.parent.mkdir(parents=True)
     target.write_bytes(BODY)
-    assert remembered_sha256(target) == SHA
-    stamp = Stamp.of(target)
+    assert cached_sha256(target) == SHA
+    stamp = FileStamp.of(target)
     twin = target.with_name("twin")
     twin.write_bytes(b"x" * len(BODY))
     os.utime(twin, ns=(stamp.mtime_ns, stamp.mtime_ns))
     twin.replace(target)
-    assert remembered_sha256(target) == hashlib.sha256(b"x" * len(BODY)).hexdigest()
+    assert cached_sha256(target) == hashlib.sha256(b"x" * len(BODY)).hexdigest()

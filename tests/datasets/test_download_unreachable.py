@@ -10,7 +10,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from bench.config.catalog import Catalog
 from bench.datasets.rows import download
-from bench.datasets.rows.data_file import places, ships
+from bench.datasets.rows.data_file import is_shipped, needed_paths
 from bench.errors import DataError
 from tests.rows import each_row
 
@@ -45,18 +45,18 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @each_row("name", CONFIGS)
 async def test_the_file_its_address_and_its_place_are_named(name: str, tmp_path: Path) -> None:
     config = Catalog.load(ROOT).benchmark(name)
-    if ships(config):
+    if is_shipped(config):
         pytest.skip("the data is bundled")
     error = await refused(name, tmp_path)
     told = f"{error} {error.hint}"
-    first = tmp_path / next(iter(config.data.fetch)) if config.data.fetch else places(config, tmp_path)[0]
+    first = tmp_path / next(iter(config.data.fetch)) if config.data.fetch else needed_paths(config, tmp_path)[0]
     assert str(first) in told
     addressed = config.data.fetch or config.data.type != "local"
     assert not addressed or "cannot reach" in told
     address = next(iter(config.data.fetch.values()), "http")
     assert not addressed or address in told
     if not addressed:
-        assert all(str(path) in error.hint for path in places(config, tmp_path))
+        assert all(str(path) in error.hint for path in needed_paths(config, tmp_path))
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
 
 

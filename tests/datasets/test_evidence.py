@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.evidence import repair
+from bench.datasets.evidence import split_references
 from bench.datasets.history import RawSession, RawTurn
-from bench.datasets.parser import build
+from bench.datasets.parser import build_corpus
 from bench.datasets.rows.row import RowPlace
 from bench.errors import BenchError
 from bench.model import Evidence
@@ -31,7 +31,7 @@ def session(name: str, *turns: RawTurn) -> RawSession:
 
 @given(st.lists(st.sampled_from(["a", "b", "a~2", "a~3", "a~2~2"]), max_size=12))
 def test_sessions_get_names_of_their_own_and_the_first_keeps_its_name(ids: list[str]) -> None:
-    built = build("c", [session(name) for name in ids], ())
+    built = build_corpus("c", [session(name) for name in ids], ())
     names = [found.id for found in built.corpus.sessions]
     assert len(set(names)) == len(ids)
     for name, given_name in zip(names, ids, strict=True):
@@ -48,7 +48,7 @@ def test_turns_get_names_of_their_own_in_the_whole_corpus(ids: list[str | None])
         session(f"s{n}", *(RawTurn(id=name, text="x") for name in part))
         for n, part in enumerate((ids[:half], ids[half:]))
     ]
-    built = build("c", raw, ())
+    built = build_corpus("c", raw, ())
     names = [found.id for one in built.corpus.sessions for found in one.turns]
     assert len(set(names)) == len(ids)
     assert list(built.lookup.turns) == names
@@ -59,28 +59,28 @@ def test_turns_get_names_of_their_own_in_the_whole_corpus(ids: list[str | None])
 
 def test_turns_without_ids_are_counted_inside_their_session() -> None:
     raw = [session("s", RawTurn(id=None, text="a"), RawTurn(id="own", text="b"), RawTurn(id=None, text="c"))] * 2
-    built = build("c", raw, ())
+    built = build_corpus("c", raw, ())
     names = [[found.id for found in one.turns] for one in built.corpus.sessions]
     assert names == [["s#1", "own", "s#3"], ["s~2#1", "own~2", "s~2#3"]]
 
 
 def test_turns_that_are_not_ingested_are_counted_all_the_same() -> None:
     turns = [RawTurn(id=None, text="a", role="user"), RawTurn(id=None, text="b", role="assistant")]
-    built = build("c", [session("s", *turns)], {"user"})
+    built = build_corpus("c", [session("s", *turns)], {"user"})
     assert [found.id for found in built.corpus.sessions[0].turns] == ["s#2"]
     assert built.lookup.removed == {"s#1"}
     assert built.lookup.turns == {"s#1": "s", "s#2": "s"}
 
 
 def test_a_session_left_without_turns_counts_as_empty() -> None:
-    built = build("c", [session("s", RawTurn(id=None, text="a", role="user")), session("t")], {"user"})
+    built = build_corpus("c", [session("s", RawTurn(id=None, text="a", role="user")), session("t")], {"user"})
     assert built.flags == Counter({"session_empty": 2})
 
 
 def test_a_larger_corpus_weighs_more() -> None:
-    small, large = (build("c", [session("s", RawTurn(id=None, text="x" * n))], ()).size for n in (10, 1010))
+    small, large = (build_corpus("c", [session("s", RawTurn(id=None, text="x" * n))], ()).size for n in (10, 1010))
     assert large - small == 1000
-    assert build("c", [], ()).size == 0
+    assert build_corpus("c", [], ()).size == 0
 
 
 # ------------------------------------------------------------------ references
@@ -89,14 +89,14 @@ def test_a_larger_corpus_weighs_more() -> None:
 @given(st.integers(0, 999), st.integers(0, 999), st.sampled_from(["", ":"]), st.integers(0, 3), st.integers(0, 3))
 def test_a_dialog_reference_is_brought_into_one_form(session: int, turn: int, colon: str, pad: int, zeros: int) -> None:
     written = f"D{colon}{'0' * pad}{session}:{'0' * zeros}{turn}"
-    assert repair(written) == [f"D{session}:{turn}"]
+    assert split_references(written) == [f"D{session}:{turn}"]
 
 
 @given(
     st.lists(st.sampled_from(["D1:1", "D2:03", "D:4:5", "x", "D"]), max_size=5), st.sampled_from([" ", ";", ", ", "; "])
 )
 def test_a_list_in_one_text_is_its_parts(parts: list[str], joint: str) -> None:
-    assert repair(joint.join(parts)) == [repaired for part in parts for repaired in repair(part)]
+    assert split_references(joint.join(parts)) == [repaired for part in parts for repaired in split_references(part)]
 
 
 TALK = """

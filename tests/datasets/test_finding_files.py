@@ -11,14 +11,14 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
 from bench.datasets.rows.data_file import (
-    absent,
     cache_path,
     candidates,
     checked_file,
-    fetching,
+    download_hint,
     find_file,
     format_of,
-    ships,
+    is_shipped,
+    missing_file_error,
 )
 from bench.datasets.validation import Validation, validate_benchmark
 from bench.errors import DataError, UnknownMetric
@@ -147,18 +147,18 @@ def test_a_downloaded_file_is_remembered_beside_it(workspace: Workspace) -> None
 def test_how_data_gets_to_its_place(workspace: Workspace, data: str, comes: bool, way: str) -> None:
     workspace.yaml("b", yaml(data))
     config = workspace.config("b")
-    assert (ships(config), fetching(config)) == (comes, way)
+    assert (is_shipped(config), download_hint(config)) == (comes, way)
 
 
 def test_a_licence_that_forbids_handing_out_is_named(workspace: Workspace) -> None:
     workspace.yaml("b", yaml("{type: local, path: ./d.jsonl, localPath: ./d.jsonl}", more="license: ACME-1\n"))
     way = "bench download b --from FILE; the license (ACME-1) does not allow redistribution"
-    assert fetching(workspace.config("b")) == way
+    assert download_hint(workspace.config("b")) == way
 
 
 def test_absent_data_names_its_place_its_digest_and_the_way(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(REMOTE[:-1] + f", sha256: {SHA}}}"))
-    error = absent(workspace.config("b"), workspace.root)
+    error = missing_file_error(workspace.config("b"), workspace.root)
     place = workspace.root / "datasets" / "b" / "d.jsonl"
     assert str(error) == f"{path}:3:19: the dataset of b is missing: {place}, sha256 {SHA}"
     assert error.hint == "bench download b, or bench download b --from FILE"

@@ -9,7 +9,7 @@ import pytest
 from bench.config.template import iso
 from bench.datasets.dataset import item_line
 from bench.datasets.dates import DateReader
-from bench.datasets.evidence import repair
+from bench.datasets.evidence import split_references
 from bench.errors import BenchError
 from tests.datasets.conftest import CHAT, row, turn
 from tests.rows import each_row
@@ -217,7 +217,7 @@ def test_lazy_keeps_evidence_sessions_and_shared_adds_the_first_others(workspace
     ],
 )
 def test_evidence_repair(reference, parts) -> None:
-    assert repair(reference) == parts
+    assert split_references(reference) == parts
 
 
 @each_row(

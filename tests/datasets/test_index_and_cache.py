@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.inspection import Scanned
+from bench.datasets.inspection import DatasetIndex
 from bench.datasets.rows.index import FEW, MANY_SHARE, IdTable, RowIndex, SizedCache
 from bench.datasets.rows.row import FileRow, RowPlace
 
@@ -75,7 +75,7 @@ def test_an_offset_beyond_four_gigabytes_is_kept() -> None:
 
 def test_the_index_has_room_for_a_type_an_item() -> None:
     """A field that tells every item from the others is a poor type, but no reason to fall over."""
-    found = Scanned()
+    found = DatasetIndex()
     found.type_of.append(100_000)
     found.view_of.append(100_000)
     assert (found.type_of[0], found.view_of[0]) == (100_000, 100_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.datasets import coverage_gaps, evidence_level, gold_ids, memories, ranks, require_coverage, stands_for
+from bench.datasets import coverage_gaps, evidence_level, gold_ids, ids_at_level, memories, ranked_ids, require_coverage
 from bench.errors import DataError
 from tests.datasets.conftest import row, turn
 
@@ -117,8 +117,8 @@ def test_the_level_is_turn_only_for_turns_with_turn_evidence(chat) -> None:
 def test_hits_stand_for_sessions_or_turns(chat) -> None:
     dataset = chat(row())
     glue, bike, nice = dataset.memories("q1", unit="turn")
-    assert stands_for([bike, nice], "session") == ("s1",)
-    assert stands_for([bike, glue], "turn") == ("s1#1", "s2#1")
+    assert ids_at_level([bike, nice], "session") == ("s1",)
+    assert ids_at_level([bike, glue], "turn") == ("s1#1", "s2#1")
     assert gold_ids(dataset.item("q1"), "turn") == ("s1#1",)
     assert gold_ids(dataset.item("q1"), "session") == ("s1",)
 
@@ -126,8 +126,8 @@ def test_hits_stand_for_sessions_or_turns(chat) -> None:
 def test_turn_hits_fold_to_sessions_before_the_cut(chat) -> None:
     glue, bike, nice = chat(row()).memories("q1", unit="turn")
     hits = [[bike], [], [nice], [glue]]
-    assert ranks(hits, level="session", unit="turn", k=3) == [("s1",), (), ("s2",)]
-    assert ranks(hits, level="turn", unit="turn", k=3) == [("s1#1",), (), ("s1#2",)]
+    assert ranked_ids(hits, level="session", unit="turn", k=3) == [("s1",), (), ("s2",)]
+    assert ranked_ids(hits, level="turn", unit="turn", k=3) == [("s1#1",), (), ("s1#2",)]
 
 
 def test_an_abstention_item_has_no_gold_unless_retrieval_is_scored(chat) -> None:

@@ -11,9 +11,9 @@ import pytest
 from bench.config.benchmark.config import config_sha256
 from bench.config.catalog import Catalog, builtin_root
 from bench.datasets.dataset import Dataset, open_benchmark
-from bench.datasets.history import chunks
-from bench.datasets.questions import expanded
-from bench.datasets.rows.field_steps import decoded
+from bench.datasets.history import split_chunks
+from bench.datasets.questions import expand_ranges
+from bench.datasets.rows.field_steps import decode_text
 from bench.errors import BenchError
 from tests.datasets.conftest import Workspace
 from tests.rows import each_row
@@ -158,11 +158,11 @@ def test_parquet_is_read_row_by_row_and_null_is_absent(workspace: Workspace) -> 
 
 
 def test_a_text_is_decoded_as_json_or_as_a_python_literal() -> None:
-    assert decoded('{"a": [1, null]}') == {"a": [1, None]}
-    assert decoded("{'a': (1, None, True)}") == {"a": [1, None, True]}
+    assert decode_text('{"a": [1, null]}') == {"a": [1, None]}
+    assert decode_text("{'a': (1, None, True)}") == {"a": [1, None, True]}
     for text in ("print(1)", "[1", "{1, 2}", "hello", "[" * 400, "b'x'"):
         with pytest.raises(ValueError, match=r"line \d+, column \d+"):
-            decoded(text)
+            decode_text(text)
 
 
 def joined(workspace: Workspace, step: dict[str, object], *, field: str = "docs") -> dict[str, object]:
@@ -329,16 +329,16 @@ def test_a_cut_off_may_include_its_session_and_needs_the_order_of_the_file(works
 
 
 def test_a_text_is_cut_after_sentences_and_lines() -> None:
-    assert chunks("One two. Three four five! Six.\nSeven", 3) == ["One two.", "Three four five!", "Six.\nSeven"]
-    assert chunks("a b c d e. f", 2) == ["a b", "c d", "e. f"]
-    assert chunks("  \n", 5) == []
+    assert split_chunks("One two. Three four five! Six.\nSeven", 3) == ["One two.", "Three four five!", "Six.\nSeven"]
+    assert split_chunks("a b c d e. f", 2) == ["a b", "c d", "e. f"]
+    assert split_chunks("  \n", 5) == []
 
 
 def test_numbers_and_ranges_end_a_reference() -> None:
-    assert expanded("2025-01-10/Group 1/1, 3-5") == [f"2025-01-10/Group 1/{n}" for n in (1, 3, 4, 5)]
-    assert expanded("D1:7") == ["D1:7"]
-    assert expanded("5-3") == ["5-3"], "no range: it stays, and is counted as unresolved"
-    assert expanded("1-99999999") == ["1-99999999"]
+    assert expand_ranges("2025-01-10/Group 1/1, 3-5") == [f"2025-01-10/Group 1/{n}" for n in (1, 3, 4, 5)]
+    assert expand_ranges("D1:7") == ["D1:7"]
+    assert expand_ranges("5-3") == ["5-3"], "no range: it stays, and is counted as unresolved"
+    assert expand_ranges("1-99999999") == ["1-99999999"]
 
 
 def test_choices_are_shuffled_the_same_way_each_time(workspace: Workspace) -> None:

@@ -34,10 +34,10 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[reading.Readin
     config.parent.mkdir(parents=True)
     config.write_text(CONFIG, encoding="utf-8")
     for room in (row_source, stored_index):
-        monkeypatch.setattr(room, "SMALLEST", 1000)
-    monkeypatch.setattr(reading, "EVERY", 0)
+        monkeypatch.setattr(room, "LARGE_DATA", 1000)
+    monkeypatch.setattr(reading, "REPORT_EVERY_S", 0)
     found: list[reading.ReadingProgress] = []
-    monkeypatch.setattr(reading.shown, "to", found.append)
+    monkeypatch.setattr(reading.progress_sink, "to", found.append)
     return found
 
 
@@ -74,12 +74,12 @@ def test_a_line_for_each_tenth_where_there_is_no_terminal(
     quiet = global_flags.current.set(global_flags.Globals(quiet=True))
     console.show_reading()
     global_flags.current.reset(quiet)
-    assert reading.shown.to is None
+    assert reading.progress_sink.to is None
 
 
 def test_small_data_is_read_without_a_word(
     tmp_path: Path, told: list[reading.ReadingProgress], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_source, "SMALLEST", 1_000_000)
+    monkeypatch.setattr(row_source, "LARGE_DATA", 1_000_000)
     opened(tmp_path)
     assert told == []

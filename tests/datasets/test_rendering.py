@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.template import iso
-from bench.datasets import Dataset, Selection, coverage_gaps, memories, ranks, require_coverage, stands_for
+from bench.datasets import Dataset, Selection, coverage_gaps, ids_at_level, memories, ranked_ids, require_coverage
 from bench.datasets.dataset import item_lines, memory_lines
 from bench.datasets.dates import DateReader
-from bench.datasets.evidence import Gap
+from bench.datasets.evidence import CoverageGap
 from bench.datasets.memories import RenderedMemory
 from bench.errors import DataError, UsageError
 from bench.model import Corpus, Evidence, Item, Memory, Session, Turn
@@ -159,23 +159,23 @@ def entry(name: str, sessions: tuple[str, ...], turns: tuple[str, ...]) -> Rende
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c"]), max_size=2), max_size=8), st.integers(0, 9))
 def test_folded_ranks_name_a_session_once_and_keep_the_order(hits: list[list[str]], k: int) -> None:
     slots = [[entry(name, (name,), (f"{name}#1",)) for name in names] for names in hits]
-    folded = ranks(slots, level="session", unit="turn")
+    folded = ranked_ids(slots, level="session", unit="turn")
     named = [name for slot in folded for name in slot]
     assert named == list(dict.fromkeys(name for names in hits for name in names))
     assert sum(not slot for slot in folded) == sum(not names for names in hits), "what is unmapped keeps its slot"
-    assert ranks(slots, level="session", unit="turn", k=k) == folded[:k]
+    assert ranked_ids(slots, level="session", unit="turn", k=k) == folded[:k]
 
 
 def test_a_hit_of_several_memories_stands_for_all_of_them_once() -> None:
     one, two = entry("m", ("s",), ("s#1", "s#2")), entry("n", ("s", "t"), ("s#2", "t#1"))
-    assert stands_for([one, two], "session") == ("s", "t")
-    assert stands_for([one, two], "turn") == ("s#1", "s#2", "t#1")
-    assert stands_for([], "turn") == ()
+    assert ids_at_level([one, two], "session") == ("s", "t")
+    assert ids_at_level([one, two], "turn") == ("s#1", "s#2", "t#1")
+    assert ids_at_level([], "turn") == ()
 
 
 def test_sessions_that_come_as_sessions_are_not_folded() -> None:
     one = entry("m", ("s",), ("s#1",))
-    assert ranks([[one], [one]], level="session", unit="session") == [("s",), ("s",)]
+    assert ranked_ids([[one], [one]], level="session", unit="session") == [("s",), ("s",)]
 
 
 # ------------------------------------------------------------------ coverage
@@ -186,31 +186,33 @@ def test_a_text_counts_as_sent_when_json_wrote_it(plain: BenchmarkConfig, said: 
     corpus = Corpus(id="c", sessions=(Session(id="s", turns=(Turn(id="t", text=said),)),))
     item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=("t",)))
     assert coverage_gaps([item], corpus, [json.dumps({"text": said}, ensure_ascii=False)]) == []
-    assert coverage_gaps([item], corpus, ["something else"]) == [Gap(item="i", turn="t", text=said)]
+    assert coverage_gaps([item], corpus, ["something else"]) == [CoverageGap(item="i", turn="t", text=said)]
 
 
 def test_text_and_caption_must_both_be_sent_and_blank_text_need_not() -> None:
-    def gaps(said: Turn, *sent: str) -> list[Gap]:
+    def gaps(said: Turn, *sent: str) -> list[CoverageGap]:
         corpus = Corpus(id="c", sessions=(Session(id="s", turns=(said,)),))
         item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=(said.id,)))
         return coverage_gaps([item], corpus, sent)
 
     both = Turn(id="t", text="look", caption="a cat")
     assert gaps(both, "look [shares a cat]") == []
-    assert gaps(both, "look") == [Gap(item="i", turn="t", text="a cat")]
-    assert gaps(both, "a cat") == [Gap(item="i", turn="t", text="look")]
+    assert gaps(both, "look") == [CoverageGap(item="i", turn="t", text="a cat")]
+    assert gaps(both, "a cat") == [CoverageGap(item="i", turn="t", text="look")]
     assert gaps(Turn(id="t", text=" \n", caption="a cat"), "a cat") == []
-    assert gaps(Turn(id="t", text="look at", caption=None), "look", "at") == [Gap(item="i", turn="t", text="look at")]
+    assert gaps(Turn(id="t", text="look at", caption=None), "look", "at") == [
+        CoverageGap(item="i", turn="t", text="look at")
+    ]
 
 
 def test_a_turn_that_is_not_in_the_corpus_is_a_gap_of_each_item_that_names_it() -> None:
     items = [Item(id=name, position=1, corpus="c", question="?", evidence=Evidence(turns=("t",))) for name in "ab"]
     gaps = coverage_gaps(items, Corpus(id="c", sessions=()), ["x"])
-    assert gaps == [Gap(item=name, turn="t", text="(not ingested)") for name in "ab"]
+    assert gaps == [CoverageGap(item=name, turn="t", text="(not ingested)") for name in "ab"]
 
 
 def test_twenty_gaps_are_listed_and_the_rest_is_counted() -> None:
-    gaps = [Gap(item=f"i{n // 2}", turn=f"t{n}", text="x") for n in range(23)]
+    gaps = [CoverageGap(item=f"i{n // 2}", turn=f"t{n}", text="x") for n in range(23)]
     with pytest.raises(DataError) as caught:
         require_coverage(gaps, benchmark="b", where="b.yaml:1:1")
     text = str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.datasets.selection import Selection, deal, select
+from bench.datasets.selection import Selection, allocate_sample, select
 from bench.errors import UsageError
 from tests.rows import each_row
 
@@ -84,7 +84,7 @@ def test_a_sample_takes_the_smallest_keys_of_each_type() -> None:
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 50), min_size=1), st.integers(0, 120))
 def test_shares_add_up_and_never_exceed_a_type(sizes: dict[str, int], sample: int) -> None:
-    shares = deal(Counter(sizes), sample)
+    shares = allocate_sample(Counter(sizes), sample)
     assert sum(shares.values()) == min(sample, sum(sizes.values()))
     assert all(shares[name] <= size for name, size in sizes.items())
 
@@ -174,7 +174,7 @@ def test_items_without_a_type_are_a_type_of_their_own_in_a_sample() -> None:
 def test_shares_go_by_the_largest_remainder_and_ties_by_name(
     sizes: dict[str, int], sample: int, shares: dict[str, int]
 ) -> None:
-    assert deal(Counter(sizes), sample) == shares
+    assert allocate_sample(Counter(sizes), sample) == shares
 
 
 def test_parts_are_selected_from_apart_and_united() -> None:

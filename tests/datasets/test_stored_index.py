@@ -38,7 +38,7 @@ TALKS = [{"id": f"t{number}", "turns": [{"role": "user", "content": "A and B"}]}
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(stored_index, "SMALLEST", 1)
+    monkeypatch.setattr(stored_index, "LARGE_DATA", 1)
     (tmp_path / "configs/benchmarks").mkdir(parents=True)
     (tmp_path / "configs/benchmarks/big.yaml").write_text(CONFIG)
     write(tmp_path / "rows.jsonl", ROWS)
@@ -91,7 +91,7 @@ def test_a_damaged_index_is_not_used(root: Path, cut: int) -> None:
 
 
 def test_small_data_stores_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_index, "SMALLEST", 1_000_000)
+    monkeypatch.setattr(stored_index, "LARGE_DATA", 1_000_000)
     opened(root)
     assert not (root / "datasets").exists()
 

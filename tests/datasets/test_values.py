@@ -14,9 +14,9 @@ from bench.datasets.rows.row import (
     choices_of,
     id_at,
     list_at,
-    loads,
-    missing,
-    name_of,
+    loads_lenient,
+    missing_error,
+    path_name,
     scalar_text,
     text_at,
     texts_of,
@@ -26,7 +26,7 @@ from bench.errors import DataError
 from tests.rows import each_row
 
 PLACE = RowPlace(file="d.jsonl", index=4, line=7)
-ROW = loads(
+ROW = loads_lenient(
     b'{"text": "T", "empty": "", "int": 12, "float": 1.50, "yes": true, "null": null, "list": ["a", 1, null],'
     b' "map": {"B": "two", "A": "one"}, "deep": {"list": [{"x": 1}, {"x": 2}]}, "a.b": "dot"}'
 )
@@ -99,7 +99,7 @@ def test_a_scalar_is_its_text(value: object, text: str | None) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_of_the_file_keeps_its_own_text(number: float) -> None:
     for text in (repr(number), f"{number:.3e}", f"{number:.4f}"):
-        value = loads(text.encode())
+        value = loads_lenient(text.encode())
         assert scalar_text(value) == text
 
 
@@ -130,14 +130,14 @@ def test_choices_are_a_list_or_a_map_in_the_order_of_the_file() -> None:
     [("a", "a"), ("$.a", "a"), ("$.a[0].b", "a[0].b"), ("$", "$"), ("$[0]", "[0]"), ("a.b", "a.b")],
 )
 def test_a_path_is_shown_without_its_dollar(path: str, name: str) -> None:
-    assert name_of(compile_path(path, bare=True)) == name
+    assert path_name(compile_path(path, bare=True)) == name
 
 
 def test_a_missing_field_may_stand_in_something_nested() -> None:
     path = compile_path("answr", bare=True)
-    error = missing(path, {"answer": 1, "b": 2}, PLACE, prefix="qa[3].")
+    error = missing_error(path, {"answer": 1, "b": 2}, PLACE, prefix="qa[3].")
     assert str(error) == 'd.jsonl:7: qa[3].answr is missing; did you mean "answer"?'
-    assert str(missing(path, "no map", PLACE)) == "d.jsonl:7: answr is missing"
+    assert str(missing_error(path, "no map", PLACE)) == "d.jsonl:7: answr is missing"
 
 
 @each_row(

@@ -27,7 +27,7 @@ from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
-    from bench.datasets.rows.download import Downloaded
+    from bench.datasets.rows.download import DownloadResult
 
 
 def list_(
@@ -151,7 +151,7 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
     return 0
 
 
-def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Downloaded:
+def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> DownloadResult:
     """Download one dataset if it is missing, and print its state."""
     from bench.datasets.rows.download import aiohttp_fetch
     from bench.datasets.rows.download import download as bring
@@ -160,7 +160,7 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
     environment = Environment.load(catalog.workspace, current.get().env_file)
     config = catalog.benchmark(name)
 
-    async def brought() -> Downloaded:
+    async def brought() -> DownloadResult:
         import aiohttp
 
         async with aiohttp.ClientSession(trust_env=True) as session:

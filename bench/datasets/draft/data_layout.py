@@ -33,7 +33,7 @@ from bench.datasets.draft.file_joins import Layout, add_field, add_judgements, j
 from bench.datasets.draft.question_place import lists_of_questions, texts_that_ask
 from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, asking, kind_of, sampled
 from bench.datasets.draft.turn_paths import way_to_turns
-from bench.datasets.rows.field_steps import decoded
+from bench.datasets.rows.field_steps import decode_text
 from bench.datasets.rows.row import value_of
 from bench.errors import DataError, UsageError
 
@@ -158,7 +158,7 @@ def _decode(layout: Layout) -> None:
         if not any(isinstance(text, str) and LITERAL.match(text) for text in texts):
             continue
         try:
-            values = [decoded(str(text)) if isinstance(text, str) and text.strip() else text for text in texts]
+            values = [decode_text(str(text)) if isinstance(text, str) and text.strip() else text for text in texts]
         except ValueError as error:
             layout.unmapped.append(
                 f'"{name}" looks like a list or map written as text, but a row has another text ({error}): '

@@ -26,7 +26,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
-from bench.datasets.rows.row import flat, is_graded, scalar_text, value_of
+from bench.datasets.rows.row import flatten_lists, is_graded, scalar_text, value_of
 from bench.scalars import tree
 
 
@@ -99,7 +99,7 @@ class GoldGuess:
             ):
                 return json.dumps(f"{field_path(name)}[*]") if name in self.ranged else field_name(name)
         held = first(self.place.asked, NESTED_EVIDENCE, list)
-        plain = held is not None and all(isinstance(one, str) for one in flat(self.place.asked[held]))
+        plain = held is not None and all(isinstance(one, str) for one in flatten_lists(self.place.asked[held]))
         return held if plain else None
 
 

@@ -14,7 +14,7 @@ from math import isfinite
 
 from bench.config.benchmark.sections import Condition, Criterion
 from bench.config.benchmark.values import compile_value, roots_of
-from bench.datasets.rows.row import RowPlace, name_of, scalar_text
+from bench.datasets.rows.row import RowPlace, path_name, scalar_text
 
 
 class Conditions:
@@ -37,7 +37,7 @@ class Conditions:
         """
         for value, wanted in self.each:
             found = next((one for scope in scopes if (one := value.get(scope)) is not None), None)
-            if not self._holds(found, wanted, name_of(value), place):
+            if not self._holds(found, wanted, path_name(value), place):
                 return False
         return True
 
@@ -45,13 +45,13 @@ class Conditions:
         if wanted is None:
             return found is None
         if isinstance(wanted, tuple):
-            return any(_same(found, one) for one in wanted)
+            return any(_same_text(found, one) for one in wanted)
         if isinstance(wanted, Criterion):
             return self._compared(found, wanted, name, place)
-        return _same(found, wanted)
+        return _same_text(found, wanted)
 
     def _compared(self, found: object, wanted: Criterion, name: str, place: RowPlace) -> bool:
-        if wanted.differs is not None and _same(found, wanted.differs):
+        if wanted.differs is not None and _same_text(found, wanted.differs):
             return False
         if wanted.like is not None and not _is_like(scalar_text(found), wanted.like):
             return False
@@ -73,13 +73,15 @@ class Conditions:
         return number > least
 
 
-def split(where: Mapping[str, Condition], added: frozenset[str]) -> tuple[dict[str, Condition], dict[str, Condition]]:
+def split_conditions(
+    where: Mapping[str, Condition], added: frozenset[str]
+) -> tuple[dict[str, Condition], dict[str, Condition]]:
     """Split conditions into those on fields of the file, and those on the fields ``added`` by ``data.with``."""
     late = {text for text in where if roots_of(text) & (added | {"$"})}
     return {t: c for t, c in where.items() if t not in late}, {t: c for t, c in where.items() if t in late}
 
 
-def _same(found: object, wanted: object) -> bool:
+def _same_text(found: object, wanted: object) -> bool:
     text = scalar_text(found)
     return text is not None and text == scalar_text(wanted)
 

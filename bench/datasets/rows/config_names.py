@@ -10,7 +10,7 @@ Example::
     names.items.look([row]), names.roles.meet(["user"])
     list(names.unmet())
     # ['trips.yaml:9:14: schema.metadata.questionType names "knd", but no item has this field; did you mean "kind"?']
-    roles = Names("no turn has this role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
+    roles = NameGroup("no turn has this role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
     roles.meet(["user"]), roles.meet(["assistant"])
     [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
 
@@ -43,12 +43,12 @@ MOST_KEYS = 1_000
 LISTED = 6
 """maximum names of the data in a message, when none of them is similar"""
 
-Wanted = tuple[TreePath, str]
+NameAt = tuple[TreePath, str]
 """the key path of a name in the config, and the name"""
 
 
 @dataclass(slots=True, kw_only=True)
-class Name:
+class ConfigName:
     """A name of the config that is not found in the data yet, and the names that the data has at its place."""
 
     key: TreePath
@@ -85,12 +85,12 @@ class Name:
 
 
 @dataclass(slots=True, init=False)
-class Names:
+class NameGroup:
     """The names of one kind in a config; ``open`` are those that are not found in the data yet."""
 
     absence: str
     """the message for a name that is not found, for example: no item has it"""
-    open: list[Name]
+    open: list[ConfigName]
     none: str
     """the addition to the message when the data has no name of this kind at all"""
     fits: Callable[[str, str], bool] = field(repr=False)
@@ -99,20 +99,20 @@ class Names:
     def __init__(
         self,
         absence: str,
-        wanted: Iterable[Wanted],
+        wanted: Iterable[NameAt],
         *,
         none: str = "",
         fits: Callable[[str, str], bool] = eq,
     ) -> None:
         self.absence, self.none, self.fits = absence, none, fits
         seen: set[str] = set()
-        self.open = [Name(key=key, text=text, name=text, parent=Path("$", ()), seen=seen) for key, text in wanted]
+        self.open = [ConfigName(key=key, text=text, name=text, parent=Path("$", ()), seen=seen) for key, text in wanted]
 
     @classmethod
-    def of_paths(cls, absence: str, wanted: Iterable[Wanted]) -> Names:
+    def of_paths(cls, absence: str, wanted: Iterable[NameAt]) -> NameGroup:
         """Return names that are paths. Of each path, the last name before any ``[*]`` is looked up at its place."""
         names = cls(absence, ())
-        names.open = [name for key, text in wanted if (name := _of_path(key, text)) is not None]
+        names.open = [name for key, text in wanted if (name := _path_name(key, text)) is not None]
         return names
 
     def look(self, scopes: Sequence[object]) -> None:
@@ -127,17 +127,17 @@ class Names:
         seen.update(given[: MOST_KEYS - len(seen)])
         self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
 
-    def unmet(self) -> list[tuple[Name, str]]:
+    def unmet(self) -> list[tuple[ConfigName, str]]:
         """Return the names that are still open, each with the end of its message."""
         return [(name, self._told(name)) for name in self.open]
 
-    def _told(self, name: Name) -> str:
+    def _told(self, name: ConfigName) -> str:
         if not name.seen and self.none:
             return f"{self.absence}: {self.none}"
         return f"{self.absence}{name.guess()}"
 
 
-def _of_path(key: TreePath, text: str) -> Name | None:
+def _path_name(key: TreePath, text: str) -> ConfigName | None:
     """Return a path as a name; None if the path contains no name before any ``[*]``."""
     steps: list[Step] = []
     for step in compile_path(text, bare=True).steps:
@@ -148,15 +148,15 @@ def _of_path(key: TreePath, text: str) -> Name | None:
         steps.pop()
     if not steps:
         return None
-    return Name(key=key, text=text, name=str(steps[-1]), parent=Path(text, tuple(steps[:-1])), seen=set())
+    return ConfigName(key=key, text=text, name=str(steps[-1]), parent=Path(text, tuple(steps[:-1])), seen=set())
 
 
-PART = "no item has this field"
-WORDS = ("content", "text")
+NO_ITEM_FIELD = "no item has this field"
+TEXT_PARTS = ("content", "text")
 """parts of a turn, of which each turn needs one"""
-META = "metadata."
+METADATA_PREFIX = "metadata."
 """prefix of a name of ``schema.metadata`` in a session template"""
-SPECIAL = {"default", "abstention", "_default"}
+PROMPT_KEYS = {"default", "abstention", "_default"}
 """keys of prompts and instructions that are not question types"""
 
 
@@ -165,32 +165,36 @@ class ConfigNames:
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
-        self.items = Names.of_paths(PART, _parts(config))
+        self.items = NameGroup.of_paths(NO_ITEM_FIELD, _item_paths(config))
         """names to look up in the item only"""
-        self.points = Names.of_paths("no point of a rubric has this field", _points(config))
+        self.points = NameGroup.of_paths("no point of a rubric has this field", _rubric_paths(config))
         """names to look up in the points of a rubric, which are objects"""
-        self.around = Names.of_paths(PART, _parts_around(config))
+        self.around = NameGroup.of_paths(NO_ITEM_FIELD, _surrounding_paths(config))
         """names to look up in the item, its row and its history"""
-        self.rows = Names("no row has this field", _listed(("memory_metadata",), config.memory_metadata))
-        self.children = Names("no child has this field", _promoted(config))
-        self.parts = Names.of_paths("no turn has this field", _turn_parts(config))
+        self.rows = NameGroup("no row has this field", _names_in_list(("memory_metadata",), config.memory_metadata))
+        self.children = NameGroup("no child has this field", _promoted_fields(config))
+        self.parts = NameGroup.of_paths("no turn has this field", _turn_parts(config))
         """names in an itemSchema: if one is not found, it is an error; other names that are not found give notes"""
-        self.turns = Names.of_paths("no turn has this field", _turn_flag(config))
-        self.session_parts = Names.of_paths("no session has this field", _session_parts(config))
-        self.session_fields = Names("no session has this field", _session_fields(config))
-        self.removed = Names("no turn has this field", _preprocessing(config, "remove_fields"))
-        self.roles = Names("no turn has this role", _preprocessing(config, "remove_roles"), none="no turn has a role")
-        self.sessions = Names("no key matches this pattern", _key_patterns(config), fits=_key_fits)
-        self.ids = Names("no item id matches this pattern", _id_pattern(config), fits=_is_in)
-        self.flags = Names("no item has this value", _equals(config), none="no item has a value in this field")
-        self.categories = Names(
+        self.turns = NameGroup.of_paths("no turn has this field", _turn_flag(config))
+        self.session_parts = NameGroup.of_paths("no session has this field", _session_parts(config))
+        self.session_fields = NameGroup("no session has this field", _session_fields(config))
+        self.removed = NameGroup("no turn has this field", _preprocessing(config, "remove_fields"))
+        self.roles = NameGroup(
+            "no turn has this role", _preprocessing(config, "remove_roles"), none="no turn has a role"
+        )
+        self.sessions = NameGroup("no key matches this pattern", _key_patterns(config), fits=_key_fits)
+        self.ids = NameGroup("no item id matches this pattern", _id_pattern(config), fits=_matches_id)
+        self.flags = NameGroup("no item has this value", _flag_value(config), none="no item has a value in this field")
+        self.categories = NameGroup(
             "no question has this category",
-            _keys(("categories",), config.categories),
+            _names_in_map(("categories",), config.categories),
             none="no question has a category",
         )
-        self.types = Names("no item has this question type", _types(config), none="no item has a question type")
-        self.metadata = Names("schema.metadata does not map it", _metadata(config), fits=_same_key)
-        self.metadata.meet(_metadata_of(config))
+        self.types = NameGroup(
+            "no item has this question type", _question_types(config), none="no item has a question type"
+        )
+        self.metadata = NameGroup("schema.metadata does not map it", _metadata_names(config), fits=_same_key)
+        self.metadata.meet(_mapped_metadata(config))
 
     def unmet(self) -> Iterator[str]:
         """Yield a message with its place for each name that the data does not contain."""
@@ -202,7 +206,7 @@ class ConfigNames:
             for name, told in sort.unmet():
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, but {told}"
 
-    def says(self, name: Name) -> str:
+    def says(self, name: ConfigName) -> str:
         """Return the beginning of the message: the config key and the name that it has.
 
         For a name in a list or map, it is the key of the list or map.
@@ -212,10 +216,10 @@ class ConfigNames:
         return f'{self.config.written(*key)} names "{name.text}"'
 
 
-def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the paths that are looked up in the item only, and that some items may lack."""
     fields, lists = config.fields, list(questions_of(config))
-    yield from _given(
+    yield from _paths_given(
         (("schema", "choice_answer"), fields.choice_answer),
         (("schema", "rubric", *(["from"] if isinstance(fields.rubric, RubricPoints) else [])), fields.rubric_paths),
         (("schema", "choices"), None if lists and all(one.choices_field for _, one in lists) else fields.choice_paths),
@@ -223,62 +227,62 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
         (("evidence", "texts_field"), config.evidence.texts_field),
     )
     if not lists:
-        yield from _given((("schema", "answer"), fields.answer))
+        yield from _paths_given((("schema", "answer"), fields.answer))
     for key, questions in lists:
-        yield from _given(
+        yield from _paths_given(
             ((*key, "answer_field"), questions.answer_field),
             ((*key, "evidence_field"), questions.evidence_field),
             ((*key, "choices_field"), questions.choices_field),
         )
-        yield from _given(*(((*key, "where", path), path) for path in questions.where))
+        yield from _paths_given(*(((*key, "where", path), path) for path in questions.where))
     if not lists or any(one.evidence_field is None for _, one in lists):
-        yield from _given((("evidence", "turn_ids_field"), config.evidence.turn_ids_field))
+        yield from _paths_given((("evidence", "turn_ids_field"), config.evidence.turn_ids_field))
 
 
-def _points(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _rubric_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the paths that ``schema.rubric`` reads from each point of a rubric."""
     rubric = config.fields.rubric
     if isinstance(rubric, RubricPoints):
-        yield from _given((("schema", "rubric", "text"), rubric.text))
-        yield from _given(*((("schema", "rubric", "where", path), path) for path in rubric.where))
+        yield from _paths_given((("schema", "rubric", "text"), rubric.text))
+        yield from _paths_given(*((("schema", "rubric", "where", path), path) for path in rubric.where))
 
 
-def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _surrounding_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the paths that are looked up in the item, its row and its history."""
-    yield from _given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
-    yield from _given(*((("abstention", "where", path), path) for path in config.abstention.where))
-    yield from _given(
+    yield from _paths_given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
+    yield from _paths_given(*((("abstention", "where", path), path) for path in config.abstention.where))
+    yield from _paths_given(
         (("abstention", "field"), config.abstention.field),
         (("visibility", "field"), config.visibility.field if config.visibility else None),
         *(((*key, "date_field"), one.date_field) for key, one in questions_of(config)),
     )
 
 
-def paths_of_data(config: BenchmarkConfig) -> Iterator[Wanted]:
+def paths_of_data(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the paths that ``data.where`` and ``data.with`` read from a row."""
     data = config.data
-    yield from _given(*((("data", "where", path), path) for path in data.where))
+    yield from _paths_given(*((("data", "where", path), path) for path in data.where))
     for name, step in data.with_.items():
         key = ("data", "with", name)
         template = step.file if step.file is not None and "${" in step.file else None
-        yield from _given(((*key, "decode"), step.decode), ((*key, "by"), step.by), ((*key, "file"), template))
-        yield from _given(*(((*key, "zip", part), path) for part, path in (step.zip or {}).items()))
+        yield from _paths_given(((*key, "decode"), step.decode), ((*key, "by"), step.by), ((*key, "file"), template))
+        yield from _paths_given(*(((*key, "zip", part), path) for part, path in (step.zip or {}).items()))
 
 
-def paths_of_joined(name: str, step: FieldStep) -> Iterator[Wanted]:
+def paths_of_joined(name: str, step: FieldStep) -> Iterator[NameAt]:
     """Yield the paths that a step of ``data.with`` reads from the rows that it joins."""
-    yield from _given(*((("data", "with", name, "where", path), path) for path in step.where))
+    yield from _paths_given(*((("data", "with", name, "where", path), path) for path in step.where))
 
 
-def _promoted(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _promoted_fields(config: BenchmarkConfig) -> Iterator[NameAt]:
     if config.flatten is not None:
-        yield from _listed(("flatten", "promote_fields"), config.flatten.promote_fields)
+        yield from _names_in_list(("flatten", "promote_fields"), config.flatten.promote_fields)
 
 
-def _turn_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _turn_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
     for place, context in contexts_of(config):
         parts = mapped_parts(config, context).items()
-        yield from _given(*(((*place, "item_schema", part), path) for part, path in parts))
+        yield from _paths_given(*(((*place, "item_schema", part), path) for part, path in parts))
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
@@ -291,31 +295,31 @@ def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, 
         return {}
     removed = frozenset(config.ingestion.preprocessing.remove_fields)
     mapped: dict[str, ValueText] = schema.model_dump(exclude_none=True)
-    return {part: given for part, given in mapped.items() if part in WORDS or not roots_of(given) & removed}
+    return {part: given for part, given in mapped.items() if part in TEXT_PARTS or not roots_of(given) & removed}
 
 
-def _session_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _session_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
     for place, context in contexts_of(config):
         if context.session is not None:
-            yield from _given(((*place, "session", "date"), context.session.date))
+            yield from _paths_given(((*place, "session", "date"), context.session.date))
 
 
-def _session_fields(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _session_fields(config: BenchmarkConfig) -> Iterator[NameAt]:
     key = ("ingestion", "preprocessing", "format_template")
     yield from ((key, name) for name in session_fields(config))
 
 
-def _turn_flag(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _turn_flag(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the turn flag that a YAML config names; a manifest names none."""
     if not config.fields_by_name:
-        yield from _given((("evidence", "turn_flag"), config.evidence.turn_flag))
+        yield from _paths_given((("evidence", "turn_flag"), config.evidence.turn_flag))
 
 
-def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[Wanted]:
-    return _listed(("ingestion", "preprocessing", key), getattr(config.ingestion.preprocessing, key))
+def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[NameAt]:
+    return _names_in_list(("ingestion", "preprocessing", key), getattr(config.ingestion.preprocessing, key))
 
 
-def _key_patterns(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _key_patterns(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the patterns of session and date keys that a file of the config sets."""
     for place, context in contexts_of(config):
         if context.type != "object":
@@ -325,53 +329,55 @@ def _key_patterns(config: BenchmarkConfig) -> Iterator[Wanted]:
         yield from ((key, pattern) for key, pattern in keys.items() if config.says(*key))
 
 
-def _id_pattern(config: BenchmarkConfig) -> Iterator[Wanted]:
-    yield from _given((("abstention", "id_pattern"), config.abstention.id_pattern))
+def _id_pattern(config: BenchmarkConfig) -> Iterator[NameAt]:
+    yield from _paths_given((("abstention", "id_pattern"), config.abstention.id_pattern))
 
 
-def _equals(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _flag_value(config: BenchmarkConfig) -> Iterator[NameAt]:
     wanted = config.abstention.equals
     if wanted is not None:
         yield ("abstention", "equals"), str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
 
 
-def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _question_types(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the question types, each at the place that declares it, or else at the first place that uses it."""
     prompts = {kind.evaluation_prompt for kind in config.question_types}
     evaluation = config.evaluation
-    named: list[Wanted] = [(("question_types", at), kind.name) for at, kind in enumerate(config.question_types)]
+    named: list[NameAt] = [(("question_types", at), kind.name) for at, kind in enumerate(config.question_types)]
     for group, members in config.groups.items():
-        named += _listed(("groups", group), members)
-    named += _listed(("abstention", "question_types"), config.abstention.question_types)
+        named += _names_in_list(("groups", group), members)
+    named += _names_in_list(("abstention", "question_types"), config.abstention.question_types)
     for key, by_type in (
         (("evaluation", "answer_prompt", "by_question_type"), evaluation.answer_prompt.by_question_type),
         (("evaluation", "judge_prompts", "by_question_type"), evaluation.judge_prompts.by_question_type),
         (("type_instructions",), config.type_instructions),
     ):
-        named += [(path, name) for path, name in _keys(key, by_type) if name not in prompts | SPECIAL]
+        named += [(path, name) for path, name in _names_in_map(key, by_type) if name not in prompts | PROMPT_KEYS]
     first = {name: path for path, name in reversed(named)}
     told = frozenset(config.categories.values())  # one whose category is missing is reported there
     return ((path, name) for path, name in named if first[name] == path and name not in told)
 
 
-def _metadata(config: BenchmarkConfig) -> Iterator[Wanted]:
+def _metadata_names(config: BenchmarkConfig) -> Iterator[NameAt]:
     """Yield the names that templates read from ``schema.metadata``."""
-    fields = _listed(("evaluation", "answer_prompt", "prompt_fields"), config.evaluation.answer_prompt.prompt_fields)
+    fields = _names_in_list(
+        ("evaluation", "answer_prompt", "prompt_fields"), config.evaluation.answer_prompt.prompt_fields
+    )
     yield from ((key, name) for key, name in fields if name not in ANSWER_NAMES)
     template = config.ingestion.preprocessing.format_template
     if template is not None:
         used = sorted(Template.parse(template, session_names(config)).names)
         key = ("ingestion", "preprocessing", "format_template")
-        yield from ((key, name.removeprefix(META)) for name in used if name.startswith(META))
+        yield from ((key, name.removeprefix(METADATA_PREFIX)) for name in used if name.startswith(METADATA_PREFIX))
 
 
-def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
+def _mapped_metadata(config: BenchmarkConfig) -> Iterator[str]:
     yield from config.fields.metadata
     if any(one.category_field for one in config.fields.question_lists):
         yield "category"
 
 
-def _given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[Wanted]:
+def _paths_given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[NameAt]:
     """Yield the paths in config values, each with its key path; alternatives are left out, because one is enough."""
     for key, given in wanted:
         if isinstance(given, str):
@@ -380,11 +386,11 @@ def _given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterat
             yield from (((*key, index), path) for index, one in enumerate(given) for path in paths_in(one))
 
 
-def _listed(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:
+def _names_in_list(key: TreePath, names: Iterable[str]) -> Iterator[NameAt]:
     return (((*key, index), name) for index, name in enumerate(names))
 
 
-def _keys(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:
+def _names_in_map(key: TreePath, names: Iterable[str]) -> Iterator[NameAt]:
     return (((*key, name), name) for name in names)
 
 
@@ -398,7 +404,7 @@ def _key_fits(pattern: str, key: str) -> bool:
     return key_pattern(pattern).fullmatch(key) is not None
 
 
-def _is_in(pattern: str, item_id: str) -> bool:
+def _matches_id(pattern: str, item_id: str) -> bool:
     return re.search(pattern, item_id[:LONGEST_TEXT]) is not None
 
 

@@ -130,7 +130,7 @@ def _double(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class FileStamp:
     """The size, modification time and inode of a checked file: equal values mean that it has not changed since."""
 
     size: int
@@ -138,35 +138,35 @@ class Stamp:
     inode: int
 
     @classmethod
-    def of(cls, path: Path) -> Stamp:
+    def of(cls, path: Path) -> FileStamp:
         status = path.stat()
         return cls(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
 
 
-def remembered_sha256(path: Path) -> str:
+def cached_sha256(path: Path) -> str:
     """Return the hex SHA-256 of a downloaded file.
 
     The digest is stored next to the file, and it is used again while size, modification time and inode are the same.
     """
-    stamp = Stamp.of(path)
+    stamp = FileStamp.of(path)
     note = path.with_name(path.name + ".checked")
-    if (known := _read_note(note, stamp)) is not None:
+    if (known := _cached_digest(note, stamp)) is not None:
         return known
     sha256 = file_sha256(path)
-    write_note(path, sha256)
+    cache_digest(path, sha256)
     return sha256
 
 
-def write_note(path: Path, sha256: str) -> None:
+def cache_digest(path: Path, sha256: str) -> None:
     """Store a digest next to its file; a failed write is ignored, and the digest is then computed again next time."""
     note = path.with_name(path.name + ".checked")
     try:
-        note.write_text(json.dumps({**asdict(Stamp.of(path)), "sha256": sha256}), encoding="utf-8")
+        note.write_text(json.dumps({**asdict(FileStamp.of(path)), "sha256": sha256}), encoding="utf-8")
     except OSError:
         return
 
 
-def _read_note(note: Path, stamp: Stamp) -> str | None:
+def _cached_digest(note: Path, stamp: FileStamp) -> str | None:
     try:
         values = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -200,7 +200,7 @@ def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
     return workspace / local_path(config)
 
 
-def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+def needed_paths(config: BenchmarkConfig, workspace: Path) -> list[Path]:
     """Return the path in the workspace of each data file, and of each joined file whose name is not a template."""
     names = config.data.files or (local_path(config),)
     top = names[0].partition("/")[0]
@@ -209,7 +209,7 @@ def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
     return [workspace / name for name in dict.fromkeys([*names, *beside])]
 
 
-def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+def lookup_folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
     """Return the folders in which files are looked up, in order: of the config, the workspace, of the shipped files."""
     beside = config.folder_of("data", "files" if config.data.files else "path")
     return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
@@ -217,22 +217,22 @@ def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
     """Return the possible paths of the first data file, in lookup order."""
-    return [folder / local_path(config) for folder in folders(config, workspace)]
+    return [folder / local_path(config) for folder in lookup_folders(config, workspace)]
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
     """Return the path of the first data file; None when any of the data files is missing."""
-    found = [_named(config, name, workspace) for name in config.data.names]
+    found = [_matching_files(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
 
-Found = tuple[Path, str, Path]
+FoundFile = tuple[Path, str, Path]
 """the folder, the name in the folder, and the full path"""
 
 
-def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
+def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list[FoundFile]:
     """Return the file in the first folder that has the name; for a name with ``*``, all matches there, sorted."""
-    for folder in folders(config, workspace):
+    for folder in lookup_folders(config, workspace):
         if "*" not in name:
             paths = [folder / name] if (folder / name).is_file() else []
         else:
@@ -262,19 +262,19 @@ def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
     """
     found = []
     for name in config.data.names:
-        named = _named(config, name, workspace)
+        named = _matching_files(config, name, workspace)
         if not named:
-            raise absent(config, workspace, name)
-        found += [_checked(config, *one) for one in named]
+            raise missing_file_error(config, workspace, name)
+        found += [_checked_data_file(config, *one) for one in named]
     whole = config.data.sha256
     if whole is not None and len(found) == 1 and not config.data.joins and found[0].sha256 != whole:
-        raise mismatch(show(found[0].path), expected=whole, found=found[0].sha256)
+        raise digest_error(show(found[0].path), expected=whole, found=found[0].sha256)
     return found
 
 
-def _checked(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> DataFile:
+def _checked_data_file(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> DataFile:
     try:
-        sha256 = file_sha256(path) if config.data.type == "local" else remembered_sha256(path)
+        sha256 = file_sha256(path) if config.data.type == "local" else cached_sha256(path)
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
     return DataFile(path=path, sha256=sha256, format=format_of(config, path), name=name, folder=folder)
@@ -285,7 +285,7 @@ def sha256_of_all(digests: Mapping[str, str]) -> str:
     return hashlib.sha256(canonical(digests)).hexdigest()
 
 
-def mismatch(where: str, *, expected: str, found: str) -> DataError:
+def digest_error(where: str, *, expected: str, found: str) -> DataError:
     """Return the error for a wrong digest, whose message has both digests."""
     text = f"the SHA-256 is {found}, but the config expects {expected}"
     return DataError(
@@ -293,14 +293,14 @@ def mismatch(where: str, *, expected: str, found: str) -> DataError:
     )
 
 
-def ships(config: BenchmarkConfig) -> bool:
+def is_shipped(config: BenchmarkConfig) -> bool:
     """Return True when the data is shipped with its config: it is of type local, and ``localPath`` is not set."""
     data = config.origin.tree().get("data") if config.origin else None
     brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not brought
 
 
-def fetching(config: BenchmarkConfig) -> str:
+def download_hint(config: BenchmarkConfig) -> str:
     """Return the hint that says how to get the data: a command, or another way."""
     command = f"bench download {config.name}"
     if config.data.fetch:
@@ -311,13 +311,13 @@ def fetching(config: BenchmarkConfig) -> str:
     return f"{command}, or {command} --from FILE"
 
 
-def absent(config: BenchmarkConfig, workspace: Path, name: str | None = None) -> DataError:
+def missing_file_error(config: BenchmarkConfig, workspace: Path, name: str | None = None) -> DataError:
     """Return the error for a missing file: its path, its expected digest, and how to get it."""
     files, name = config.data.files, name or local_path(config)
     where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
-    if ships(config):
-        looked = " and ".join(show((folder / name).parent) for folder in folders(config, workspace)[:2])
+    if is_shipped(config):
+        looked = " and ".join(show((folder / name).parent) for folder in lookup_folders(config, workspace)[:2])
         return DataError(f'the data file "{name}" is not there', where=where, hint=f"looked in {looked}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"the dataset of {config.name} is missing: {show(cache_path(config, workspace))}{digest}"
-    return DataError(text, where=where, hint=fetching(config))
+    return DataError(text, where=where, hint=download_hint(config))

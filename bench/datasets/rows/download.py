@@ -13,7 +13,7 @@ Example::
     fetch = aiohttp_fetch(session)
     async with fetch(url, token=None, offset=1000, validators=known) as remote:
         async for chunk in remote.chunks(): ...
-    async with locked(Path("data.json.lock")):
+    async with file_lock(Path("data.json.lock")):
         ...
 
 ``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
@@ -41,15 +41,15 @@ import anyio
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.file import show
 from bench.datasets.rows.data_file import (
+    cache_digest,
     cache_path,
+    cached_sha256,
     checked_file,
+    digest_error,
     file_sha256,
     find_file,
-    mismatch,
-    places,
-    remembered_sha256,
+    needed_paths,
     sha256_of_all,
-    write_note,
 )
 from bench.errors import CA_HINT, DataError, is_distrusted
 
@@ -124,7 +124,7 @@ class Fetch(Protocol):
     ) -> AbstractAsyncContextManager[Remote]: ...
 
 
-class _Answer:
+class _AiohttpResponse:
     """An aiohttp response as a `Remote`."""
 
     def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
@@ -170,7 +170,7 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
                 f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
             ) from error
         async with response:
-            yield _Answer(response, _offset_of(response, offset))
+            yield _AiohttpResponse(response, _offset_of(response, offset))
 
     return fetch
 
@@ -209,22 +209,22 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or url
 
 
-_LOOK_AGAIN_S = 0.1
+_LOCK_POLL_S = 0.1
 
 
 @asynccontextmanager
-async def locked(path: Path) -> AsyncIterator[None]:
+async def file_lock(path: Path) -> AsyncIterator[None]:
     """Wait for the file lock and hold it; the kernel also releases it when the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        while not _taken(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
-            await anyio.sleep(_LOOK_AGAIN_S)
+        while not _try_lock(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
+            await anyio.sleep(_LOCK_POLL_S)
         yield
     finally:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -243,7 +243,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Downloaded:
+class DownloadResult:
     """The result of a download."""
 
     path: Path
@@ -286,7 +286,7 @@ async def download(
     environment: Environment,
     source: str | None = None,
     progress: Progress | None = None,
-) -> Downloaded:
+) -> DownloadResult:
     """Download or copy the data to its path in the workspace; do nothing if it is there with the right digest.
 
     ``source`` is a file or URL of the user that replaces the one of the config; its digest is checked too.
@@ -295,39 +295,39 @@ async def download(
         DataError: the digest is wrong, the host cannot be reached, or local data has no ``source``.
     """
     if source is None and config.data.fetch:
-        return await _each(config, workspace, fetch=fetch, environment=environment, progress=progress)
+        return await _download_each(config, workspace, fetch=fetch, environment=environment, progress=progress)
     if source is None and config.data.type == "local" and find_file(config, workspace) is not None:
         there = checked_file(config, workspace)
-        return Downloaded(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
+        return DownloadResult(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
     target = cache_path(config, workspace)
     if "*" in str(target):
-        raise _local(config, workspace)
+        raise _local_data_error(config, workspace)
     origin = DownloadOrigin(url=source) if source and _is_url(source) else origin_of(config, environment)
     target.parent.mkdir(parents=True, exist_ok=True)
-    async with locked(target.with_name(target.name + ".lock")):
+    async with file_lock(target.with_name(target.name + ".lock")):
         if source and not _is_url(source):
             return _copy(config, Path(source), target)
         if source is None and (known := _up_to_date(config, target)) is not None:
             return known
         if origin is None:
-            raise _local(config, workspace)
-        return await _persistently(config, origin, target, fetch, progress or _silent)
+            raise _local_data_error(config, workspace)
+        return await _download_with_retries(config, origin, target, fetch, progress or _no_progress)
 
 
-def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
+def _local_data_error(config: BenchmarkConfig, workspace: Path) -> DataError:
     """Return the error for local data; its hint has the path of each file that the user must provide."""
-    needed = [show(path) for path in places(config, workspace)]
+    needed = [show(path) for path in needed_paths(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"
     text = f"the data of {config.name} is local, so there is nothing to download"
     return DataError(text, where=config.place("data", "type"), hint=way)
 
 
-async def _each(
+async def _download_each(
     config: BenchmarkConfig, workspace: Path, *, fetch: Fetch, environment: Environment, progress: Progress | None
-) -> Downloaded:
+) -> DownloadResult:
     """Download every file of ``data.fetch`` to its path in the workspace, and return one result for all."""
-    found: dict[str, Downloaded] = {}
+    found: dict[str, DownloadResult] = {}
     for name, address in config.data.fetch.items():
         owner, repository, file = [*address.removeprefix("hf:").split("/", 2), "", ""][:3]
         origin = (
@@ -349,28 +349,28 @@ async def _each(
         return first
     state = next((one.state for one in found.values() if one.state == "downloaded"), first.state)
     digest = sha256_of_all({name: one.sha256 for name, one in found.items()})
-    return Downloaded(path=first.path, state=state, sha256=digest, size=sum(one.size for one in found.values()))
+    return DownloadResult(path=first.path, state=state, sha256=digest, size=sum(one.size for one in found.values()))
 
 
 def _is_url(text: str) -> bool:
     return text.startswith(("http://", "https://"))
 
 
-def _silent(done: int, total: int | None) -> None:
+def _no_progress(done: int, total: int | None) -> None:
     return
 
 
-def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
+def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
     """Return the file of an earlier download; None if there is none. A file with a wrong digest is an error."""
     if not target.is_file():
         return None
-    sha256 = remembered_sha256(target)
+    sha256 = cached_sha256(target)
     if config.data.sha256 not in (None, sha256):
         _reject(target, target, config.data.sha256 or "", sha256)
-    return Downloaded(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
+    return DownloadResult(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
 
 
-def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
+def _copy(config: BenchmarkConfig, source: Path, target: Path) -> DownloadResult:
     """Copy a file of the user and check the digest of the copy; the source is never changed."""
     if not source.is_file():
         raise DataError("the file is not there", where=show(source), hint="check --from")
@@ -378,27 +378,27 @@ def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
     if target.exists() and target.samefile(source):
         sha256 = file_sha256(source)
         if expected not in (None, sha256):
-            raise mismatch(show(source), expected=expected or "", found=sha256)
-        return Downloaded(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
-    part, notes = _unfinished(target)
+            raise digest_error(show(source), expected=expected or "", found=sha256)
+        return DownloadResult(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
+    part, notes = _partial_paths(target)
     notes.unlink(missing_ok=True)  # what is copied over is no longer the part of a download
-    with _named(part), source.open("rb") as given, part.open("wb") as written:
+    with _with_file_name(part), source.open("rb") as given, part.open("wb") as written:
         shutil.copyfileobj(given, written, _CHUNK)
-        _settle(written)
+        _flush_to_disk(written)
     sha256 = file_sha256(part)
     if expected not in (None, sha256):
         _reject(part, target, expected or "", sha256, given=source)
     return _move(part, target, sha256, "copied")
 
 
-def _unfinished(target: Path) -> tuple[Path, Path]:
+def _partial_paths(target: Path) -> tuple[Path, Path]:
     """Return the path of the partial file and the path of its stored validators."""
     return target.with_name(target.name + ".part"), target.with_name(target.name + ".part.json")
 
 
-async def _persistently(
+async def _download_with_retries(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
-) -> Downloaded:
+) -> DownloadResult:
     """Download a file; after a lost connection, resume it in up to four attempts."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -411,17 +411,17 @@ async def _persistently(
     try:
         return await retrying(_fetch, config, origin, target, fetch, progress)
     except FetchError as error:
-        raise _unreachable(config, origin, target, error) from error
+        raise _download_error(config, origin, target, error) from error
 
 
 async def _fetch(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
-) -> Downloaded:
+) -> DownloadResult:
     """Write the body to ``.part``, check its digest, and move it into place.
 
     After an interruption, the partial file and its validators stay for the next attempt.
     """
-    part, notes = _unfinished(target)
+    part, notes = _partial_paths(target)
     known = Validators.read(notes) if part.exists() else None
     offset = part.stat().st_size if known is not None else 0
     try:
@@ -441,7 +441,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
     """Write the body into the partial file from its offset on, and return the hex SHA-256 of the whole file."""
     digest = hashlib.sha256()
     done = remote.offset
-    with _named(part), part.open("r+b" if done else "wb") as file:
+    with _with_file_name(part), part.open("r+b" if done else "wb") as file:
         _rehash(digest.update, part, done)
         file.seek(done)
         file.truncate()
@@ -452,7 +452,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
             digest.update(chunk)
             done += len(chunk)
             progress(done, remote.total)
-        _settle(file)
+        _flush_to_disk(file)
     if remote.total is not None and done != remote.total:
         raise DownloadInterrupted(f"the connection ended after {done:,} of {remote.total:,} bytes")
     return digest.hexdigest()
@@ -468,7 +468,7 @@ def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _with_file_name(path: Path) -> Iterator[None]:
     """Add the file name to an OSError, because the OSError of a write has none."""
     try:
         yield
@@ -477,21 +477,21 @@ def _named(path: Path) -> Iterator[None]:
         raise
 
 
-def _settle(file: BinaryIO) -> None:
+def _flush_to_disk(file: BinaryIO) -> None:
     """Flush the bytes to disk before the file is renamed."""
     file.flush()
     os.fsync(file.fileno())
 
 
-def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "copied"]) -> Downloaded:
+def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "copied"]) -> DownloadResult:
     part.replace(target)
     directory = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
-    write_note(target, sha256)
-    return Downloaded(path=target, state=state, sha256=sha256, size=target.stat().st_size)
+    cache_digest(target, sha256)
+    return DownloadResult(path=target, state=state, sha256=sha256, size=target.stat().st_size)
 
 
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
@@ -501,13 +501,13 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)
-    problem = mismatch(show(given or rejected), expected=expected, found=found)
+    problem = digest_error(show(given or rejected), expected=expected, found=found)
     if given is not None:
         problem.hint = f"{problem.hint}; a copy is kept as {show(rejected)}"
     raise problem
 
 
-def _unreachable(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
+def _download_error(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
     """Return the error for a failed download, with the path of the file, its digest, and how to provide it offline."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({show(target)}{digest})"

@@ -2,7 +2,7 @@
 
 Example::
 
-    step = step_of("docs", FieldStep(file="docs.jsonl", key="id", by="doc"), library)
+    step = open_step("docs", FieldStep(file="docs.jsonl", key="id", by="doc"), library)
     step.added(row, place, brought)         # {"docs": {...}}
 """
 
@@ -22,7 +22,7 @@ from bench.config.benchmark.sections import FieldStep
 from bench.config.benchmark.values import KeyMissing, RowScope, Value, compile_value, roots_of, scoped
 from bench.config.file import show
 from bench.datasets.rows.conditions import Conditions
-from bench.datasets.rows.config_names import Names, paths_of_joined
+from bench.datasets.rows.config_names import NameGroup, paths_of_joined
 from bench.datasets.rows.data_file import file_sha256
 from bench.datasets.rows.index import IdTable, RowIndex
 from bench.datasets.rows.row import FileRow, FloatText, RowPlace, content_id, scalar_text, strict_json, value_of
@@ -30,7 +30,7 @@ from bench.datasets.rows.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
 from bench.scalars import python_tree
 
-_KEPT = 2
+_CACHED = 2
 """number of joined values that each step caches, because consecutive rows often join the same value"""
 
 
@@ -41,7 +41,7 @@ def stem(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class JoinedFiles:
     """The folders of joined files, and the SHA-256 of each file that was read."""
 
     folders: tuple[Path, ...]
@@ -78,12 +78,12 @@ class Library:
 class AddedField(ABC):
     """One step of ``data.with``."""
 
-    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+    def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         self.name = name
         self.step = step
         self.library = library
         self.reads_itself = False
-        self.names = Names.of_paths("no joined row has this field", paths_of_joined(name, step))
+        self.names = NameGroup.of_paths("no joined row has this field", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
         """Return the new field and its value, which is None if the row has none.
@@ -103,10 +103,10 @@ class AddedField(ABC):
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
 
 
-class _Decode(AddedField):
+class _DecodedField(AddedField):
     """A text field that is decoded as JSON or as a Python literal."""
 
-    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+    def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
         assert step.decode is not None
         self.value = compile_value(step.decode)
@@ -116,7 +116,7 @@ class _Decode(AddedField):
         found = self.value.get(row)
         if isinstance(found, str):
             try:
-                found = decoded(str(found))
+                found = decode_text(str(found))
             except ValueError as error:
                 hint = "correct the text of that field"
                 raise self._fail(
@@ -126,10 +126,10 @@ class _Decode(AddedField):
         return found
 
 
-class _Zip(AddedField):
+class _ZippedField(AddedField):
     """Parallel lists that become one list of objects."""
 
-    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+    def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
         assert step.zip is not None
         self.values = {key: compile_value(value) for key, value in step.zip.items()}
@@ -155,7 +155,7 @@ class _Zip(AddedField):
 class JoinedRows(AddedField):
     """Rows of another file that are joined by a key."""
 
-    def __init__(self, name: str, step: FieldStep, library: Library) -> None:
+    def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
         assert step.file is not None
         self.file = compile_value(step.file) if "${" in step.file else None
@@ -163,7 +163,7 @@ class JoinedRows(AddedField):
         self.where = Conditions(step.where, f"data.with.{name}.where")
         self.left_out: dict[str, int] = {}
         """file -> the number of its rows that the conditions leave out"""
-        self.opened: OrderedDict[str, _Indexed] = OrderedDict()
+        self.opened: OrderedDict[str, _JoinedFile] = OrderedDict()
         self.kept: OrderedDict[str, object] = OrderedDict()
 
     def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
@@ -224,22 +224,22 @@ class JoinedRows(AddedField):
     def _kept(self, token: str, make: Callable[[], object]) -> object:
         if token not in self.kept:
             self.kept[token] = make()
-            while len(self.kept) > _KEPT:
+            while len(self.kept) > _CACHED:
                 self.kept.popitem(last=False)
         self.kept.move_to_end(token)
         return self.kept[token]
 
-    def _indexed(self, name: str, place: RowPlace) -> _Indexed:
+    def _indexed(self, name: str, place: RowPlace) -> _JoinedFile:
         if name not in self.opened:
             file = self.library.open(name, self.step, lambda text, hint: self._fail(place, text, hint))
-            self.opened[name] = _Indexed(self, file, name)
-            while len(self.opened) > _KEPT:
+            self.opened[name] = _JoinedFile(self, file, name)
+            while len(self.opened) > _CACHED:
                 self.opened.popitem(last=False)
         self.opened.move_to_end(name)
         return self.opened[name]
 
 
-class _Indexed:
+class _JoinedFile:
     """A joined file, with an index from key to rows."""
 
     def __init__(self, step: JoinedRows, file: RowFile, name: str) -> None:
@@ -323,13 +323,13 @@ class _Indexed:
             yield without_empty_cells(value) if isinstance(value, Mapping) else value
 
 
-def step_of(name: str, step: FieldStep, library: Library) -> AddedField:
+def open_step(name: str, step: FieldStep, library: JoinedFiles) -> AddedField:
     """Create the step of a field: decode a text, zip lists, or join rows of another file."""
-    kind = _Decode if step.decode is not None else _Zip if step.zip is not None else JoinedRows
+    kind = _DecodedField if step.decode is not None else _ZippedField if step.zip is not None else JoinedRows
     return kind(name, step, library)
 
 
-def decoded(text: str) -> object:
+def decode_text(text: str) -> object:
     """Parse a text as JSON, else as a Python literal.
 
     Raises:
@@ -342,19 +342,19 @@ def decoded(text: str) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _as_json(ast.literal_eval(python_tree(text.strip(), mode="eval")))
+            return _json_value(ast.literal_eval(python_tree(text.strip(), mode="eval")))
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno or 1}, column {error.offset or 1}") from error
     except (ValueError, TypeError, RecursionError, MemoryError) as error:
         raise ValueError("line 1, column 1") from error
 
 
-def _as_json(value: object) -> object:
+def _json_value(value: object) -> object:
     """Return the value of a Python literal as JSON would represent it; raise ValueError for a value that JSON lacks."""
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else json.dumps(key): _as_json(child) for key, child in value.items()}
+        return {key if isinstance(key, str) else json.dumps(key): _json_value(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(child) for child in value]
+        return [_json_value(child) for child in value]
     if isinstance(value, float):
         return FloatText(json.dumps(value, allow_nan=False))
     if value is None or isinstance(value, str | int):

@@ -33,7 +33,7 @@ class ParquetRows:
 
     def __init__(self, path: Path, label: str) -> None:
         self.label = label
-        self.file = _opened(path, label)
+        self.file = _open_parquet(path, label)
         groups = [self.file.metadata.row_group(index) for index in range(self.file.num_row_groups)]
         self.ends = list(accumulate(group.num_rows for group in groups))
         self.sizes = [group.total_byte_size / max(group.num_rows, 1) for group in groups]
@@ -73,12 +73,12 @@ class ParquetRows:
                     yield start + part, _without_null(values), size
                 start += batch.num_rows
         except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # bytes that are not UTF-8 too
-            text = f"the row group {group} cannot be read: {_first(error)}"
+            text = f"the row group {group} cannot be read: {_first_line(error)}"
             raise DataError(text, where=self.label, hint="download it again") from error
 
 
 def _without_null(values: dict[str, object]) -> dict[str, object]:
-    return {name: _plain(value) for name, value in values.items() if not _is_null(value)}
+    return {name: _json_value(value) for name, value in values.items() if not _is_null(value)}
 
 
 def _is_null(value: object) -> bool:
@@ -86,12 +86,12 @@ def _is_null(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     """Return a value as JSON would represent it; fields of a map that are null or NaN are dropped."""
     if isinstance(value, dict):
         return _without_null(value)
     if isinstance(value, list):
-        return [None if _is_null(child) else _plain(child) for child in value]
+        return [None if _is_null(child) else _json_value(child) for child in value]
     if isinstance(value, float):
         return FloatText(json.dumps(value))
     if isinstance(value, bytes):
@@ -103,7 +103,7 @@ def _plain(value: object) -> object:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _opened(path: Path, label: str) -> Any:
+def _open_parquet(path: Path, label: str) -> Any:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -114,9 +114,9 @@ def _opened(path: Path, label: str) -> Any:
         return parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
-            f"the file is not valid parquet: {_first(error)}", where=label, hint="download it again"
+            f"the file is not valid parquet: {_first_line(error)}", where=label, hint="download it again"
         ) from error
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or ["torn"])[0]

@@ -1,4 +1,4 @@
-"""The progress of reading large data. The command line sets ``shown.to`` to a function that shows it.
+"""The progress of reading large data. The command line sets ``progress_sink.to`` to a function that shows it.
 
 Example::
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Literal, TypeVar
 
-EVERY = 0.5
+REPORT_EVERY_S = 0.5
 """seconds between two reports"""
-SMALLEST = 20_000_000
+LARGE_DATA = 20_000_000
 """minimum bytes of data for which progress is reported; this amount is parsed in about a second"""
 
 Part = TypeVar("Part")
@@ -50,7 +50,7 @@ class ProgressSink:
     to: Callable[[ReadingProgress], None] | None = None
 
 
-shown = ProgressSink()
+progress_sink = ProgressSink()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,14 @@ class ReadingPass:
         for number, part in enumerate(parts, 1):
             yield part
             now = monotonic()
-            if shown.to is not None and now - told >= EVERY:
+            if progress_sink.to is not None and now - told >= REPORT_EVERY_S:
                 told, told_any = now, True
                 self._tell(min(position(number, part), self.total), now - start)
         if told_any:
             self._tell(self.total, monotonic() - start)
 
     def _tell(self, done: int, seconds: float) -> None:
-        if shown.to is not None:
-            shown.to(ReadingProgress(what=self.what, done=done, total=self.total, unit=self.unit, seconds=seconds))
+        if progress_sink.to is not None:
+            progress_sink.to(
+                ReadingProgress(what=self.what, done=done, total=self.total, unit=self.unit, seconds=seconds)
+            )

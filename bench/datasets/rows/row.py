@@ -8,9 +8,9 @@ Also in this module:
 
 Example::
 
-    row = parsed(RowPlace(file="data.jsonl", index=0, line=1), 0, b'{"id": "q1", "answer": 1.50}')
+    row = parse_row(RowPlace(file="data.jsonl", index=0, line=1), 0, b'{"id": "q1", "answer": 1.50}')
     row.values["answer"].text       # "1.50"
-    parsed(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is malformed: ...
+    parse_row(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is malformed: ...
     RowPlace(file="data.jsonl", index=2, line=3).error("question", "is missing")
     # DataError: data.jsonl:3: question is missing
     text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or not text
@@ -115,7 +115,7 @@ class FileRow:
     """the row as its file has it, when ``values`` may also have fields that ``data.with`` adds"""
 
 
-def parsed(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
+def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
     """Parse one row, which must be a JSON object, or a ``whole`` document, which may be any JSON value.
 
     A row that cannot be parsed is returned with its error.
@@ -123,20 +123,20 @@ def parsed(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> 
     try:
         values = _STRICT.decode(raw.decode())
     except UnicodeDecodeError as error:
-        problem = not_utf8(str(place))
+        problem = not_utf8_error(str(place))
         problem.__cause__ = error
     except RecursionError:
-        problem = too_deep(place)
+        problem = too_deep_error(place)
     except ValueError as error:
-        problem = torn(place, str(error))
+        problem = malformed_error(place, str(error))
     else:
         if whole or isinstance(values, dict):
             return FileRow(place=place, offset=offset, length=len(raw), values=values)
-        problem = no_object(place, values)
+        problem = not_object_error(place, values)
     return FileRow(place=place, offset=offset, length=len(raw), values=None, error=problem)
 
 
-def loads(raw: bytes) -> object:
+def loads_lenient(raw: bytes) -> object:
     """Parse UTF-8 JSON without checking for repeated keys; numbers with a fraction keep their text."""
     return _DECODER.decode(raw.decode())
 
@@ -162,12 +162,12 @@ _STRICT = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant, o
 _DECODER = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant)
 
 
-def broken(place: RowPlace, offset: int, problem: DataError) -> FileRow:
+def broken_row(place: RowPlace, offset: int, problem: DataError) -> FileRow:
     """Return a row that could not be read, with its error."""
     return FileRow(place=place, offset=offset, length=0, values=None, error=problem)
 
 
-def torn(place: RowPlace, reason: str) -> DataError:
+def malformed_error(place: RowPlace, reason: str) -> DataError:
     """Return the error for a row that is malformed in its format."""
     first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
     lines = place.line is None and first == "Extra data"
@@ -175,17 +175,17 @@ def torn(place: RowPlace, reason: str) -> DataError:
     return place.error("", f"is malformed: {first}", hint=hint)
 
 
-def no_object(place: RowPlace, value: object) -> DataError:
+def not_object_error(place: RowPlace, value: object) -> DataError:
     """Return the error for a row that is JSON, but not an object."""
     return place.error("", "is not an object", value, hint="make each row an object of fields")
 
 
-def too_deep(place: RowPlace) -> DataError:
+def too_deep_error(place: RowPlace) -> DataError:
     """Return the error for a row that is nested too deeply."""
     return place.error("", "is nested too deeply", hint="flatten the row")
 
 
-def not_utf8(where: str) -> DataError:
+def not_utf8_error(where: str) -> DataError:
     """Return the error for bytes that are not UTF-8."""
     return DataError("the text is not UTF-8", where=where, hint="save the file as UTF-8")
 
@@ -197,12 +197,12 @@ class WrittenPath(Protocol):
     def text(self) -> str: ...
 
 
-def name_of(path: WrittenPath) -> str:
+def path_name(path: WrittenPath) -> str:
     """Return a path as errors show it: ``$.a[0].b`` -> ``a[0].b``."""
     return path.text.removeprefix("$").removeprefix(".").replace("\n", "\\n") or "$"
 
 
-def missing(
+def missing_error(
     path: Value, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None, key: str = ""
 ) -> DataError:
     """Return the error for an absent or null field, with the most similar key of the row.
@@ -216,7 +216,7 @@ def missing(
     while (part := lacking(path, row)) is not None:
         needed_by = needed_by or f"; {key or 'the value'} {json.dumps(path.text, ensure_ascii=False)} needs it"
         path = part
-    name = f"{prefix}{name_of(path)}"
+    name = f"{prefix}{path_name(path)}"
     if path.all(row):
         return place.error(name, f"is null{needed_by}", hint=hint)
     if hinted := path_hint(path.text, row):
@@ -246,7 +246,7 @@ def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> 
     """Return the value at a path; raise DataError when it is absent or null."""
     value = path.get(row)
     if value is None:
-        raise missing(path, row, place, prefix=prefix)
+        raise missing_error(path, row, place, prefix=prefix)
     return value
 
 
@@ -254,7 +254,7 @@ def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> s
     """Return the text at a path; raise DataError when the value is absent or not text."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
-        raise place.error(f"{prefix}{name_of(path)}", "must be text, not", value)
+        raise place.error(f"{prefix}{path_name(path)}", "must be text, not", value)
     return value
 
 
@@ -263,7 +263,7 @@ def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
     if text is None or isinstance(value, bool) or text == "":
-        raise place.error(f"{prefix}{name_of(path)}", "must be an id, not", value)
+        raise place.error(f"{prefix}{path_name(path)}", "must be an id, not", value)
     return text
 
 
@@ -271,7 +271,7 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
     """Return the list at a path, or all matches of a path with ``[*]``; raise DataError for any other value."""
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
-        raise place.error(f"{prefix}{name_of(path)}", "must be a list, not", value)
+        raise place.error(f"{prefix}{path_name(path)}", "must be a list, not", value)
     return value
 
 
@@ -334,12 +334,12 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     return tuple(text for text in texts if text is not None)
 
 
-def flat(value: object) -> list[object]:
+def flatten_lists(value: object) -> list[object]:
     """Flatten nested lists, and maps of lists or maps, into one list; the order is kept, null is left out."""
     if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
-        return [one for part in value.values() for one in flat(part)]
+        return [one for part in value.values() for one in flatten_lists(part)]
     if isinstance(value, list):
-        return [one for part in value for one in flat(part)]
+        return [one for part in value for one in flatten_lists(part)]
     return [] if value is None else [value]
 
 
@@ -376,7 +376,7 @@ _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "dat
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class PathList:
     """One or more paths whose values are all used, in order."""
 
     paths: tuple[Value, ...]
@@ -408,15 +408,15 @@ class ItemPaths:
     """The compiled paths to the parts of an item, inside the object that holds the item."""
 
     question: Value | None = None
-    answer: Several | None = None
+    answer: PathList | None = None
     category: Value | None = None
     date: Value | None = None
-    choices: Several | None = None
+    choices: PathList | None = None
     choice_answer: Value | None = None
-    rubric: Several | None = None
-    sessions: Several | None = None
-    refs: Several | None = None
-    texts: Several | None = None
+    rubric: PathList | None = None
+    sessions: PathList | None = None
+    refs: PathList | None = None
+    texts: PathList | None = None
 
 
 class NestedPaths(ItemPaths):
@@ -426,15 +426,15 @@ class NestedPaths(ItemPaths):
         self.list = compile_value(questions.field)
         self.id = value_of(questions.id_field)
         self.question: Value = compile_value(questions.question_field)
-        self.answer = _several(questions.answer_field)
+        self.answer = _path_list(questions.answer_field)
         self.category = value_of(questions.category_field)
         self.date = value_of(questions.date_field)
-        self.choices = _several(questions.choices_field or config.fields.choice_paths)
+        self.choices = _path_list(questions.choices_field or config.fields.choice_paths)
         self.choice_answer = value_of(config.fields.choice_answer)
-        self.rubric = _several(config.fields.rubric_paths)
-        self.sessions = _several(config.evidence.session_ids_field)
-        self.refs = _several(questions.evidence_field or config.evidence.turn_ids_field)
-        self.texts = _several(config.evidence.texts_field)
+        self.rubric = _path_list(config.fields.rubric_paths)
+        self.sessions = _path_list(config.evidence.session_ids_field)
+        self.refs = _path_list(questions.evidence_field or config.evidence.turn_ids_field)
+        self.texts = _path_list(config.evidence.texts_field)
 
 
 class RowPaths(ItemPaths):
@@ -447,15 +447,15 @@ class RowPaths(ItemPaths):
         self.nested = [NestedPaths(config, questions) for questions in fields.question_lists]
         self.children = value_of(config.flatten.field) if config.flatten else None
         self.question = value_of(fields.question)
-        self.answer = _several(fields.answer)
+        self.answer = _path_list(fields.answer)
         self.type = value_of(labels.get("type"))
         self.date = value_of(labels.get("date"))
-        self.choices = _several(fields.choice_paths)
+        self.choices = _path_list(fields.choice_paths)
         self.choice_answer = value_of(fields.choice_answer)
-        self.rubric = _several(fields.rubric_paths)
-        self.sessions = _several(config.evidence.session_ids_field)
-        self.refs = _several(config.evidence.turn_ids_field)
-        self.texts = _several(config.evidence.texts_field)
+        self.rubric = _path_list(fields.rubric_paths)
+        self.sessions = _path_list(config.evidence.session_ids_field)
+        self.refs = _path_list(config.evidence.turn_ids_field)
+        self.texts = _path_list(config.evidence.texts_field)
         self.abstention = value_of(config.abstention.field)
         self.visibility = value_of(config.visibility.field if config.visibility else None)
         plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}
@@ -474,11 +474,11 @@ def _deletion_paths(config: BenchmarkConfig) -> tuple[Value, Value, Value | None
     return compile_value(steps.target), compile_value(steps.verify_query), value_of(steps.deleted_content)
 
 
-def _several(paths: str | Sequence[ValueText] | None) -> Several | None:
+def _path_list(paths: str | Sequence[ValueText] | None) -> PathList | None:
     if paths is None:
         return None
     listed: Sequence[ValueText] = (paths,) if isinstance(paths, str) else paths
-    return Several(tuple(compile_value(text) for text in listed))
+    return PathList(tuple(compile_value(text) for text in listed))
 
 
 def value_of(given: ValueText | None) -> Value | None:

@@ -12,10 +12,10 @@ Example::
         row.place, row.offset, row.length, row.part, row.values
     file.read(row.offset, row.length, row.part)
     with path.open("rb") as file:
-        for row in cut(file, 0, "data.json"):
+        for row in array_rows(file, 0, "data.json"):
             row.place.index, row.offset, row.length, row.values
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
-    for row in records(file, "data.csv", names): row.values["asked"] is EMPTY
+    for row in table_rows(file, "data.csv", names): row.values["asked"] is EMPTY
 
 Only one row is in memory at a time; with ``rows``, one document. A ``.gz`` file is decompressed to a temporary file.
 
@@ -47,7 +47,17 @@ from bench.config.benchmark.values import Value, scope_of, scoped
 from bench.config.file import show
 from bench.config.jsonpath import Key
 from bench.datasets.rows.parquet import ParquetRows
-from bench.datasets.rows.row import FileRow, RowPlace, broken, loads, no_object, not_utf8, parsed, too_deep, torn
+from bench.datasets.rows.row import (
+    FileRow,
+    RowPlace,
+    broken_row,
+    loads_lenient,
+    malformed_error,
+    not_object_error,
+    not_utf8_error,
+    parse_row,
+    too_deep_error,
+)
 from bench.errors import DataError
 
 DEEPEST = 1000
@@ -62,7 +72,7 @@ class ItemsParser(Protocol):
     def send(self, piece: bytes, /) -> object: ...
 
 
-def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
+def array_rows(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
     """Yield the rows of the JSON array that begins at byte ``offset``; ``label`` names the file in errors.
 
     A malformed part ends the rows: the last row then has an error.
@@ -77,21 +87,21 @@ def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
         for piece in _pieces(file):
             if not begun and (brace := piece.find(b"{")) >= 0:
                 begun, start = True, at + brace
-            opened += _opened(piece)
+            opened += _depth_change(piece)
             if opened > DEEPEST or piece.count(b"[") > DEEPEST:
                 opened = _depth(os.pread(file.fileno(), at + len(piece) - start, start))
                 if opened > DEEPEST:
                     here = _place(label, index)
-                    yield broken(here, at, too_deep(here))
+                    yield broken_row(here, at, too_deep_error(here))
                     return
             _feed(parser, piece)
             at += len(piece)
             for value in found:
                 here = _place(label, index)
                 if isinstance(value, dict):
-                    yield parsed(here, start, os.pread(file.fileno(), at - start, start))
+                    yield parse_row(here, start, os.pread(file.fileno(), at - start, start))
                 else:
-                    yield broken(here, start, no_object(here, value))
+                    yield broken_row(here, start, not_object_error(here, value))
                 index += 1
             if found:
                 begun, start, opened = False, at, 0
@@ -101,7 +111,9 @@ def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
         here = _place(label, index)
         number = isinstance(error, DecimalException)
         reason = "a number is out of range" if number else str(error).removeprefix("parse error: ")
-        yield broken(here, at, not_utf8(str(here)) if "in UTF8 string" in reason else torn(here, reason))
+        yield broken_row(
+            here, at, not_utf8_error(str(here)) if "in UTF8 string" in reason else malformed_error(here, reason)
+        )
 
 
 def _place(label: str, index: int) -> RowPlace:
@@ -119,7 +131,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
             yield chunk[at:]
 
 
-def _opened(piece: bytes) -> int:
+def _depth_change(piece: bytes) -> int:
     """Return opening minus closing brackets, those in strings included: a fast estimate of the change in depth."""
     return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
 
@@ -172,17 +184,17 @@ def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
     """
     with path.open("rb") as file:
         try:
-            header = next(_reader(_Tape(file, label), tabs=tabs), None)
+            header = next(_reader(_TableLines(file, label), tabs=tabs), None)
         except csv.Error as error:
             reason = str(error).split(" - ")[0]
             hint = "end each line with a line feed, and close every quote"
             raise DataError(f"the header cannot be read: {reason}", where=f"{label}:1", hint=hint) from error
-    if header is not None and (problem := _problem(header, tabs=tabs)):
+    if header is not None and (problem := _header_problem(header, tabs=tabs)):
         raise DataError(problem[0], where=f"{label}:1", hint=problem[1])
     return tuple(header or ())
 
 
-def _problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
+def _header_problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         return f'the header names "{repeated[0]}" twice', "rename a column"
@@ -200,14 +212,14 @@ def _problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
     return None
 
 
-def records(
+def table_rows(
     file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
 ) -> Iterator[FileRow]:
     """Yield every record below the header, with the number of its first line.
 
     A record that cannot be read is the last one; it has an error.
     """
-    tape = _Tape(file, label)
+    tape = _TableLines(file, label)
     reader = _reader(tape, tabs=tabs)
     if header:
         next(reader, None)
@@ -217,10 +229,10 @@ def records(
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield broken(place, start, torn(place, str(error)))
+            yield broken_row(place, start, malformed_error(place, str(error)))
             return
         except DataError as error:
-            yield broken(place, start, error)
+            yield broken_row(place, start, error)
             return
         if cells is None:
             return
@@ -232,18 +244,18 @@ def records(
 def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], cells: list[str]) -> FileRow:
     if len(cells) != len(names):
         text = f"has {len(cells)} fields, but the header has {len(names)}"
-        return broken(
+        return broken_row(
             place, offset, place.error("", text, hint="put a field in quotes if it contains a comma or a line end")
         )
-    return FileRow(place=place, offset=offset, length=length, values=_named(names, cells))
+    return FileRow(place=place, offset=offset, length=length, values=_table_row(names, cells))
 
 
-def record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
+def parse_record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
     """Parse the bytes of one record again; raise ValueError or StopIteration when they are not a record."""
-    return _named(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
+    return _table_row(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
-def _named(names: tuple[str, ...], cells: list[str]) -> Mapping[str, object]:
+def _table_row(names: tuple[str, ...], cells: list[str]) -> Mapping[str, object]:
     return {name: cell or EMPTY for name, cell in zip(names, cells, strict=True)}
 
 
@@ -254,7 +266,7 @@ def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
     return csv.reader(lines, strict=True)
 
 
-class _Tape:
+class _TableLines:
     """The decoded lines of a table file; ``offset`` and ``line`` are the bytes and lines read so far."""
 
     def __init__(self, file: BinaryIO, label: str) -> None:
@@ -263,7 +275,7 @@ class _Tape:
         self.offset = 0
         self.line = 0
 
-    def __iter__(self) -> _Tape:
+    def __iter__(self) -> _TableLines:
         return self
 
     def __next__(self) -> str:
@@ -276,7 +288,7 @@ class _Tape:
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
-            raise not_utf8(f"{self.label}:{self.line}") from error
+            raise not_utf8_error(f"{self.label}:{self.line}") from error
         return text.removeprefix(_BOM_CHARACTER) if first else text
 
 
@@ -304,7 +316,7 @@ class RowFile:
     """the file name as the config writes it, without suffixes"""
     rows: Value | None = None
     """the path to the rows in each document"""
-    unpacked: _Unpacked | None = None
+    unpacked: _UnpackedFile | None = None
     parquet: ParquetRows | None = None
     last: dict[int, list[Part]] = field(default_factory=dict, repr=False)
     """offset -> rows, for the document that was read last"""
@@ -327,9 +339,9 @@ class RowFile:
         label, tabs, unpacked, names = show(path), format == "tsv", None, given
         try:
             if path.suffix == ".gz":
-                unpacked = _Unpacked(path, label)
+                unpacked = _UnpackedFile(path, label)
                 path = unpacked.path
-            _refuse_packed(path, label, format)
+            _check_magic_bytes(path, label, format)
             if format in ("csv", "tsv") and not given:
                 names = columns(path, label, tabs=tabs)
         except OSError as error:
@@ -365,7 +377,7 @@ class RowFile:
             self.last.clear()
             self.last[row.offset] = parts
             if not parts:
-                yield broken(row.place, row.offset, self._finds_nothing(row.values, row.place))
+                yield broken_row(row.place, row.offset, self._finds_nothing(row.values, row.place))
             for part, (keys, value) in enumerate(parts):
                 here = replace(row.place, index=number)
                 yield replace(row, place=here, values=value, part=part, keys=keys)  # type: ignore[arg-type]
@@ -381,7 +393,7 @@ class RowFile:
                     yield from self._lines(file)
                 case "csv" | "tsv":
                     tabs = self.format == "tsv"
-                    yield from records(file, self.label, self.columns, tabs=tabs, header=self.header)
+                    yield from table_rows(file, self.label, self.columns, tabs=tabs, header=self.header)
                 case _:
                     yield from self._elements(file)
 
@@ -392,7 +404,7 @@ class RowFile:
                 place = RowPlace(file=self.label, index=number)
                 yield FileRow(place=place, offset=number, length=min(size, _LONGEST_FIELD), values=values)
         except DataError as error:
-            yield broken(place, place.index, error)
+            yield broken_row(place, place.index, error)
 
     def _parts(self, document: object) -> list[Part]:
         """Return the rows of a document, each with the keys that lead to it; null values are left out."""
@@ -411,7 +423,7 @@ class RowFile:
         return place.error("", text, hint="correct data.rows")
 
     def _no_row(self, row: FileRow) -> FileRow:
-        problem = no_object(row.place, row.values)
+        problem = not_object_error(row.place, row.values)
         if self.rows is not None:
             kind = "list" if isinstance(row.values, list) else "text" if isinstance(row.values, str) else "value"
             at = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in row.keys)
@@ -443,7 +455,7 @@ class RowFile:
             file.seek(offset)
             raw = file.read(length)
         table = self.format in ("csv", "tsv")
-        values = record(raw, self.columns, tabs=self.format == "tsv") if table else loads(raw)
+        values = parse_record(raw, self.columns, tabs=self.format == "tsv") if table else loads_lenient(raw)
         if self.rows is None and not isinstance(values, Mapping):
             raise self._changed()
         return values
@@ -463,9 +475,9 @@ class RowFile:
             place = RowPlace(file=self.label, index=index, line=number)
             if index == 0 and line.lstrip().startswith(b"["):
                 hint = "set data.format to json, or write one row per line"
-                yield broken(place, start, place.error("", "is the start of a JSON array", hint=hint))
+                yield broken_row(place, start, place.error("", "is the start of a JSON array", hint=hint))
                 return
-            yield parsed(place, start, line)
+            yield parse_row(place, start, line)
             index += 1
 
     def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
@@ -476,14 +488,14 @@ class RowFile:
             continue
         file.seek(skipped)
         if first and self.rows is not None:
-            yield parsed(RowPlace(file=self.label, index=0), skipped, file.read(), whole=True)
+            yield parse_row(RowPlace(file=self.label, index=0), skipped, file.read(), whole=True)
         elif first == b"[":
-            yield from cut(file, skipped, self.label)
+            yield from array_rows(file, skipped, self.label)
         elif first:
-            yield parsed(RowPlace(file=self.label, index=0), skipped, file.read())
+            yield parse_row(RowPlace(file=self.label, index=0), skipped, file.read())
 
 
-class _Unpacked:
+class _UnpackedFile:
     """The content of a .gz file in a temporary file, which is deleted together with this object."""
 
     def __init__(self, path: Path, label: str) -> None:
@@ -501,7 +513,7 @@ class _Unpacked:
         self.path.unlink(missing_ok=True)
 
 
-def _refuse_packed(path: Path, label: str, format: Format) -> None:  # noqa: A002
+def _check_magic_bytes(path: Path, label: str, format: Format) -> None:  # noqa: A002
     with path.open("rb") as file:
         head = file.read(8)
     kind = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)

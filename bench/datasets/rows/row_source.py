@@ -20,11 +20,11 @@ from itertools import accumulate
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.values import KeyMissing, RowScope, roots_of, scoped, uses_scope
-from bench.datasets.rows.conditions import Conditions, split
-from bench.datasets.rows.config_names import Names, paths_of_data
+from bench.datasets.rows.conditions import Conditions, split_conditions
+from bench.datasets.rows.config_names import NameGroup, paths_of_data
 from bench.datasets.rows.data_file import DataFile, file_sha256
-from bench.datasets.rows.field_steps import JoinedRows, Library, stem, step_of
-from bench.datasets.rows.reading import SMALLEST, ReadingPass
+from bench.datasets.rows.field_steps import JoinedFiles, JoinedRows, open_step, stem
+from bench.datasets.rows.reading import LARGE_DATA, ReadingPass
 from bench.datasets.rows.row import FileRow, RowPlace, value_of
 from bench.datasets.rows.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
@@ -46,13 +46,13 @@ class RowSource:
         self.label = self.files[0].label
         self.joined: dict[str, str] = {}
         folders = [folder for file in files for folder in (file.folder, file.path.parent)]
-        self.library = Library(tuple(dict.fromkeys(folders)), self.joined)
-        self.steps = [step_of(name, step, self.library) for name, step in data.with_.items()]
-        early, late = split(data.where, frozenset(data.with_))
+        self.library = JoinedFiles(tuple(dict.fromkeys(folders)), self.joined)
+        self.steps = [open_step(name, step, self.library) for name, step in data.with_.items()]
+        early, late = split_conditions(data.where, frozenset(data.with_))
         self.before, self.after = Conditions(early, "data.where"), Conditions(late, "data.where")
         self.plain = not (self.steps or data.where or len(files) > 1 or data.rows)
         self.scopes = bool(self.steps) or uses_scope(config.model_dump(mode="json", include=_READ))
-        self.names = Names.of_paths("no row has this field", paths_of_data(config))
+        self.names = NameGroup.of_paths("no row has this field", paths_of_data(config))
         self.left_out = 0
         """number of rows that ``where`` left out in the last pass"""
 
@@ -75,7 +75,7 @@ class RowSource:
     @property
     def is_large(self) -> bool:
         """Return True for data of 20 MB or more, which takes more than about a second to read."""
-        return sum(self._sizes()) >= SMALLEST
+        return sum(self._sizes()) >= LARGE_DATA
 
     def _sizes(self) -> list[int]:
         return [file.path.stat().st_size for file in self.files]

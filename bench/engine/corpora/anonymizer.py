@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 
-from bench.datasets import Level, RenderedMemory, memories, stands_for
+from bench.datasets import Level, RenderedMemory, ids_at_level, memories
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.model import Corpus, Memory, Space
 from bench.plan import Lane
@@ -95,7 +95,7 @@ class Veil:
         """Return the wanted sessions or turns that no memory of the corpus holds."""
         known = self._standing.get(level)
         if known is None:
-            known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))
+            known = self._standing[level] = frozenset(ids_at_level(self._rendered.values(), level))
         return tuple(name for name in dict.fromkeys(wanted) if name not in known)
 
     def ids_of_session(self, session: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from bench.datasets.memories import held, sentences_of
+from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.items.item_row import facts, row_of, shown
 from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets
 from bench.engine.items.search import MISSING
@@ -221,8 +221,8 @@ def _not_sent(lane: OpenLane, ready: Ready, item: Item, row: Row) -> tuple[str, 
     veil = ready.content.veil
     if lane.plan.level != "text":
         return veil.missing(row.relevant, lane.plan.level)
-    sentences = sentences_of(item, ready.content.turn_texts)
-    sent = {name for memory in veil.memories for name in held(sentences, memory.content)}
+    sentences = evidence_sentences(item, ready.content.turn_texts)
+    sent = {name for memory in veil.memories for name in contained_ids(sentences, memory.content)}
     return tuple(name for name in row.relevant if name not in sent)
 
 

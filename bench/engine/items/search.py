@@ -36,8 +36,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from bench.datasets import RenderedMemory, gold_ids, ranks, stands_for
-from bench.datasets.memories import held, sentences_of
+from bench.datasets import RenderedMemory, gold_ids, ids_at_level, ranked_ids
+from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.corpora.anonymizer import Veil, opaque
 from bench.engine.corpora.isolation import Sentinel
 from bench.engine.items.phase_results import REDACTED_HITS, SearchResult, hits_without_secrets
@@ -109,9 +109,9 @@ def mapped(
         dates = tuple(flag for flag in dates if flag != DATES_MISSING)
     slots = None
     if sentences is not None:
-        slots = tuple(held(sentences, "\n".join((hit.content, *hit.chunks))) for hit in kept)
+        slots = tuple(contained_ids(sentences, "\n".join((hit.content, *hit.chunks))) for hit in kept)
     elif found.ids_available:
-        slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
+        slots = tuple(ranked_ids(sources, level=lane.plan.level, unit=lane.plan.unit))
     flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
     flags += stored_flags(veil, kept, sources)
     if len({(hit.id, hit.content) for hit in kept}) < len(kept):
@@ -324,7 +324,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     lane.watch(ready.corpus_id, ready.space, ready.content.veil, found.hits)
     if not found.hits and lane.provider.keeps_store and lane.isolated:
         await still_there(lane, ready)
-    sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
+    sentences = evidence_sentences(item, ready.content.turn_texts) if lane.plan.level == "text" else None
     result = mapped(lane, ready.content.veil, found, sentences=sentences)
     if lane.provider.keeps_store and lane.plan.provider.built_in is None:
         result = replace(result, flags=(*result.flags, *_lacks(result)), replied=found.replied)
@@ -408,12 +408,12 @@ def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
         return provider
     veil = ready.content.veil
     wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
-    sentences = sentences_of(item, ready.content.turn_texts)
+    sentences = evidence_sentences(item, ready.content.turn_texts)
 
     def told(memory: Memory) -> tuple[str, ...]:
         if lane.plan.level == "text":
-            return held(sentences, memory.content)
-        return stands_for(veil.sources([memory.id]), lane.plan.level)
+            return contained_ids(sentences, memory.content)
+        return ids_at_level(veil.sources([memory.id]), lane.plan.level)
 
     holding = [memory for memory in veil.memories if wanted.intersection(told(memory))]
     return provider.knowing(holding)
