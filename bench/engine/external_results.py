@@ -48,7 +48,7 @@ from bench.errors import DataError, NoAnswer
 from bench.http import Http
 from bench.journal import Event, Journal, JournaledPhase, Key, RunState
 from bench.model import Completion, Hit, Item, Memory, Phase
-from bench.models import cleaned, no_answer
+from bench.models import missing_answer_error, strip_reasoning
 from bench.plan import NONE, Job, Lane, Plan, make_plan
 from bench.settings import Environment
 
@@ -314,8 +314,8 @@ class Foreign:
 
 def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
     """Return the given answer without reasoning; its prompt and model are unknown."""
-    said = cleaned(Completion(text=text, model=GIVEN))
-    error = no_answer(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
+    said = strip_reasoning(Completion(text=text, model=GIVEN))
+    error = missing_answer_error(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
     return AnswerResult(
         text=said.text,
         finish=said.finish if error is None else "other",

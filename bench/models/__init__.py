@@ -12,9 +12,16 @@ from __future__ import annotations
 
 from bench.models.factory import check_model, open_embedder, open_model
 from bench.models.names import resolve_name, variables
-from bench.models.reply import cleaned, no_answer, normalise, unsaid
+from bench.models.reply import missing_answer_error, non_answer_error, read_usage, strip_reasoning
 
 __all__ = [
-    "check_model", "cleaned", "no_answer", "normalise", "open_embedder", "open_model", "resolve_name", "unsaid",
+    "check_model",
+    "missing_answer_error",
+    "non_answer_error",
+    "open_embedder",
+    "open_model",
+    "read_usage",
+    "resolve_name",
+    "strip_reasoning",
     "variables",
 ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 Example::
 
-    not_said("Error code: 500 - {'error': ...}")        # "an error message instead of an answer"
-    not_said("Paris")                                   # None
+    non_answer_reason("Error code: 500 - {'error': ...}")        # "an error message instead of an answer"
+    non_answer_reason("Paris")                                   # None
     signs("It was A. Wait, actually B.")                # ("taken_back",)
     signs('{"answer": "It was')                         # ("cut_json",)
     is_tool_call('{"name": "search", "arguments": {}}')     # True
@@ -67,7 +67,7 @@ def form_of(text: str) -> str:
     return " ".join(text.lower().split()).strip(" \"'`*_.“”")
 
 
-def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
+def non_answer_reason(text: str, accepted: Sequence[str] = ()) -> str | None:
     """Return a description of a text that cannot be meant as an answer; None for an answer, or for an accepted one."""
     if len(text) > _LONGEST:
         return None
@@ -85,7 +85,7 @@ def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
 
 def is_error_text(text: str) -> bool:
     """Return True when a text is, or begins like, an error message."""
-    return _ERROR_START.match(text[:_SHORT]) is not None or not_said(text) is not None
+    return _ERROR_START.match(text[:_SHORT]) is not None or non_answer_reason(text) is not None
 
 
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
@@ -120,20 +120,20 @@ _SEVERAL = pattern(r"\s*(?:[;|]| / )\s*")
 _ENDS = " .!?\"'"
 
 
-_TWINS = {"true": "yes", "false": "no", "yes": "true", "no": "false"}
+_SYNONYMS = {"true": "yes", "false": "no", "yes": "true", "no": "false"}
 _ORDER = pattern(r",? and |, | & ")
 _LONGEST_PART = 40
 
 
-def _is_said_otherwise(text: str, gold: str) -> bool:
+def _is_equivalent(text: str, gold: str) -> bool:
     """Return True for "yes" in place of "true", and for the parts of a gold answer in another order."""
-    gold = _spaced(gold)
-    if gold in _TWINS:
-        return re.match(rf"{_TWINS[gold]}\b", text.lstrip(_ENDS + "*"), re.IGNORECASE) is not None
+    gold = _single_spaced(gold)
+    if gold in _SYNONYMS:
+        return re.match(rf"{_SYNONYMS[gold]}\b", text.lstrip(_ENDS + "*"), re.IGNORECASE) is not None
     parts = _ORDER.split(gold) if len(gold) < 10 * _LONGEST_PART else []
     if len(parts) < 2 or not all(len(part) <= _LONGEST_PART and part.upper() != part for part in parts):
         return False
-    form = _spaced(text[:_LONGEST])
+    form = _single_spaced(text[:_LONGEST])
     return all(occurs(part, form, whole_words=True) for part in parts)
 
 
@@ -142,14 +142,14 @@ def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> 
 
     With ``exact``, also when the text equals a gold answer only in this way.
     """
-    if any(_is_said_otherwise(text, gold) for gold in golds) and not any(
-        gold and occurs(_spaced(gold), _spaced(text), whole_words=True) for gold in golds
+    if any(_is_equivalent(text, gold) for gold in golds) and not any(
+        gold and occurs(_single_spaced(gold), _single_spaced(text), whole_words=True) for gold in golds
     ):
         return True
     unusual = any(map(has_spelling, (text, *golds)))
     if not exact and not unusual:
         return False
-    form, spelled = _spaced(text[:_LONGEST]), [_spaced(gold) for gold in golds]
+    form, spelled = _single_spaced(text[:_LONGEST]), [_single_spaced(gold) for gold in golds]
     plain = loose_form(form)
     if exact and form not in spelled and plain.strip(_ENDS) in [loose_form(gold).strip(_ENDS) for gold in spelled]:
         return True
@@ -167,10 +167,10 @@ _SPACED_NUMBER = pattern(r"(?<![\w.,])\d{1,3}(?: \d{3})+(?!\w|[.,]\d)")
 
 def parts_spaced_number(text: str, golds: Sequence[str]) -> bool:
     """Return True when a text contains a gold answer only as a part of a number with spaces: 200 in ``1 200``."""
-    form = _spaced(text[:_LONGEST])
+    form = _single_spaced(text[:_LONGEST])
     if _SPACED_NUMBER.search(form) is None:
         return False
-    held = [gold for gold in map(_spaced, golds) if gold and occurs(gold, form, whole_words=True)]
+    held = [gold for gold in map(_single_spaced, golds) if gold and occurs(gold, form, whole_words=True)]
     joined = _without_spaces(form)
     return bool(held) and not any(occurs(_without_spaces(gold), joined, whole_words=True) for gold in held)
 
@@ -201,12 +201,12 @@ def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
     text = text[:_LONGEST]
     if _DOUBTFUL.search(text) is None:
         return False
-    stated, form = [found.end() for found in _FINAL.finditer(text)], _spaced(text)
-    held = [gold for gold in map(_spaced, golds) if gold and gold in form]
+    stated, form = [found.end() for found in _FINAL.finditer(text)], _single_spaced(text)
+    held = [gold for gold in map(_single_spaced, golds) if gold and gold in form]
     if stated:
-        return bool(held) and not any(gold in _spaced(text[stated[-1] :]) for gold in held)
+        return bool(held) and not any(gold in _single_spaced(text[stated[-1] :]) for gold in held)
     ends = [found.end() for found in _STATED.finditer(text)] if held else []
-    if ends and not any(gold in _spaced(text[ends[-1] :]) for gold in held):
+    if ends and not any(gold in _single_spaced(text[ends[-1] :]) for gold in held):
         return True
     return bool(held) and all(
         _DENIED.search(form[max(0, found.start() - _BEFORE) : found.start()])
@@ -215,7 +215,7 @@ def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
     )
 
 
-def _spaced(text: str) -> str:
+def _single_spaced(text: str) -> str:
     return " ".join(text.lower().split())
 
 
@@ -232,8 +232,8 @@ def quotes_context(text: str, context: Sequence[str]) -> bool:
     lengths = sorted(map(len, context))
     if (count := len(lengths)) < 2 or sum(lengths[: (count + 1) // 2]) > 2 * size:
         return False  # even the shortest half of them is too long to be repeated
-    said = _spaced(text)
-    shown = {*_BREAK.sub("\0", _spaced(_DATE.sub("", "\0".join(context)))).split("\0")}
+    said = _single_spaced(text)
+    shown = {*_BREAK.sub("\0", _single_spaced(_DATE.sub("", "\0".join(context)))).split("\0")}
     held = sum(len(one) >= _LEAST_QUOTED for one in filter(said.__contains__, shown))
     return held >= 2 and 2 * held >= len(shown)
 

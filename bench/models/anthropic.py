@@ -10,20 +10,20 @@ from bench.errors import ConfigError
 from bench.model import Prompt
 from bench.models.dialect import (
     SCHEMA_NAME,
+    ModelFeatures,
     Reply,
-    Wish,
     as_list,
     as_map,
+    content_text,
     finish_of,
     join_anthropic,
     refusal_or_error,
-    said_in,
     text_or_none,
 )
 from bench.models.reply import TOOL_CALL
 from bench.tokens import count_tokens
 
-LEAST_CACHED = 1024
+MIN_CACHED_TOKENS = 1024
 """minimum length, in tokens, of a prompt prefix that the vendor caches"""
 
 
@@ -33,7 +33,7 @@ class Anthropic:
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url.removesuffix('/v1')}/v1/messages"
 
-    def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]:
+    def chat_body(self, model: str, prompt: Prompt, features: ModelFeatures) -> dict[str, object]:
         system = "\n\n".join(message.content for message in prompt.messages if message.role == "system")
         body: dict[str, Any] = {
             "model": model,
@@ -44,17 +44,17 @@ class Anthropic:
                 if message.role != "system"
             ],
         }
-        if count_tokens(prompt.messages[0].content[: prompt.stable]) >= LEAST_CACHED:
-            body["messages"][0]["content"] = _parted(prompt.messages[0].content, prompt.stable)
+        if count_tokens(prompt.messages[0].content[: prompt.stable]) >= MIN_CACHED_TOKENS:
+            body["messages"][0]["content"] = _cached_blocks(prompt.messages[0].content, prompt.stable)
         if system:
             body["system"] = system
-        if wish.temperature:
+        if features.temperature:
             body["temperature"] = prompt.temperature
-        if wish.schema and prompt.json_schema is not None:
+        if features.schema and prompt.json_schema is not None:
             tool = {"name": SCHEMA_NAME, "description": "Give the reply.", "input_schema": prompt.json_schema}
             body["tools"] = [tool]
             body["tool_choice"] = {"type": "tool", "name": SCHEMA_NAME}
-        if wish.stream:
+        if features.stream:
             body["stream"] = True
         return body
 
@@ -67,17 +67,17 @@ class Anthropic:
         wanted = _tool_input(blocks)
         if wanted and native == "tool_use":
             return Reply(text=wanted, model=text_or_none(tree.get("model")), finish="stop", native_finish=native)
-        said = said_in([block for block in blocks if _is(block, "text")], "message answer, content")
-        calls = not wanted and (native == "tool_use" or any(_is(block, "tool_use") for block in blocks))
+        text = content_text([block for block in blocks if _has_type(block, "text")], "message answer, content")
+        calls = not wanted and (native == "tool_use" or any(_has_type(block, "tool_use") for block in blocks))
         return Reply(
-            text="" if calls else wanted or said,
+            text="" if calls else wanted or text,
             model=text_or_none(tree.get("model")),
             finish="other" if calls else finish_of(native),
             native_finish=TOOL_CALL if calls else native,
             reasoning="".join(_thinking(block) for block in blocks),
         )
 
-    def joined(self, events: Sequence[object], *, done: bool) -> object:
+    def join_events(self, events: Sequence[object], *, done: bool) -> object:
         return join_anthropic(events)
 
     def embed_url(self, base_url: str, model: str) -> str:
@@ -94,7 +94,7 @@ class Anthropic:
         raise ConfigError("the anthropic dialect has no embeddings", hint="name a model of another provider")
 
 
-def _parted(text: str, stable: int) -> list[dict[str, object]]:
+def _cached_blocks(text: str, stable: int) -> list[dict[str, object]]:
     """Return a text as two blocks, with a request to cache the first; one block if nothing follows ``stable``."""
     first: dict[str, object] = {"type": "text", "text": text[:stable], "cache_control": {"type": "ephemeral"}}
     return [first, {"type": "text", "text": text[stable:]}] if text[stable:] else [first]
@@ -112,5 +112,5 @@ def _thinking(block: object) -> str:
     return text_or_none(block.get("thinking")) or "" if isinstance(block, Mapping) else ""
 
 
-def _is(block: object, kind: str) -> bool:
+def _has_type(block: object, kind: str) -> bool:
     return isinstance(block, Mapping) and block.get("type") == kind

@@ -31,16 +31,16 @@ from bench.http import Endpoint, Http, Request, Response, Timings, record
 from bench.http.errors import AttemptFailed, failure_of_body, failure_of_status
 from bench.http.message import ReportedUsage
 from bench.model import Call
-from bench.models.batch_api import EXPIRED, BatchApi, BatchOutcome, StillWorking
+from bench.models.batch_api import EXPIRED, BatchApi, BatchNotEnded, BatchOutcome
 
 QUIET_S = 0.5
 """seconds without a new call after which a batch is sent, once no other request is in flight"""
 LONGEST_GATHER_S = 60.0
-MOST_CALLS = 10_000
-MOST_BYTES = 90 * 2**20
-FIRST_LOOK_S, LONGEST_LOOK_S = 0.2, 30.0
-TRIES = 4
-UNREADABLE_TRIES = 10
+MAX_CALLS = 10_000
+MAX_BYTES = 90 * 2**20
+FIRST_POLL_S, LONGEST_POLL_S = 0.2, 30.0
+MAX_TRIES = 4
+MAX_UNREADABLE = 10
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class _Batch:
 
 
 @dataclass(slots=True, eq=False)
-class _Queued:
+class _QueuedCall:
     """A call that is not in a batch yet."""
 
     call: str
@@ -116,11 +116,11 @@ class BatchSender:
         self._api = api
         self._http = http
         self._log = log
-        self._asked: Counter[str] = Counter()
-        self._queue: list[_Queued] = []
+        self._call_counts: Counter[str] = Counter()
+        self._queue: list[_QueuedCall] = []
         self._earlier: dict[str, _Batch] = {}
-        self._wanted: list[_Batch] = []
-        self._came = 0
+        self._claimed: list[_Batch] = []
+        self._arrivals = 0
         self._wake = anyio.Event()
 
     def start(self, tasks: TaskGroup, earlier: Iterable[BatchRecord]) -> None:
@@ -128,7 +128,7 @@ class BatchSender:
         for one in earlier:
             batch = _Batch(one)
             self._earlier.update(dict.fromkeys(one.calls, batch))
-        tasks.start_soon(self._gather, tasks)
+        tasks.start_soon(self._send_batches, tasks)
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response:
         """Wait for the reply to a request.
@@ -137,23 +137,23 @@ class BatchSender:
             CallError: as :meth:`bench.http.Http.call` states.
         """
         digest = hashlib.sha256(json.dumps([request.key, request.json], sort_keys=True).encode()).hexdigest()[:24]
-        self._asked[digest] += 1
-        call, attempt = f"{digest}-{self._asked[digest]}", 1
+        self._call_counts[digest] += 1
+        call, attempt = f"{digest}-{self._call_counts[digest]}", 1
         while True:
             outcome = await self._outcome(call, request)
             try:
                 return _answer(endpoint, request, outcome, attempt)
             except AttemptFailed as failed:
-                if not failed.repeat or attempt == TRIES:
+                if not failed.repeat or attempt == MAX_TRIES:
                     raise failed.error from failed.__cause__
             attempt += 1
 
     async def _outcome(self, call: str, request: Request) -> BatchOutcome:
         batch = self._earlier.pop(call, None)
         if batch is None:
-            queued = _Queued(call, request.json, len(json.dumps(request.json)))
+            queued = _QueuedCall(call, request.json, len(json.dumps(request.json)))
             self._queue.append(queued)
-            self._came += 1
+            self._arrivals += 1
             self._wake.set()
             try:
                 await queued.taken.wait()
@@ -164,42 +164,42 @@ class BatchSender:
             assert batch is not None, "taken into a batch"
         elif not batch.begun:
             batch.begun = True
-            self._wanted.append(batch)
+            self._claimed.append(batch)
             self._wake.set()
         return await batch.outcome(call)
 
     # ---- sending
 
-    async def _gather(self, tasks: TaskGroup) -> None:
+    async def _send_batches(self, tasks: TaskGroup) -> None:
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
-            while self._wanted:
-                tasks.start_soon(self._carry, self._wanted.pop())
+            while self._claimed:
+                tasks.start_soon(self._process_batch, self._claimed.pop())
             if self._queue:
-                await self._settle()
+                await self._wait_until_quiet()
                 if self._log.stopped:
                     return  # what waits stays pending
                 while self._queue:
-                    tasks.start_soon(self._carry, self._taken())
+                    tasks.start_soon(self._process_batch, self._next_batch())
 
-    async def _settle(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         """Wait until no further call is expected soon."""
         until = anyio.current_time() + LONGEST_GATHER_S
         came = -1
-        while came != self._came or (self._http.in_flight and anyio.current_time() < until):
-            if len(self._queue) >= MOST_CALLS or self._wanted:
+        while came != self._arrivals or (self._http.in_flight and anyio.current_time() < until):
+            if len(self._queue) >= MAX_CALLS or self._claimed:
                 return
-            came = self._came
+            came = self._arrivals
             await anyio.sleep(QUIET_S)
 
-    def _taken(self) -> _Batch:
+    def _next_batch(self) -> _Batch:
         key, size = secrets.token_hex(5), 0
-        taken: list[_Queued] = []
+        taken: list[_QueuedCall] = []
         names: set[str] = set()
-        for one in self._queue[:MOST_CALLS]:
+        for one in self._queue[:MAX_CALLS]:
             size += one.size
-            if (taken and size > MOST_BYTES) or one.call in names:
+            if (taken and size > MAX_BYTES) or one.call in names:
                 break
             taken.append(one)
             names.add(one.call)
@@ -212,12 +212,12 @@ class BatchSender:
             one.taken.set()
         return batch
 
-    async def _carry(self, batch: _Batch) -> None:
+    async def _process_batch(self, batch: _Batch) -> None:
         """Send a batch if needed, wait for its end and read its outcomes; an outage only delays this."""
         entry = batch.record
         try:
             if entry.remote is None:
-                entry.remote = await self._created(batch)
+                entry.remote = await self._create(batch)
                 if entry.remote is not None:
                     await self._log.sent(entry)
                     self._log.tell(f"sent a batch of {len(entry.calls)} calls to {entry.endpoint}: {entry.remote}")
@@ -230,14 +230,14 @@ class BatchSender:
             batch.error = error
         batch.done.set()
 
-    async def _created(self, batch: _Batch) -> str | None:
+    async def _create(self, batch: _Batch) -> str | None:
         """Create a batch and return the vendor's id; None if it was never created and its calls must be sent again."""
         entry, doubt = batch.record, not batch.bodies
         if not doubt:
             await self._log.intend(entry)
         while True:
             if doubt:
-                found = await self._patiently(lambda: self._found(entry))
+                found = await self._retry_outages(lambda: self._find(entry))
                 if found is not None or not batch.bodies:
                     return found
             try:
@@ -245,43 +245,43 @@ class BatchSender:
             except (Unavailable, RateLimited) as error:
                 self._log.tell(f"{entry.endpoint}: {error.message}; bench tries again")
                 doubt = True
-                await anyio.sleep(FIRST_LOOK_S)
+                await anyio.sleep(FIRST_POLL_S)
 
-    async def _found(self, entry: BatchRecord) -> str | None:
-        pause_s = FIRST_LOOK_S
+    async def _find(self, entry: BatchRecord) -> str | None:
+        pause_s = FIRST_POLL_S
         while True:
             try:
                 return await self._api.find(entry.key, count=len(entry.calls), since=entry.at)
-            except StillWorking:
+            except BatchNotEnded:
                 await anyio.sleep(pause_s)
-                pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)
+                pause_s = min(LONGEST_POLL_S, 1.5 * pause_s)
 
     async def _results(self, remote: str) -> dict[str, BatchOutcome]:
-        pause_s = FIRST_LOOK_S
-        while (ended := await self._patiently(lambda: self._api.ended(remote))) is None:
+        pause_s = FIRST_POLL_S
+        while (ended := await self._retry_outages(lambda: self._api.ended(remote))) is None:
             await anyio.sleep(pause_s)
-            pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)
+            pause_s = min(LONGEST_POLL_S, 1.5 * pause_s)
         batch = ended
-        return await self._patiently(lambda: self._api.results(batch))
+        return await self._retry_outages(lambda: self._api.results(batch))
 
-    async def _patiently(self, look: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_outages(self, request: Callable[[], Awaitable[T]]) -> T:
         """Repeat a request until the vendor answers; an outage only pauses it.
 
         An answer that is still unreadable after a few tries is an error.
         """
-        pause_s, unreadable, told = FIRST_LOOK_S, 0, False
+        pause_s, unreadable, told = FIRST_POLL_S, 0, False
         while True:
             try:
-                return await look()
+                return await request()
             except (Unavailable, RateLimited, MappingError) as error:
                 unreadable += isinstance(error, MappingError)
-                if unreadable == UNREADABLE_TRIES:
+                if unreadable == MAX_UNREADABLE:
                     raise
                 if not told:
                     self._log.tell(f"{self.endpoint.name}: {error.message}; bench tries again")
                 told = True
             await anyio.sleep(pause_s)
-            pause_s = min(LONGEST_LOOK_S, 2 * pause_s)
+            pause_s = min(LONGEST_POLL_S, 2 * pause_s)
 
 
 def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt: int) -> Response:

@@ -25,7 +25,7 @@ from bench.values import dataclass
 
 METADATA = "bench_batch"
 PAGE = 100
-CLOCKS = timedelta(minutes=10)
+CLOCK_TOLERANCE = timedelta(minutes=10)
 """maximum time by which the vendor's clock may be behind the local one"""
 WINDOW = "24h"
 EXPIRED = 0
@@ -35,7 +35,7 @@ STATUSES: Mapping[str, int] = {
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529,
 }  # fmt: skip
 """error type of Anthropic -> equivalent HTTP status; other types are 500"""
-UNPAID = frozenset({"batch_expired", "batch_cancelled"})
+UNBILLED_CODES = frozenset({"batch_expired", "batch_cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class BatchApi(Protocol):
         """Return the vendor's id of a batch that may have been created; None if it was not.
 
         Raises:
-            StillWorking: a batch has not ended, and its key can be read only after its end.
+            BatchNotEnded: a batch has not ended, and its key can be read only after its end.
         """
         ...
 
@@ -84,15 +84,15 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
     Raises:
         ConfigError: no batch endpoint is known for its vendor.
     """
-    door = _Door(http, endpoint, target)
+    client = BatchClient(http, endpoint, target)
     if dialect == "openai" and target.prefix != "azure":
-        return OpenAIBatches(door, target.base_url)
+        return OpenAIBatches(client, target.base_url)
     if dialect == "anthropic":
-        return AnthropicBatches(door, target.base_url.removesuffix("/v1") + "/v1/messages/batches")
+        return AnthropicBatches(client, target.base_url.removesuffix("/v1") + "/v1/messages/batches")
     raise ConfigError(f"{target.name} has no known batch endpoint", hint="remove --batch")
 
 
-class _Door:
+class BatchClient:
     """A client for batch requests with the credentials of one model."""
 
     def __init__(self, http: Http, endpoint: Endpoint, target: Target) -> None:
@@ -135,8 +135,8 @@ class _Door:
 class OpenAIBatches:
     """The batch API of OpenAI: ``/files`` and ``/batches``."""
 
-    def __init__(self, door: _Door, base_url: str) -> None:
-        self._door = door
+    def __init__(self, client: BatchClient, base_url: str) -> None:
+        self._client = client
         self._base_url = base_url
 
     async def create(self, key: str, bodies: Mapping[str, object]) -> str:
@@ -146,24 +146,24 @@ class OpenAIBatches:
         )
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()
         file = FormField(content=data, filename=f"{key}.jsonl", type="application/jsonl")
-        sent = await self._door.post(f"{self._base_url}/files", form={"purpose": "batch", "file": file})
+        sent = await self._client.post(f"{self._base_url}/files", form={"purpose": "batch", "file": file})
         wanted = {
             "input_file_id": _id(sent, "file"), "endpoint": "/v1/chat/completions", "completion_window": WINDOW,
             "metadata": {METADATA: key},
         }  # fmt: skip
-        return _id(await self._door.post(f"{self._base_url}/batches", wanted), "batch")
+        return _id(await self._client.post(f"{self._base_url}/batches", wanted), "batch")
 
     async def find(self, key: str, *, count: int, since: datetime) -> str | None:
-        async for one in self._door.pages(f"{self._base_url}/batches", "after"):
+        async for one in self._client.pages(f"{self._base_url}/batches", "after"):
             if _map(one.get("metadata")).get(METADATA) == key:
                 return _id(one, "batch")
             created = one.get("created_at")
-            if isinstance(created, int | float) and created < (since - CLOCKS).timestamp():
+            if isinstance(created, int | float) and created < (since - CLOCK_TOLERANCE).timestamp():
                 break
         return None
 
     async def ended(self, remote: str) -> EndedBatch | None:
-        tree = await self._door.tree(f"{self._base_url}/batches/{remote}")
+        tree = await self._client.tree(f"{self._base_url}/batches/{remote}")
         ended = tree.get("status") in ("completed", "failed", "expired", "cancelled")
         return EndedBatch(id=remote, tree=tree) if ended else None
 
@@ -171,7 +171,7 @@ class OpenAIBatches:
         found: dict[str, BatchOutcome] = {}
         files = [batch.tree.get(name) for name in ("output_file_id", "error_file_id")]
         for file in filter(None, files):
-            response = await self._door.get(f"{self._base_url}/files/{file}/content")
+            response = await self._client.get(f"{self._base_url}/files/{file}/content")
             for line in _lines(response):
                 found[str(line.get("custom_id"))] = _openai_outcome(line)
         if batch.tree.get("status") == "failed" and not found:
@@ -185,24 +185,24 @@ def _openai_outcome(line: Mapping[str, object]) -> BatchOutcome:
     status = reply.get("status_code")
     if isinstance(status, int):
         return BatchOutcome(status=status, body=reply.get("body"))
-    return BatchOutcome(status=EXPIRED if error.get("code") in UNPAID else 500, body={"error": dict(error)})
+    return BatchOutcome(status=EXPIRED if error.get("code") in UNBILLED_CODES else 500, body={"error": dict(error)})
 
 
 class AnthropicBatches:
     """The batch API of Anthropic: ``/v1/messages/batches``."""
 
-    def __init__(self, door: _Door, url: str) -> None:
-        self._door = door
+    def __init__(self, client: BatchClient, url: str) -> None:
+        self._client = client
         self._url = url
 
     async def create(self, key: str, bodies: Mapping[str, object]) -> str:
         requests = [{"custom_id": name, "params": body} for name, body in bodies.items()]
-        return _id(await self._door.post(self._url, {"requests": requests}), "batch")
+        return _id(await self._client.post(self._url, {"requests": requests}), "batch")
 
     async def find(self, key: str, *, count: int, since: datetime) -> str | None:
-        async for one in self._door.pages(self._url, "after_id"):
+        async for one in self._client.pages(self._url, "after_id"):
             created = datetime.fromisoformat(str(one.get("created_at")))
-            if created < since - CLOCKS:
+            if created < since - CLOCK_TOLERANCE:
                 break
             counts = [each for each in _map(one.get("request_counts")).values() if isinstance(each, int)]
             if sum(counts) == count and await self._is_ours(key, one):
@@ -212,20 +212,20 @@ class AnthropicBatches:
     async def _is_ours(self, key: str, tree: Mapping[str, object]) -> bool:
         remote = _id(tree, "batch")
         if tree.get("processing_status") != "ended":
-            raise StillWorking(f"batch {remote} may belong to this run: its ids cannot be read before it has ended")
+            raise BatchNotEnded(f"batch {remote} may belong to this run: its ids cannot be read before it has ended")
         found = await self.results(EndedBatch(id=remote, tree=tree))
         return any(name.startswith(f"{key}-") for name in found)
 
     async def ended(self, remote: str) -> EndedBatch | None:
-        tree = await self._door.tree(f"{self._url}/{remote}")
+        tree = await self._client.tree(f"{self._url}/{remote}")
         return EndedBatch(id=remote, tree=tree) if tree.get("processing_status") == "ended" else None
 
     async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
-        response = await self._door.get(f"{self._url}/{batch.id}/results")
+        response = await self._client.get(f"{self._url}/{batch.id}/results")
         return {str(line.get("custom_id")): _anthropic_outcome(_map(line.get("result"))) for line in _lines(response)}
 
 
-class StillWorking(Exception):
+class BatchNotEnded(Exception):
     """A batch has not ended, so it is not yet known whether it is the batch that bench searches for."""
 
 

@@ -28,7 +28,7 @@ import anyio.to_thread
 from bench.errors import ConfigError
 from bench.events import log, redactor
 from bench.model import Completion, Model, Prompt, Usage
-from bench.models.reply import CACHED, no_answer
+from bench.models.reply import CACHED, missing_answer_error
 from bench.structured import ReplySchema
 
 CACHE_FILE = "calls.sqlite"
@@ -36,7 +36,7 @@ VERSION = 1
 """version of the key and of the stored reply"""
 BUSY_S = 10.0
 CacheMode = Literal["read", "write", "readwrite"]
-NOT_KEPT = ("latency_us", "attempts", "saved_usd")
+NOT_STORED = ("latency_us", "attempts", "saved_usd")
 
 
 class CallCache:
@@ -78,9 +78,9 @@ class CallCache:
         rows = await self._run("SELECT body FROM reply WHERE key = ?", key) if self.reads else []
         return _read(rows[0][0]) if rows else None
 
-    async def put(self, key: bytes, said: Completion) -> None:
+    async def put(self, key: bytes, completion: Completion) -> None:
         """Store a reply, unless the mode is ``read``, the key has a reply, or the reply contains a known secret."""
-        body = json.dumps({name: value for name, value in asdict(said).items() if name not in NOT_KEPT})
+        body = json.dumps({name: value for name, value in asdict(completion).items() if name not in NOT_STORED})
         if self.writes and not redactor.holds_secret(body):
             await self._run("INSERT OR IGNORE INTO reply VALUES (?, ?)", key, body)
 
@@ -141,18 +141,18 @@ class CachedModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the cached reply, or call the model and store its reply."""
         key = self._key(prompt)
-        kept = await self._cache.get(key)
-        if kept is not None:
+        cached = await self._cache.get(key)
+        if cached is not None:
             return replace(
-                kept, flags=(*kept.flags, CACHED), saved_usd=kept.cost_usd, cost_usd="0", latency_us=0, attempts=0
+                cached, flags=(*cached.flags, CACHED), saved_usd=cached.cost_usd, cost_usd="0", latency_us=0, attempts=0
             )
-        said = await self._model.complete(prompt)
-        if _whole(prompt, said):
-            await self._cache.put(key, replace(said, flags=()))
-        return said
+        completion = await self._model.complete(prompt)
+        if _is_reusable(prompt, completion):
+            await self._cache.put(key, replace(completion, flags=()))
+        return completion
 
     def _key(self, prompt: Prompt) -> bytes:
-        asked = {
+        request = {
             "version": VERSION,
             "model": self._identity,
             "messages": [(message.role, message.content) for message in prompt.messages],
@@ -162,11 +162,16 @@ class CachedModel:
             "schema": prompt.json_schema,
             "epoch": prompt.epoch,
         }
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
+        return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
 
-def _whole(prompt: Prompt, said: Completion) -> bool:
+def _is_reusable(prompt: Prompt, completion: Completion) -> bool:
     """Return True when a reply may be reused: it is complete, has a text, and fits the requested schema."""
-    if said.finish != "stop" or not said.text.strip() or no_answer(said) is not None or "prompt_cut" in said.flags:
+    if (
+        completion.finish != "stop"
+        or not completion.text.strip()
+        or missing_answer_error(completion) is not None
+        or "prompt_cut" in completion.flags
+    ):
         return False
-    return prompt.json_schema is None or ReplySchema.of(prompt.json_schema).read(said.text) is not None
+    return prompt.json_schema is None or ReplySchema.of(prompt.json_schema).read(completion.text) is not None

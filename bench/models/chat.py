@@ -32,9 +32,18 @@ from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
-from bench.models.dialect import AFTER_FINISH, Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
+from bench.models.dialect import (
+    AFTER_FINISH,
+    Dialect,
+    ModelFeatures,
+    Reply,
+    body_error,
+    is_filter_refusal,
+    is_stream,
+    read_events,
+)
 from bench.models.names import Target
-from bench.models.reply import BATCHED, PROMPT_CACHED, cleaned
+from bench.models.reply import BATCHED, PROMPT_CACHED, strip_reasoning
 from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
 
@@ -58,7 +67,7 @@ class Price(Protocol):
 
 
 @dataclass(slots=True)
-class _Heard:
+class _CallResult:
     """The reply of one call and its properties, read inside the retry loop."""
 
     reply: Reply | None = None
@@ -86,7 +95,7 @@ class ChatModel:
         dialect: Dialect,
         http: Sender,
         endpoint: Endpoint,
-        wish: Wish,
+        features: ModelFeatures,
         price: Price | None,
         batch: bool = False,
     ) -> None:
@@ -95,7 +104,7 @@ class ChatModel:
         self._dialect = dialect
         self._http = http
         self._endpoint = endpoint
-        self._wish = wish
+        self._features = features
         self._price = price
 
     @property
@@ -111,54 +120,56 @@ class ChatModel:
         answer = await self._ask(prompt)
         if answer.text.strip() or answer.finish != "stop":
             return answer
-        return joined(answer, await self._ask(prompt))
+        return combined(answer, await self._ask(prompt))
 
     async def _ask(self, prompt: Prompt) -> Completion:
         for _ in range(MAX_LESSONS):
-            wish = self._wish
+            features = self._features
             try:
-                return await self._send(prompt, wish)
+                return await self._send(prompt, features)
             except (Rejected, AuthError) as error:
-                inner = error_of(error.body)
-                if error.body and refused_by_filter(inner):
-                    return self._filtered(prompt, wish)
-                refusal = f"{error} {_told(inner)}"
-                if isinstance(error, AuthError) or learn(wish, refusal) is None:
+                inner = body_error(error.body)
+                if error.body and is_filter_refusal(inner):
+                    return self._filtered(prompt, features)
+                refusal = f"{error} {_error_fields(inner)}"
+                if isinstance(error, AuthError) or without_refused_feature(features, refusal) is None:
                     raise
                 # another call of this model may have learnt something else in the meantime
-                self._wish = learn(self._wish, refusal) or self._wish
-        return await self._send(prompt, self._wish)
+                self._features = without_refused_feature(self._features, refusal) or self._features
+        return await self._send(prompt, self._features)
 
-    def _filtered(self, prompt: Prompt, wish: Wish) -> Completion:
+    def _filtered(self, prompt: Prompt, features: ModelFeatures) -> Completion:
         return Completion(
             text="",
             model=self._target.model,
             finish="refusal",
             native_finish="content_filter",
-            ignored=_ignored(prompt, wish),
+            ignored=_ignored(prompt, features),
             sent_tokens=_tokens_of(prompt),
         )
 
-    async def _send(self, prompt: Prompt, wish: Wish) -> Completion:
-        asked = prompt if wish.schema or prompt.json_schema is None else spelled_out(prompt, prompt.json_schema)
+    async def _send(self, prompt: Prompt, features: ModelFeatures) -> Completion:
+        asked = (
+            prompt if features.schema or prompt.json_schema is None else with_schema_text(prompt, prompt.json_schema)
+        )
         text = "\n".join(message.content for message in asked.messages)
-        heard, sent = _Heard(), count_tokens(text)
+        result, sent = _CallResult(), count_tokens(text)
         target = self._target
         request = Request(
             "POST",
-            self._dialect.chat_url(target.base_url, target.model, stream=wish.stream),
+            self._dialect.chat_url(target.base_url, target.model, stream=features.stream),
             headers=target.headers,
             query=target.query,
-            json=merged(self._dialect.chat_body(target.model, asked, wish), wish.body),
+            json=merged(self._dialect.chat_body(target.model, asked, features), features.body),
             idempotent=True,
             tokens=sent + asked.max_tokens,
             key=str(prompt.epoch),
-            read=lambda response: self._read(response, text, heard),
+            read=lambda response: self._read(response, text, result),
         )
         response = await self._http.call(self._endpoint, request)
-        assert heard.reply is not None, "call returns only after read"
-        reply = heard.reply
-        return cleaned(
+        assert result.reply is not None, "call returns only after read"
+        reply = result.reply
+        return strip_reasoning(
             Completion(
                 text=reply.text,
                 model=reply.model or target.model,
@@ -166,45 +177,45 @@ class ChatModel:
                 native_finish=reply.native_finish,
                 reasoning=reply.reasoning,
                 fingerprint=reply.fingerprint,
-                usage=heard.usage,
-                cost_usd=heard.cost_usd,
-                saved_usd=heard.saved_usd,
+                usage=result.usage,
+                cost_usd=result.cost_usd,
+                saved_usd=result.saved_usd,
                 latency_us=response.timings.latency_us,
                 attempts=response.attempts,
-                ignored=_ignored(prompt, wish),
-                flags=(*_flags(heard, text), *((BATCHED,) if self._batch else ())),
+                ignored=_ignored(prompt, features),
+                flags=(*_flags(result, text), *((BATCHED,) if self._batch else ())),
                 sent_tokens=sent,
             )
         )
 
-    def _read(self, response: Response, prompt: str, heard: _Heard) -> ReportedUsage:
+    def _read(self, response: Response, prompt: str, result: _CallResult) -> ReportedUsage:
         body = self._body(response)
-        reply = heard.reply = self._dialect.read_chat(body)
-        dialect, heard.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
-        used = heard.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
-        heard.unreadable = used.estimated and usages.unreadable(dialect, body)
-        heard.cost_usd = priced(self._target, self._price, used, returned=reply.model, batch=self._batch)
+        reply = result.reply = self._dialect.read_chat(body)
+        dialect, result.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
+        used = result.usage = usages.read_usage(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
+        result.unreadable = used.estimated and usages.is_usage_unreadable(dialect, body)
+        result.cost_usd = call_price(self._target, self._price, used, returned=reply.model, batch=self._batch)
         if used.cache_read_tokens or used.cache_write_tokens or self._batch:
             plain = replace(used, cache_read_tokens=0, cache_write_tokens=0)
-            full = priced(self._target, self._price, plain, returned=reply.model)
-            heard.saved_usd = _less(full, heard.cost_usd)
-        return ReportedUsage(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
+            full = call_price(self._target, self._price, plain, returned=reply.model)
+            result.saved_usd = _difference(full, result.cost_usd)
+        return ReportedUsage(model=reply.model or self._target.model, usage=used, cost_usd=result.cost_usd)
 
     def _body(self, response: Response) -> object:
         if not is_stream(response):
             return response.json()
         events, done = read_events(response.text)
-        return self._dialect.joined(events, done=done)
+        return self._dialect.join_events(events, done=done)
 
 
-def _flags(heard: _Heard, sent: str) -> tuple[str, ...]:
-    used = heard.usage
+def _flags(result: _CallResult, sent: str) -> tuple[str, ...]:
+    used = result.usage
     counted = used is not None and not used.estimated and used.input_tokens > 0
     cached = used is not None and bool(used.cache_read_tokens or used.cache_write_tokens)
     few = used is not None and max(used.input_tokens, used.cache_read_tokens) < SEEN_SHARE * fewest_tokens(sent)
     noted = {
-        AFTER_FINISH: heard.late,
-        "usage_unreadable": heard.unreadable,
+        AFTER_FINISH: result.late,
+        "usage_unreadable": result.unreadable,
         "prompt_cut": counted and few,
         PROMPT_CACHED: cached,
     }
@@ -215,7 +226,7 @@ def _tokens_of(prompt: Prompt) -> int:
     return count_tokens("\n".join(message.content for message in prompt.messages))
 
 
-def _told(error: object) -> str:
+def _error_fields(error: object) -> str:
     """Return the message fields of an error, without the rest of the body, which may contain the prompt."""
     if not isinstance(error, Mapping):
         return str(error)[:SHOWN]
@@ -225,7 +236,7 @@ def _told(error: object) -> str:
 SHOWN = 1000
 
 
-def priced(
+def call_price(
     target: Target, price: Price | None, used: Usage, *, returned: str | None, batch: bool = False
 ) -> str | None:
     """Return the price of a call in USD as decimal text: "0" for a free model, None when it is unknown.
@@ -239,26 +250,26 @@ def priced(
     return price(target.name, used, returned=returned, when=datetime.now(UTC), batch=batch)
 
 
-def learn(wish: Wish, refusal: str) -> Wish | None:
-    """Return ``wish`` without the setting that an error names; None when the error names no optional setting."""
+def without_refused_feature(features: ModelFeatures, refusal: str) -> ModelFeatures | None:
+    """Return ``features`` without the setting that an error names; None when the error names no optional setting."""
     if not any(status in refusal for status in REFUSALS):
         return None
-    if "max_completion_tokens" in refusal and wish.tokens_name == "max_tokens":
-        return replace(wish, tokens_name="max_completion_tokens")
-    if "temperature" in refusal and wish.temperature:
-        return replace(wish, temperature=False)
-    if wish.schema and any(word in refusal for word in SCHEMA_WORDS):
-        return replace(wish, schema=False)
-    if "seed" in refusal and wish.seed:
-        return replace(wish, seed=False)
-    if "stream_options" in refusal and wish.stream and wish.stream_usage:
-        return replace(wish, stream_usage=False)
-    if "stream" in refusal and not wish.stream:
-        return replace(wish, stream=True)
+    if "max_completion_tokens" in refusal and features.tokens_name == "max_tokens":
+        return replace(features, tokens_name="max_completion_tokens")
+    if "temperature" in refusal and features.temperature:
+        return replace(features, temperature=False)
+    if features.schema and any(word in refusal for word in SCHEMA_WORDS):
+        return replace(features, schema=False)
+    if "seed" in refusal and features.seed:
+        return replace(features, seed=False)
+    if "stream_options" in refusal and features.stream and features.stream_usage:
+        return replace(features, stream_usage=False)
+    if "stream" in refusal and not features.stream:
+        return replace(features, stream=True)
     return None
 
 
-def spelled_out(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
+def with_schema_text(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
     """Write the schema into the prompt, for a model that does not support schemas."""
     wanted = json.dumps(schema, ensure_ascii=False, sort_keys=True)
     request = f"Reply with one JSON object and nothing else. It must fit this JSON Schema:\n{wanted}"
@@ -269,16 +280,16 @@ def _longer(message: ChatMessage, text: str) -> ChatMessage:
     return replace(message, content=f"{message.content}\n\n{text}")
 
 
-def _ignored(prompt: Prompt, wish: Wish) -> tuple[str, ...]:
-    names = [] if wish.temperature else ["temperature"]
-    if prompt.seed is not None and not wish.seed:
+def _ignored(prompt: Prompt, features: ModelFeatures) -> tuple[str, ...]:
+    names = [] if features.temperature else ["temperature"]
+    if prompt.seed is not None and not features.seed:
         names.append("seed")
     return tuple(names)
 
 
-def joined(first: Completion, second: Completion) -> Completion:
+def combined(first: Completion, second: Completion) -> Completion:
     """Return the second completion with the usage and cost of both."""
-    used = None if first.usage is None or second.usage is None else usages.add(first.usage, second.usage)
+    used = None if first.usage is None or second.usage is None else usages.add_usages(first.usage, second.usage)
     return replace(
         second,
         usage=used,
@@ -292,7 +303,7 @@ def joined(first: Completion, second: Completion) -> Completion:
     )
 
 
-def _less(full: str | None, paid: str | None) -> str | None:
+def _difference(full: str | None, paid: str | None) -> str | None:
     return None if full is None or paid is None else str(Decimal(full) - Decimal(paid))
 
 
@@ -327,10 +338,10 @@ class SchemaJudge:
             return answer
         if ReplySchema.of(schema).read(answer.text) is not None:
             return answer
-        return joined(answer, await self._model.complete(_repair(prompt, answer, schema)))
+        return combined(answer, await self._model.complete(_repair_prompt(prompt, answer, schema)))
 
 
-def _repair(prompt: Prompt, answer: Completion, schema: Mapping[str, object]) -> Prompt:
+def _repair_prompt(prompt: Prompt, answer: Completion, schema: Mapping[str, object]) -> Prompt:
     said = ChatMessage(role="assistant", content=answer.text or "(nothing)")
     request = ChatMessage(role="user", content=REPAIR + json.dumps(schema, ensure_ascii=False, sort_keys=True))
     return replace(prompt, messages=(*prompt.messages, said, request))

@@ -10,7 +10,7 @@ Example::
     body = join_openai(events, done=done)        # Unavailable where the stream ended in the middle
 
 A dialect only builds request trees and reads response trees; it sends nothing. Features that differ between models
-(temperature, name of the token limit, schema) are passed as a `Wish`.
+(temperature, name of the token limit, schema) are passed as a `ModelFeatures`.
 
 Text of a stream after an error or after its finish, and a stream without an end, are never an answer.
 """
@@ -53,7 +53,7 @@ FINISHES: Mapping[str, Finish] = {
     ),
 }  # fmt: skip
 """finish of any vendor in lower case -> finish of bench; routers pass on names of other vendors"""
-BROKEN = frozenset(
+ERROR_FINISHES = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource", "failed"}
 )
 """finish values that mean that the endpoint stopped because of an error"""
@@ -72,7 +72,7 @@ _FILTER_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ModelFeatures:
     """The features that the model supports, as far as is known."""
 
     temperature: bool = True
@@ -108,11 +108,11 @@ class Dialect(Protocol):
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str: ...
 
-    def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]: ...
+    def chat_body(self, model: str, prompt: Prompt, features: ModelFeatures) -> dict[str, object]: ...
 
     def read_chat(self, body: object) -> Reply: ...
 
-    def joined(self, events: Sequence[object], *, done: bool) -> object:
+    def join_events(self, events: Sequence[object], *, done: bool) -> object:
         """Return the events of a stream as the body of an unstreamed reply; ``done``: the end marker was received.
 
         Raises:
@@ -162,7 +162,7 @@ def text_of(value: object) -> str:
 TEXT_TYPES = (None, "text", "output_text")
 
 
-def said_in(content: object, where: str) -> str:
+def content_text(content: object, where: str) -> str:
     """Return the text of a reply's content: null, a text, or a list of texts and blocks.
 
     Raises:
@@ -171,9 +171,9 @@ def said_in(content: object, where: str) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(said_in(part, where) for part in content)
+        return "".join(content_text(part, where) for part in content)
     if isinstance(content, Mapping) and content.get("type") in TEXT_TYPES and "text" in content:
-        return said_in(content["text"], where)
+        return content_text(content["text"], where)
     if content is not None and not (isinstance(content, Mapping) and "type" in content):
         raise MappingError(f"{where}: expected a text or a list of blocks; got {shown(content)}")
     return ""
@@ -184,7 +184,7 @@ def finish_of(native: object) -> Finish:
     return FINISHES.get(str(native).lower(), "other")
 
 
-def refused_by_filter(error: object) -> bool:
+def is_filter_refusal(error: object) -> bool:
     """Return True when an error is from the endpoint's content filter, by its codes or its message."""
     if isinstance(error, str):
         return _FILTER_WORDS.search(error[:2000]) is not None
@@ -200,7 +200,7 @@ def refused_by_filter(error: object) -> bool:
     return _FILTER_WORDS.search(str(error.get("message") or "")[:2000]) is not None
 
 
-def error_of(text: str) -> object:
+def body_error(text: str) -> object:
     """Return the error object of a response body; the text itself when it is not JSON."""
     try:
         tree: object = json.loads(text)
@@ -218,9 +218,9 @@ def refusal_or_error(error: object, model: object = None) -> Reply:
     Raises:
         CallError: any other error.
     """
-    if refused_by_filter(error):
+    if is_filter_refusal(error):
         return Reply(text="", model=text_or_none(model), finish="refusal", native_finish="content_filter")
-    raise error_inside(error)
+    raise error_in_reply(error)
 
 
 def text_or_none(value: object) -> str | None:
@@ -240,7 +240,7 @@ def vector(value: object, where: str) -> tuple[float, ...]:
     return tuple(float(number) for number in numbers)  # type: ignore[arg-type]
 
 
-def error_inside(error: object) -> CallError:
+def error_in_reply(error: object) -> CallError:
     """Return the CallError for an error inside a 2xx response; without a code it counts as a fault of the endpoint."""
     text = f"the answer contains an error: {shown(error)}"
     match _status_of(error):
@@ -355,7 +355,7 @@ def _json(event: str) -> object:
         raise Unavailable(f"the stream contains an event that is not JSON: {event[:200]!r}") from error
 
 
-def _cut(events: Sequence[object]) -> Unavailable:
+def _truncated_stream(events: Sequence[object]) -> Unavailable:
     return Unavailable(f"the stream ended too early: {len(events)} events, but no finish reason")
 
 
@@ -365,17 +365,17 @@ def _error_in(events: Sequence[object]) -> object:
 
 
 @dataclass(slots=True)
-class _Ending:
+class _StreamEnd:
     """The end of the text in a stream: its finish, unless the server sends a finish with every piece."""
 
     finished: bool = False
-    with_each: bool = True
+    finish_in_each: bool = True
     late: bool = False
 
-    def takes(self, *, text: bool, finish: bool) -> bool:
+    def accepts(self, *, text: bool, finish: bool) -> bool:
         """Return True when the content of an event comes before the end."""
-        self.with_each = self.with_each and (finish or not text)
-        taken = not self.finished or (finish and self.with_each) or not text
+        self.finish_in_each = self.finish_in_each and (finish or not text)
+        taken = not self.finished or (finish and self.finish_in_each) or not text
         self.finished = self.finished or finish
         self.late = self.late or not taken
         return taken
@@ -396,7 +396,7 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
     message: dict[str, object] = {}
     pieces: list[str] = []
     choice: dict[str, object] = {"message": message}
-    ends, ending = not done, _Ending()
+    ends, ending = not done, _StreamEnd()
     for event in events:
         if not isinstance(event, Mapping):
             continue
@@ -406,16 +406,16 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
                 ends = ends or "finish_reason" in one
                 choice |= {key: one[key] for key in ("finish_reason", "error") if one.get(key)}
                 text = _map(one.get("delta")).get("content")
-                if not ending.takes(text=bool(text), finish=bool(one.get("finish_reason"))):
+                if not ending.accepts(text=bool(text), finish=bool(one.get("finish_reason"))):
                     continue
                 if one.get("delta"):
-                    _grow(message, one["delta"])
+                    _append_delta(message, one["delta"])
                     pieces += [text] if text and isinstance(text, str) else []
                 elif one.get("message"):  # the whole, which the deltas before it may have brought already
                     message |= {key: value for key, value in _map(one.get("message")).items() if value}
                     pieces = []
     if ends and "finish_reason" not in choice and "error" not in choice:
-        raise _cut(events)
+        raise _truncated_stream(events)
     if _repeats(pieces):
         message["content"] = pieces[-1]
     return {**tree, "choices": [choice], **ending.mark}
@@ -426,7 +426,7 @@ def _repeats(pieces: Sequence[str]) -> bool:
     return len(set(pieces)) >= MIN_REPEATS and all(other.startswith(one) for one, other in pairwise(pieces))
 
 
-def _grow(message: dict[str, object], delta: object) -> None:
+def _append_delta(message: dict[str, object], delta: object) -> None:
     """Append the texts of a delta; other values, such as tool calls, replace the earlier ones."""
     for key, value in delta.items() if isinstance(delta, Mapping) else ():
         known = message.get(key)
@@ -445,7 +445,7 @@ def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
     tree: dict[str, object] = {}
     usage: dict[str, object] = {}
     blocks: dict[object, dict[str, object]] = {}
-    ending = _Ending()
+    ending = _StreamEnd()
     for event in events:
         if not isinstance(event, Mapping):
             continue
@@ -455,25 +455,25 @@ def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
                 usage |= _map(event["message"].get("usage"))
             case "content_block_start":
                 blocks[event.get("index")] = dict(_map(event.get("content_block")))
-            case "content_block_delta" if ending.takes(text="text" in _map(event.get("delta")), finish=False):
-                _grow_block(blocks.setdefault(event.get("index"), {"type": "text"}), _map(event.get("delta")))
+            case "content_block_delta" if ending.accepts(text="text" in _map(event.get("delta")), finish=False):
+                _append_block_delta(blocks.setdefault(event.get("index"), {"type": "text"}), _map(event.get("delta")))
             case "message_delta":
                 tree |= _map(event.get("delta"))
-                ending.takes(text=False, finish=bool(tree.get("stop_reason")))
+                ending.accepts(text=False, finish=bool(tree.get("stop_reason")))
                 usage |= {key: value for key, value in _map(event.get("usage")).items() if value is not None}
     if not tree.get("stop_reason"):
-        raise _cut(events)
-    content = [_closed(block) for block in blocks.values()]
+        raise _truncated_stream(events)
+    content = [_parsed_block(block) for block in blocks.values()]
     return {**tree, "content": content, **({"usage": usage} if usage else {}), **ending.mark}
 
 
-def _grow_block(block: dict[str, object], delta: Mapping[str, object]) -> None:
+def _append_block_delta(block: dict[str, object], delta: Mapping[str, object]) -> None:
     for key in ("text", "thinking", "partial_json"):
         if isinstance(delta.get(key), str):
             block[key] = f"{block.get(key) or ''}{delta[key]}"
 
 
-def _closed(block: dict[str, object]) -> dict[str, object]:
+def _parsed_block(block: dict[str, object]) -> dict[str, object]:
     """Parse the input of a tool, which is streamed as pieces of JSON text."""
     if "partial_json" in block:
         block["input"] = _json(str(block.pop("partial_json")) or "{}")
@@ -487,19 +487,19 @@ def join_google(events: Sequence[object]) -> Mapping[str, object]:
     tree: dict[str, object] = {}
     parts: list[object] = []
     finish: object = None
-    ending = _Ending()
+    ending = _StreamEnd()
     for event in events:
         if not isinstance(event, Mapping):
             continue
         tree |= {key: event[key] for key in ("modelVersion", "usageMetadata", "promptFeedback") if event.get(key)}
         first = _map(next(iter(event.get("candidates") or ()), None))
         more = _map(first.get("content")).get("parts")
-        if isinstance(more, list) and ending.takes(text=bool(more), finish=bool(first.get("finishReason"))):
+        if isinstance(more, list) and ending.accepts(text=bool(more), finish=bool(first.get("finishReason"))):
             parts += more
         finish = first.get("finishReason") or finish
     if finish is None:
         if not _map(tree.get("promptFeedback")).get("blockReason"):
-            raise _cut(events)
+            raise _truncated_stream(events)
         return tree
     return {**tree, "candidates": [{"content": {"parts": parts}, "finishReason": finish}], **ending.mark}
 

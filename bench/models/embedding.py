@@ -21,7 +21,7 @@ from bench.config.model import merged
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, ReportedUsage, Request, Response
 from bench.models import reply as usages
-from bench.models.chat import SEEN_SHARE, Price, priced
+from bench.models.chat import SEEN_SHARE, Price, call_price
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 from bench.tokens import count_tokens, fewest_tokens
@@ -35,7 +35,7 @@ SIZE_WORDS = (
 """words in an error message about a request that is too large"""
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
 """words in a 5xx error message that some servers send for a request that is too large"""
-FEW = 3
+MIN_DISTINCT_TEXTS = 3
 """minimum number of texts, counted without regard to case, for which one common vector is an error"""
 BLANK = " "
 """text that is sent instead of an empty one, which every API rejects"""
@@ -62,7 +62,7 @@ class CachingEmbedder(ABC):
         self._options = options
         self._batch = options.batch if most is None else min(options.batch, most)
         self._known = VectorCache(CACHE_BYTES)
-        self._flying: dict[str, anyio.Event] = {}
+        self._pending: dict[str, anyio.Event] = {}
         """texts that are being embedded, with the event that a second caller waits for"""
         self._dimension = options.dimensions
         self._embedded = 0
@@ -93,11 +93,11 @@ class CachingEmbedder(ABC):
         sent = [(prefix + text) or BLANK for text in texts]
         found: dict[str, tuple[float, ...]] = {}
         while missing := self._missing(sent, found):
-            mine = [text for text in missing if text not in self._flying]
+            mine = [text for text in missing if text not in self._pending]
             if mine:
-                await self._fly(mine, found)
+                await self._embed_new(mine, found)
             else:
-                await self._flying[missing[0]].wait()
+                await self._pending[missing[0]].wait()
         return [found[text] for text in sent]
 
     def _missing(self, sent: Sequence[str], found: dict[str, tuple[float, ...]]) -> list[str]:
@@ -106,10 +106,10 @@ class CachingEmbedder(ABC):
         found.update({text: vector for text in wanted if (vector := self._known.get(text)) is not None})
         return [text for text in wanted if text not in found]
 
-    async def _fly(self, texts: Sequence[str], found: dict[str, tuple[float, ...]]) -> None:
+    async def _embed_new(self, texts: Sequence[str], found: dict[str, tuple[float, ...]]) -> None:
         """Embed texts that no other caller is embedding."""
-        landed = anyio.Event()
-        self._flying.update(dict.fromkeys(texts, landed))
+        done = anyio.Event()
+        self._pending.update(dict.fromkeys(texts, done))
         try:
             start = 0
             while batch := texts[start : start + self._batch]:
@@ -119,10 +119,10 @@ class CachingEmbedder(ABC):
                 start += len(batch)
         finally:
             for text in texts:
-                del self._flying[text]
-            landed.set()
+                del self._pending[text]
+            done.set()
 
-    def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
+    def _check_vectors(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
         if len(vectors) != len(texts):
             raise MappingError(f"{self.name}: {len(texts)} texts were sent, but {len(vectors)} vectors were returned")
         blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
@@ -131,7 +131,7 @@ class CachingEmbedder(ABC):
                 f"{self.name}: {len(blank)} of {len(texts)} vectors contain only zeros and cannot be ranked, "
                 f'for example the vector of "{visible(blank[0][:SHOWN_OF_TEXT])}"'
             )
-        if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
+        if len({text.casefold() for text in texts}) >= MIN_DISTINCT_TEXTS and len(set(vectors)) == 1:
             raise MappingError(f"{self.name}: {len(texts)} different texts have the same vector")
         for vector in vectors:
             if self._dimension is None:
@@ -141,7 +141,7 @@ class CachingEmbedder(ABC):
                     f"{self.name}: a vector of dimension {len(vector)}, expected {self._dimension}",
                     hint="correct dimensions in the config, or use one embedding model only",
                 )
-        return [_unit(vector) for vector in vectors] if self._options.normalize else vectors
+        return [_unit_vector(vector) for vector in vectors] if self._options.normalize else vectors
 
 
 class RemoteEmbedder(CachingEmbedder):
@@ -193,14 +193,14 @@ class RemoteEmbedder(CachingEmbedder):
 
         def read(response: Response) -> ReportedUsage:
             body = response.json()
-            vectors[:] = self._checked(self._dialect.read_vectors(body), texts)
-            used = usages.normalise(target.dialect, body, prompt="".join(texts))
+            vectors[:] = self._check_vectors(self._dialect.read_vectors(body), texts)
+            used = usages.read_usage(target.dialect, body, prompt="".join(texts))
             self._embedded += len(texts)
             if not used.estimated and 0 < used.input_tokens < SEEN_SHARE * sum(map(fewest_tokens, texts)):
                 self._cut += len(texts)
             named = body.get("model") if isinstance(body, dict) else None
             model = named if isinstance(named, str) and named else target.model
-            return ReportedUsage(model=model, usage=used, cost_usd=priced(target, self._price, used, returned=None))
+            return ReportedUsage(model=model, usage=used, cost_usd=call_price(target, self._price, used, returned=None))
 
         dimensions = self._options.dimensions if self._asks_dimension else None
         request = Request(
@@ -270,7 +270,7 @@ def _too_long(error: CallError, text: str) -> Rejected:
     return found
 
 
-def _unit(vector: tuple[float, ...]) -> tuple[float, ...]:
+def _unit_vector(vector: tuple[float, ...]) -> tuple[float, ...]:
     length = math.hypot(*vector)
     return tuple(number / length for number in vector) if length else vector
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from bench.metrics.answers.text_normalization import search_words
 from bench.model import Completion, Prompt
-from bench.models.reply import estimate
+from bench.models.reply import estimate_usage
 
 NAME = "builtin/extractive"
 NOTHING = "I don't know."
@@ -28,7 +28,7 @@ class Extractive:
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the best sentence as the completion; it is deterministic."""
         text = best_sentence(prompt.question, prompt.context)
-        used = estimate(prompt="\n".join((*prompt.context, prompt.question)), reply=text)
+        used = estimate_usage(prompt="\n".join((*prompt.context, prompt.question)), reply=text)
         return Completion(text=text, model=NAME, usage=used, cost_usd="0")
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
 from bench.errors import ConfigError
-from bench.models.names import VENDORS, Target, is_local, resolve_name, target
+from bench.models.names import VENDORS, Target, is_local, resolve_name, resolve_target
 
 if TYPE_CHECKING:
     from bench.config.model import ModelFile
@@ -71,13 +71,13 @@ def open_model(
     Raises:
         ConfigError: an unknown name (with the nearest one), or an unset environment variable (with its name).
     """
-    from bench.models.reply import Answering
+    from bench.models.reply import ProviderModel
 
-    model = _opened(resolve_name(name), http, environment, role, files or {}, price, cache, batches)
-    return Answering(model) if role == "provider" else model
+    model = _open(resolve_name(name), http, environment, role, files or {}, price, cache, batches)
+    return ProviderModel(model) if role == "provider" else model
 
 
-def _opened(
+def _open(
     full: str,
     http: Http,
     environment: Environment,
@@ -87,30 +87,30 @@ def _opened(
     cache: CallCache | None,
     batches: BatchLog | None,
 ) -> Model:
-    from bench.models.reply import Cleaned
+    from bench.models.reply import ReasoningStripper
 
     if full.startswith("builtin/"):
-        return Cleaned(_builtin(full, environment))
+        return ReasoningStripper(_builtin(full, environment))
     if is_local(full, files):
         raise ConfigError(f"{full} is an embedding model and cannot answer", hint="name it with --embedding-model")
     found = _plugin(full, files)
     if found is not None:
-        return Cleaned(found(full, http=http, environment=environment, role=role))
+        return ReasoningStripper(found(full, http=http, environment=environment, role=role))
     from bench.models.chat import ChatModel
-    from bench.models.dialect import Wish
+    from bench.models.dialect import ModelFeatures
 
-    place = target(full, environment, files)
-    settings = place.settings
-    endpoint = _endpoint(place, role)
+    target = resolve_target(full, environment, files)
+    settings = target.settings
+    endpoint = _endpoint(target, role)
     model = ChatModel(
-        target=place,
-        dialect=_dialect(place, environment),
-        http=http if batches is None else _batch_sender(place, http, endpoint, batches),
+        target=target,
+        dialect=_dialect(target, environment),
+        http=http if batches is None else _batch_sender(target, http, endpoint, batches),
         endpoint=endpoint,
         batch=batches is not None,
-        wish=Wish(
+        features=ModelFeatures(
             temperature=not (settings is not None and settings.fixed_temperature),
-            seed=place.dialect != "anthropic",
+            seed=target.dialect != "anthropic",
             stream=settings is not None and settings.stream and batches is None,
             body=settings.body if settings is not None else {},
         ),
@@ -121,16 +121,16 @@ def _opened(
     from bench.models.call_cache import CachedModel
 
     known = settings.identity() if settings is not None else {}
-    return CachedModel(model, cache, {"name": full, "address": place.base_url, "settings": known})
+    return CachedModel(model, cache, {"name": full, "address": target.base_url, "settings": known})
 
 
-def _batch_sender(place: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
+def _batch_sender(target: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
     """Return the batch sender of a model in one role; the sender repeats failed requests, so its endpoint does not."""
     from bench.http import Retry, Timeouts
     from bench.models.batch import BatchSender
     from bench.models.batch_api import batch_api
 
-    door = replace(
+    batch_endpoint = replace(
         endpoint,
         name=f"{endpoint.name}.batch",
         retry=Retry(max_retries=0),
@@ -138,7 +138,7 @@ def _batch_sender(place: Target, http: Http, endpoint: Endpoint, batches: BatchL
         max_response_bytes=MAX_BATCH_BYTES,
         statuses={501: "fail"},  # no outage: there is no such endpoint
     )
-    sender = BatchSender(endpoint, batch_api(place.dialect, place, http, door), http, batches)
+    sender = BatchSender(endpoint, batch_api(target.dialect, target, http, batch_endpoint), http, batches)
     batches.senders.append(sender)
     return sender
 
@@ -164,14 +164,14 @@ def open_embedder(
         from bench.models.local import LocalEmbedder, weights
 
         return LocalEmbedder(weights(full, files or {}), options or EmbeddingOptions())
-    place = target(full, environment, files or {})
-    dialect = _dialect(place, environment)
-    dialect.embed_url(place.base_url, place.model)
+    target = resolve_target(full, environment, files or {})
+    dialect = _dialect(target, environment)
+    dialect.embed_url(target.base_url, target.model)
     return RemoteEmbedder(
-        target=place,
+        target=target,
         dialect=dialect,
         http=http,
-        endpoint=_endpoint(place, "embedding"),
+        endpoint=_endpoint(target, "embedding"),
         options=options or EmbeddingOptions(),
         price=price,
     )
@@ -193,7 +193,7 @@ def check_model(
 
         weights(full, files or {})
     elif _plugin(full, files or {}) is None:
-        target(full, environment, files or {})
+        resolve_target(full, environment, files or {})
     return full
 
 
@@ -208,14 +208,14 @@ def _builtin(name: str, environment: Environment) -> Model:
     return scripted.Scripted(Path(path))
 
 
-def _dialect(place: Target, environment: Environment) -> Dialect:
+def _dialect(target: Target, environment: Environment) -> Dialect:
     from bench.models.anthropic import Anthropic
     from bench.models.google import Google
     from bench.models.openai import Azure, OpenAI
 
-    if place.prefix == "azure":
+    if target.prefix == "azure":
         return Azure(api_version=environment.get(AZURE_VERSION) or AZURE_DEFAULT_VERSION)
-    match place.dialect:
+    match target.dialect:
         case "openai":
             return OpenAI()
         case "anthropic":
@@ -223,13 +223,13 @@ def _dialect(place: Target, environment: Environment) -> Dialect:
         case "google":
             return Google()
         case _:
-            assert_never(place.dialect)
+            assert_never(target.dialect)
 
 
-def _endpoint(place: Target, role: Role) -> Endpoint:
+def _endpoint(target: Target, role: Role) -> Endpoint:
     from bench.http import Endpoint, Feedback, Limits, Timeouts
 
-    file = place.file
+    file = target.file
     limits = Limits()
     if file is not None:
         declared = file.limits
@@ -244,11 +244,11 @@ def _endpoint(place: Target, role: Role) -> Endpoint:
         )
     attempt_s = (file.timeout_s if file is not None else None) or ATTEMPT_S
     return Endpoint(
-        name=f"{place.name}.{role}",
+        name=f"{target.name}.{role}",
         role=role,
         limits=limits,
         timeouts=Timeouts(attempt_s=attempt_s, call_s=max(CALL_S, attempt_s)),
-        key_variable=place.key_variable,
+        key_variable=target.key_variable,
         max_response_bytes=MAX_RESPONSE_BYTES,
     )
 

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 from bench.model import Prompt
 from bench.models.dialect import (
+    ModelFeatures,
     Reply,
-    Wish,
     as_list,
     as_map,
-    error_inside,
+    error_in_reply,
     finish_of,
     join_google,
     refusal_or_error,
@@ -34,13 +34,13 @@ class Google:
     def embed_url(self, base_url: str, model: str) -> str:
         return f"{_models_url(base_url)}/{quote(model, safe='')}:batchEmbedContents"
 
-    def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]:
+    def chat_body(self, model: str, prompt: Prompt, features: ModelFeatures) -> dict[str, object]:
         settings: dict[str, object] = {"maxOutputTokens": prompt.max_tokens}
-        if wish.temperature:
+        if features.temperature:
             settings["temperature"] = prompt.temperature
-        if wish.seed and prompt.seed is not None:
+        if features.seed and prompt.seed is not None:
             settings["seed"] = prompt.seed
-        if wish.schema and prompt.json_schema is not None:
+        if features.schema and prompt.json_schema is not None:
             settings |= {"responseMimeType": "application/json", "responseJsonSchema": prompt.json_schema}
         body: dict[str, object] = {
             "contents": [
@@ -77,7 +77,7 @@ class Google:
             reasoning=_texts(first.get("content"), thought=True),
         )
 
-    def joined(self, events: Sequence[object], *, done: bool) -> object:
+    def join_events(self, events: Sequence[object], *, done: bool) -> object:
         return join_google(events)
 
     def embed_body(self, model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:
@@ -91,7 +91,7 @@ class Google:
     def read_vectors(self, body: object) -> list[tuple[float, ...]]:
         tree = as_map(body, "embeddings")
         if tree.get("error"):
-            raise error_inside(tree["error"])
+            raise error_in_reply(tree["error"])
         rows = as_list(tree.get("embeddings"), "embeddings")
         return [
             vector(as_map(row, f"embeddings[{at}]").get("values"), f"embeddings[{at}]") for at, row in enumerate(rows)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CACHE = "FASTEMBED_CACHE_PATH"
 HUB = "https://huggingface.co"
-PATIENCE_S = 10.0
+HUB_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class LocalWeights:
 def _reach_hub() -> None:
     """Raise an error when the hub does not answer; otherwise the library would retry for 39 seconds."""
     try:
-        urllib.request.urlopen(os.environ.get("HF_ENDPOINT") or HUB, timeout=PATIENCE_S).close()  # noqa: S310 - the user's own
+        urllib.request.urlopen(os.environ.get("HF_ENDPOINT") or HUB, timeout=HUB_TIMEOUT_S).close()  # noqa: S310 - the user's own
     except urllib.error.HTTPError:
         return  # it answered
 
@@ -101,7 +101,7 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
     Raises:
         ConfigError: a missing extra, an unknown model (with the nearest name), or a missing folder.
     """
-    known = _known()
+    known = _library_models()
     short = name.partition("/")[2]
     if short.lower() not in known:
         near = difflib.get_close_matches(short.lower().rpartition("/")[2], known, n=1)
@@ -115,7 +115,7 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
 
 
 @lru_cache(maxsize=1)
-def _known() -> dict[str, str]:
+def _library_models() -> dict[str, str]:
     """Return the library's models by the last part of their names, in lower case."""
     try:
         from fastembed import TextEmbedding
@@ -155,7 +155,7 @@ class LocalEmbedder(CachingEmbedder):
                 f"{self.name}: the weights in this folder produce no vectors: {error}",
                 hint="check that the folder has the files of this model",
             ) from error
-        return self._checked(vectors, texts)
+        return self._check_vectors(vectors, texts)
 
     def _vectors(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         self._embedded += len(texts)

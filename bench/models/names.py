@@ -4,7 +4,7 @@ Example::
 
     resolve_name("gpt-4o") == "openai/gpt-4o"
     resolve_name({"provider": "google", "model": "gemini-2.5-flash"}) == "google/gemini-2.5-flash"
-    target("openrouter/meta-llama/llama-3", environment, files).model == "meta-llama/llama-3"
+    resolve_target("openrouter/meta-llama/llama-3", environment, files).model == "meta-llama/llama-3"
 
 Only the first ``/`` separates; the rest is the vendor's name of the model.
 """
@@ -141,7 +141,7 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
         if prefix and model:
             return name
         raise ConfigError(f'"{name}" is not a model name', hint="write PROVIDER/MODEL, for example openai/gpt-4o")
-    if "/" in (full := named(name)):
+    if "/" in (full := with_vendor(name)):
         return full
     near = difflib.get_close_matches(name, [*EXAMPLES, *BUILTINS], n=1, cutoff=0.5)
     text = f'the provider of the model "{name}" is not known'
@@ -150,7 +150,7 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
     )
 
 
-def named(name: str) -> str:
+def with_vendor(name: str) -> str:
     """Return a bare name with the vendor of its model family in front; return any other name unchanged."""
     vendor = next((vendor for family, vendor in FAMILIES if family.fullmatch(name)), None)
     return name if vendor is None or "/" in name else f"{vendor}/{name}"
@@ -173,7 +173,7 @@ def _needs(vendor: Vendor) -> str:
     return f"{key}; {vendor.base_variable} {'can set another address' if vendor.base_url else 'must set the address'}"
 
 
-def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
+def resolve_target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
     """Return the endpoint of a full name that is not built-in, with its key.
 
     Raises:
@@ -237,7 +237,7 @@ def _credentials(
     """Return headers, query parameters and the name of the key variable."""
     fixed = dict(vendor.headers) if vendor is not None else {}
     if auth is not None:
-        headers, query = _declared(name, auth, environment)
+        headers, query = _file_credentials(name, auth, environment)
         return {**fixed, **headers}, query, auth.env_var
     if vendor is None or not vendor.key_variables:
         return fixed, (), None
@@ -246,7 +246,9 @@ def _credentials(
     return {**fixed, vendor.key_header: vendor.key_prefix + secret}, (), variable
 
 
-def _declared(name: str, auth: Auth, environment: Environment) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+def _file_credentials(
+    name: str, auth: Auth, environment: Environment
+) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
     if auth.type == "none" or auth.env_var is None:
         return {}, ()
     if auth.optional and environment.secret(auth.env_var) is None:

@@ -9,17 +9,17 @@ from urllib.parse import quote
 from bench.errors import MappingError
 from bench.model import Prompt
 from bench.models.dialect import (
-    BROKEN,
+    ERROR_FINISHES,
     SCHEMA_NAME,
+    ModelFeatures,
     Reply,
-    Wish,
     as_list,
     as_map,
-    error_inside,
+    content_text,
+    error_in_reply,
     finish_of,
     join_openai,
     refusal_or_error,
-    said_in,
     shown,
     text_of,
     text_or_none,
@@ -40,21 +40,21 @@ class OpenAI:
     def embed_url(self, base_url: str, model: str) -> str:
         return f"{base_url}/embeddings"
 
-    def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]:
+    def chat_body(self, model: str, prompt: Prompt, features: ModelFeatures) -> dict[str, object]:
         body: dict[str, object] = {
             "model": model,
             "messages": [{"role": message.role, "content": message.content} for message in prompt.messages],
-            wish.tokens_name: prompt.max_tokens,
+            features.tokens_name: prompt.max_tokens,
         }
-        if wish.temperature:
+        if features.temperature:
             body["temperature"] = prompt.temperature
-        if wish.seed and prompt.seed is not None:
+        if features.seed and prompt.seed is not None:
             body["seed"] = prompt.seed
-        if wish.schema and prompt.json_schema is not None:
+        if features.schema and prompt.json_schema is not None:
             schema = {"name": SCHEMA_NAME, "strict": True, "schema": prompt.json_schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if wish.stream:
-            body |= {"stream": True, **({"stream_options": {"include_usage": True}} if wish.stream_usage else {})}
+        if features.stream:
+            body |= {"stream": True, **({"stream_options": {"include_usage": True}} if features.stream_usage else {})}
         return body
 
     def read_chat(self, body: object) -> Reply:
@@ -72,11 +72,11 @@ class OpenAI:
             message = as_map(message, "chat answer, choices[0].message")
         reply = _reply(tree, message or {}, native)
         error = choice.get("error") or (tree.get("error") if not reply.text.strip() else None)
-        if error or native.lower() in BROKEN:
+        if error or native.lower() in ERROR_FINISHES:
             return refusal_or_error(error or {"message": f'finish_reason "{native}"'}, tree.get("model"))
         return reply
 
-    def joined(self, events: Sequence[object], *, done: bool) -> object:
+    def join_events(self, events: Sequence[object], *, done: bool) -> object:
         return join_openai(events, done=done)
 
     def embed_body(self, model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:
@@ -88,7 +88,7 @@ class OpenAI:
     def read_vectors(self, body: object) -> list[tuple[float, ...]]:
         tree = as_map(body, "embeddings")
         if tree.get("error") and not tree.get("data"):
-            raise error_inside(tree["error"])
+            raise error_in_reply(tree["error"])
         rows = [
             as_map(row, f"embeddings, data[{at}]")
             for at, row in enumerate(as_list(tree.get("data"), "embeddings, data"))
@@ -122,13 +122,13 @@ def _reply(tree: Mapping[str, object], message: Mapping[str, object], native: st
     content, refused = message.get("content"), message.get("refusal")
     refusal = text_or_none(refused) if refused else None
     if refusal is None and isinstance(content, list):
-        refusal = _refusal_part(content)
+        refusal = _refusal_text(content)
     finish = "refusal" if refusal else finish_of(native)
     calls = bool(message.get("tool_calls") or message.get("function_call"))
     if calls or native in (TOOL_CALL, "function_call"):
         finish, native = "other", TOOL_CALL
     return Reply(
-        text="" if native == TOOL_CALL else said_in(content, "chat answer, content") or refusal or "",
+        text="" if native == TOOL_CALL else content_text(content, "chat answer, content") or refusal or "",
         model=text_or_none(tree.get("model")),
         finish=finish,
         fingerprint=text_or_none(tree.get("system_fingerprint")),
@@ -144,7 +144,7 @@ def _reasoning(message: Mapping[str, object]) -> str:
     return ""
 
 
-def _refusal_part(content: Sequence[object]) -> str | None:
+def _refusal_text(content: Sequence[object]) -> str | None:
     for part in content:
         if isinstance(part, Mapping) and (text := text_or_none(part.get("refusal"))):
             return text

@@ -6,10 +6,10 @@ Also in this module:
 
 Example::
 
-    normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
+    read_usage("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
     # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
-    cleaned(completion).text          # without reasoning blocks; the raw text stays in `Completion.raw`
-    no_answer(completion)             # None, or the error for a reply without an answer
+    strip_reasoning(completion).text          # without reasoning blocks; the raw text stays in `Completion.raw`
+    missing_answer_error(completion)             # None, or the error for a reply without an answer
 
 ``input_tokens`` is all input including cache reads and writes, ``output_tokens`` all output including reasoning,
 ``total_tokens`` their sum. Anthropic's counts are added up; OpenAI's and Google's counts already include their parts.
@@ -26,7 +26,7 @@ from typing import Literal, assert_never
 
 from bench.errors import CallError, NoAnswer, Truncated
 from bench.model import Completion, Model, Prompt, Usage
-from bench.models.answer_text import not_said, repeats_prompt
+from bench.models.answer_text import non_answer_reason, repeats_prompt
 from bench.reasoning import without_reasoning
 from bench.tokens import count_tokens
 from bench.visible import visible
@@ -42,40 +42,40 @@ UNTIMED = frozenset({CACHED, BATCHED})
 """flags of replies whose duration is not that of a call"""
 
 
-MOST = 10**12
+MAX_TOKENS = 10**12
 """upper limit of a plausible token count"""
 SHOWN = 80
 """maximum number of characters of a reply in an error"""
 
 
-class _Unreadable(Exception):
+class _UsageUnreadable(Exception):
     """A count that is not a whole number of tokens."""
 
 
-def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
+def read_usage(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
     """Return the usage of a response; without a readable usage it is estimated from ``prompt`` and ``reply``.
 
     A count of 0 for a non-empty prompt or reply is not readable.
     """
     try:
-        found = _read(dialect, body)
-    except _Unreadable:
+        found = _parse_usage(dialect, body)
+    except _UsageUnreadable:
         found = None
     if found is None or (prompt and not found.input_tokens) or (reply and not found.output_tokens):
-        return estimate(prompt=prompt, reply=reply)  # a zero for what was sent or replied is a placeholder
+        return estimate_usage(prompt=prompt, reply=reply)  # a zero for what was sent or replied is a placeholder
     return found
 
 
-def unreadable(dialect: DialectName, body: object) -> bool:
+def is_usage_unreadable(dialect: DialectName, body: object) -> bool:
     """Return True when a response has a usage that cannot be read."""
     try:
-        _read(dialect, body)
-    except _Unreadable:
+        _parse_usage(dialect, body)
+    except _UsageUnreadable:
         return True
     return False
 
 
-def _read(dialect: DialectName, body: object) -> Usage | None:
+def _parse_usage(dialect: DialectName, body: object) -> Usage | None:
     block = _child(body, "usageMetadata" if dialect == "google" else "usage")
     if not block:
         return None
@@ -90,13 +90,13 @@ def _read(dialect: DialectName, body: object) -> Usage | None:
             assert_never(dialect)
 
 
-def estimate(*, prompt: str, reply: str) -> Usage:
+def estimate_usage(*, prompt: str, reply: str) -> Usage:
     """Return an estimated usage, with the token count of :mod:`bench.tokens`."""
     sent, received = count_tokens(prompt), count_tokens(reply)
     return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
 
 
-def add(first: Usage, second: Usage) -> Usage:
+def add_usages(first: Usage, second: Usage) -> Usage:
     """Return the sum of two usages; it is estimated if one of them is."""
     return Usage(
         input_tokens=first.input_tokens + second.input_tokens,
@@ -158,7 +158,7 @@ def _child(tree: object, key: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise _Unreadable
+        raise _UsageUnreadable
     return value
 
 
@@ -166,10 +166,15 @@ def _count(block: Mapping[str, object], key: str) -> int:
     value = block.get(key)
     if value is None:
         return 0
-    if type(value) is int and 0 <= value <= MOST:
+    if type(value) is int and 0 <= value <= MAX_TOKENS:
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST or value != int(value):
-        raise _Unreadable
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value <= MAX_TOKENS
+        or value != int(value)
+    ):
+        raise _UsageUnreadable
     return int(value)
 
 
@@ -177,54 +182,58 @@ TOOL_CALL = "tool_calls"
 """native finish of a reply that calls a tool, although none was offered"""
 
 
-def cleaned(said: Completion) -> Completion:
+def strip_reasoning(completion: Completion) -> Completion:
     """Return a reply without its reasoning; the raw text is kept in ``raw``."""
-    rest = without_reasoning(said.text)
-    if rest == said.text:
-        return said
-    return replace(said, text=(rest or "").strip(), raw=said.text if said.raw is None else said.raw)
+    rest = without_reasoning(completion.text)
+    if rest == completion.text:
+        return completion
+    return replace(
+        completion, text=(rest or "").strip(), raw=completion.text if completion.raw is None else completion.raw
+    )
 
 
-def no_answer(said: Completion) -> CallError | None:
+def missing_answer_error(completion: Completion) -> CallError | None:
     """Return the error for a reply without an answer, else None.
 
     A refusal is an answer, and so is a reply that stopped on its own without reasoning, even an empty one.
     """
-    if said.text.strip():
+    if completion.text.strip():
         return None
-    finish = said.native_finish or said.finish
-    if said.finish == "length":
-        return Truncated(f'the reply was cut before its answer began (finish "{finish}"{_spent(said)})')
-    if said.raw is not None and without_reasoning(said.raw) is None:
-        return NoAnswer(f'the reply contains a reasoning block without an end (finish "{finish}"{_spent(said)})')
-    if said.finish == "stop" and (said.reasoning.strip() or said.raw is not None):
-        return NoAnswer(f'the reply contains reasoning, but no answer (finish "{finish}"{_spent(said)})')
-    if said.finish in ("stop", "refusal"):
+    finish = completion.native_finish or completion.finish
+    if completion.finish == "length":
+        return Truncated(f'the reply was cut before its answer began (finish "{finish}"{_token_note(completion)})')
+    if completion.raw is not None and without_reasoning(completion.raw) is None:
+        return NoAnswer(
+            f'the reply contains a reasoning block without an end (finish "{finish}"{_token_note(completion)})'
+        )
+    if completion.finish == "stop" and (completion.reasoning.strip() or completion.raw is not None):
+        return NoAnswer(f'the reply contains reasoning, but no answer (finish "{finish}"{_token_note(completion)})')
+    if completion.finish in ("stop", "refusal"):
         return None
     if finish == TOOL_CALL:
-        return NoAnswer(f'the reply calls a tool that was not offered (finish "{finish}"{_spent(said)})')
-    return NoAnswer(f'the reply has no text (finish "{finish}"{_spent(said)})')
+        return NoAnswer(f'the reply calls a tool that was not offered (finish "{finish}"{_token_note(completion)})')
+    return NoAnswer(f'the reply has no text (finish "{finish}"{_token_note(completion)})')
 
 
-def unsaid(said: Completion, *, prompt: str, accepted: Sequence[str]) -> CallError | None:
+def non_answer_error(completion: Completion, *, prompt: str, accepted: Sequence[str]) -> CallError | None:
     """Return the error for a reply whose text is not an answer: an error message, a null value, the prompt.
 
     The result is None for an answer.
     """
-    text = not_said(said.text, accepted)
-    if text is None and repeats_prompt(said.text, prompt):
+    text = non_answer_reason(completion.text, accepted)
+    if text is None and repeats_prompt(completion.text, prompt):
         text = "its own prompt: the endpoint returns the prompt before the answer"
-    return None if text is None else NoAnswer(f'the reply is {text}: "{visible(said.text[:SHOWN])}"')
+    return None if text is None else NoAnswer(f'the reply is {text}: "{visible(completion.text[:SHOWN])}"')
 
 
-def _spent(said: Completion) -> str:
-    if said.usage is None or said.usage.estimated:
+def _token_note(completion: Completion) -> str:
+    if completion.usage is None or completion.usage.estimated:
         return ""
-    reasoning = f", {said.usage.reasoning_tokens} of them reasoning" if said.usage.reasoning_tokens else ""
-    return f"; {said.usage.output_tokens} tokens{reasoning}"
+    reasoning = f", {completion.usage.reasoning_tokens} of them reasoning" if completion.usage.reasoning_tokens else ""
+    return f"; {completion.usage.output_tokens} tokens{reasoning}"
 
 
-class Cleaned:
+class ReasoningStripper:
     """A built-in or plug-in model whose replies are returned without reasoning, as models behind HTTP return them."""
 
     def __init__(self, model: Model) -> None:
@@ -236,10 +245,10 @@ class Cleaned:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply without its reasoning."""
-        return cleaned(await self._model.complete(prompt))
+        return strip_reasoning(await self._model.complete(prompt))
 
 
-class Answering:
+class ProviderModel:
     """A model for a provider: a reply without an answer is a failed call."""
 
     def __init__(self, model: Model) -> None:
@@ -255,9 +264,9 @@ class Answering:
         Raises:
             CallError: the call failed or the reply has no answer.
         """
-        said = await self._model.complete(prompt)
-        error = no_answer(said)
+        completion = await self._model.complete(prompt)
+        error = missing_answer_error(completion)
         if error is not None:
             error.hint = f"choose a model without reasoning instead of {self.name}"
             raise error
-        return said
+        return completion

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.config.value_rules import problem_of
 from bench.errors import ConfigError, Rejected
 from bench.model import Completion, Prompt, Usage
-from bench.models.reply import estimate, normalise
+from bench.models.reply import estimate_usage, read_usage
 
 NAME = "builtin/scripted"
 VARIABLE = "MEMORYBENCH_SCRIPT"
@@ -25,7 +25,7 @@ FINISHES = ("stop", "length", "refusal", "other")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ScriptLine:
     """One line of the script."""
 
     match: re.Pattern[str]
@@ -50,7 +50,7 @@ class Scripted:
         text = "\n".join(message.content for message in prompt.messages)
         for line in self._lines:
             if line.match.search(text):
-                return _counted(line.completion, text)
+                return _with_usage(line.completion, text)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         raise Rejected(
             f"{NAME}: no line of {self._path.name} matches the prompt sha256:{digest}",
@@ -58,13 +58,13 @@ class Scripted:
         )
 
 
-def _counted(completion: Completion, prompt: str) -> Completion:
+def _with_usage(completion: Completion, prompt: str) -> Completion:
     if completion.usage is not None:
         return completion
-    return replace(completion, usage=estimate(prompt=prompt, reply=completion.text))
+    return replace(completion, usage=estimate_usage(prompt=prompt, reply=completion.text))
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[ScriptLine]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -74,7 +74,7 @@ def _lines(path: Path) -> Iterator[Line]:
             yield _line(line, f"{path}:{number}:1")
 
 
-def _line(text: str, where: str) -> Line:
+def _line(text: str, where: str) -> ScriptLine:
     try:
         tree = json.loads(text)
     except ValueError as error:
@@ -91,7 +91,7 @@ def _line(text: str, where: str) -> Line:
     problem = problem_of(tree["match"], groups=None)
     if problem is not None:
         raise ConfigError(f"match {problem}", where=where, hint="write a regular expression of Python's module re")
-    return Line(
+    return ScriptLine(
         match=re.compile(tree["match"]),
         completion=Completion(
             text=tree["reply"], model=NAME, finish=finish, usage=_usage(tree.get("usage"), where), cost_usd="0"
@@ -104,7 +104,7 @@ def _usage(tree: object, where: str) -> Usage | None:
     if tree is None:
         return None
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:
-        return normalise("openai", {"usage": tree})
+        return read_usage("openai", {"usage": tree})
     known = {each.name for each in fields(Usage)} - {"estimated"}
     if not isinstance(tree, Mapping) or not tree.keys() <= known or not all(_is_count(each) for each in tree.values()):
         raise ConfigError("usage must be a map of token counts", where=where, hint=f"known: {', '.join(sorted(known))}")

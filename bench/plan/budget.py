@@ -17,7 +17,7 @@ from bench.config.run import RunRequest
 from bench.errors import UsageError
 from bench.events import redact
 from bench.model import Usage
-from bench.models.names import VENDORS, target
+from bench.models.names import VENDORS, resolve_target
 from bench.plan.cost_estimate import call_prices
 from bench.plan.model import Lane, Plan
 from bench.settings import Environment, shown
@@ -64,7 +64,7 @@ def elsewhere(
         vendor = VENDORS.get(name.partition("/")[0])
         if vendor is None or vendor.free or vendor.base_url is None:
             continue
-        address = target(name, environment, files).base_url
+        address = resolve_target(name, environment, files).base_url
         if address != vendor.base_url:
             yield (
                 f"{name} is called at {redact(shown(address))}: its cost is computed with the prices of "

@@ -34,7 +34,7 @@ from bench.config.traffic import CallPrices, Prices, TokenPrices
 from bench.errors import ConfigError, UsageError
 from bench.evaluators.graded import AUDIT, SEVERAL_CALLS
 from bench.model import Usage
-from bench.models.names import named, prefixes
+from bench.models.names import prefixes, with_vendor
 from bench.plan.model import NONE, BenchmarkPlan, Lane, Plan, ProviderPlan
 from bench.plan.provider import load_named
 from bench.providers.builtin.base import AT_ONCE
@@ -77,7 +77,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
             if prefix not in known:
                 yield name, _unknown(name, prefix, known, "model")
         elif not _is_provider(catalog, name.partition("@")[0]):
-            if (full := named(name)) != name:
+            if (full := with_vendor(name)) != name:
                 hint = f'write "{full}"'
                 yield name, UsageError(f'prices contains "{name}", which is not the full name of a model', hint=hint)
                 continue

@@ -124,7 +124,7 @@ def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | N
 
 
 def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], installed: Installed) -> Json:
-    from bench.models.names import is_local, target
+    from bench.models.names import is_local, resolve_target
     from bench.models.scripted import NAME, VARIABLE
 
     if name == NAME:
@@ -138,7 +138,7 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], 
     prefix = name.partition("/")[0]
     if prefix not in files and prefix in installed.names("bench.models"):
         return {"plugin": installed.distributions("bench.models", [prefix])}
-    place = target(name, environment, files)
+    place = resolve_target(name, environment, files)
     settings = None if place.settings is None else each_text(place.settings.identity(), shown)
     return {"base_url": shown(place.base_url), "dialect": place.dialect, "settings": settings}
 

@@ -37,7 +37,7 @@ from bench.config.provider.file import load_provider
 from bench.config.value_rules import find_variables, texts
 from bench.errors import CanonicalError, UsageError
 from bench.events import HIDDEN, redact
-from bench.models.names import named, resolve_name
+from bench.models.names import resolve_name, with_vendor
 from bench.plan.model import BUILT_IN_EMBEDDING, ProviderPlan
 from bench.redaction import is_setting
 from bench.scalars import Json
@@ -153,10 +153,10 @@ def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | 
 
     ours, inner = embedding_model(config), inner_embedding(config)
     if ours is not None:
-        return own or named(ours)
+        return own or with_vendor(ours)
     if inner is None or inner == EMBEDS_ITSELF:
         return inner and BUILT_IN_EMBEDDING
-    return named(environment.resolve(inner))
+    return with_vendor(environment.resolve(inner))
 
 
 def _planned(

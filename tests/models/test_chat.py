@@ -346,27 +346,27 @@ async def test_a_body_of_another_shape_is_a_mapping_error(
 async def test_an_error_inside_a_200_is_what_its_code_says(
     plays: Plays, prompt: Prompt, error: dict[str, object], kind: type[Exception]
 ) -> None:
-    from bench.models.dialect import error_inside
+    from bench.models.dialect import error_in_reply
 
-    assert type(error_inside(error)) is kind
+    assert type(error_in_reply(error)) is kind
     if kind is not RateLimited:
         with pytest.raises(kind):
             await ask(await plays({"error": error}), prompt)
 
 
 async def test_i3_an_error_text_inside_a_200_is_asked_again(plays: Plays, prompt: Prompt) -> None:
-    from bench.models.dialect import error_inside
+    from bench.models.dialect import error_in_reply
 
-    assert type(error_inside("internal failure")) is Unavailable
+    assert type(error_in_reply("internal failure")) is Unavailable
     endpoint = await plays({"error": {"code": 502, "message": "upstream"}}, openai())
     assert (await ask(endpoint, prompt)).text == "Lisbon" and len(endpoint.asked) == 2
 
 
 async def test_the_ledger_holds_model_usage_and_price_of_each_attempt(plays: Plays, prompt: Prompt) -> None:
-    priced: list[tuple[str, Usage, str | None]] = []
+    call_price: list[tuple[str, Usage, str | None]] = []
 
     def price(name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False) -> str:
-        priced.append((name, usage, returned))
+        call_price.append((name, usage, returned))
         assert when.tzinfo is not None
         return "0.0123"
 
@@ -380,7 +380,7 @@ async def test_the_ledger_holds_model_usage_and_price_of_each_attempt(plays: Pla
     ]
     assert calls[1].endpoint == "openai/gpt-4o.answering" and calls[1].role == "answering"
     assert calls[1].usage == answer.usage
-    assert priced == [("openai/gpt-4o", answer.usage, "gpt-4o-2024-11-20")]
+    assert call_price == [("openai/gpt-4o", answer.usage, "gpt-4o-2024-11-20")]
 
 
 async def test_s12_an_unknown_price_is_none_and_a_free_model_costs_nothing(plays: Plays, prompt: Prompt) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bench.errors import AuthError, CallError, ConfigError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.model import ChatMessage, Prompt
 from bench.models.anthropic import Anthropic
-from bench.models.chat import learn, spelled_out
-from bench.models.dialect import Dialect, Reply, Wish, error_inside, text_of, vector
+from bench.models.chat import with_schema_text, without_refused_feature
+from bench.models.dialect import Dialect, ModelFeatures, Reply, error_in_reply, text_of, vector
 from bench.models.google import Google
 from bench.models.openai import Azure, OpenAI
 from tests.rows import each_row
@@ -33,14 +33,14 @@ ASKED = Prompt(
     seed=7,
     json_schema=SCHEMA,
 )
-NOTHING = Wish(temperature=False, seed=False, schema=False, tokens_name="max_completion_tokens")
+NOTHING = ModelFeatures(temperature=False, seed=False, schema=False, tokens_name="max_completion_tokens")
 
 
 # ------------------------------------------------------------------------ what is written
 
 
 def test_openai_keeps_every_message_in_its_place() -> None:
-    assert OpenAI().chat_body("m", ASKED, Wish()) == {
+    assert OpenAI().chat_body("m", ASKED, ModelFeatures()) == {
         "model": "m",
         "messages": [{"role": one.role, "content": one.content} for one in ASKED.messages],
         "max_tokens": 50,
@@ -60,7 +60,7 @@ def test_openai_keeps_every_message_in_its_place() -> None:
 
 def test_anthropic_joins_what_the_system_says_and_forces_one_tool() -> None:
     turns = [{"role": one.role, "content": one.content} for one in ASKED.messages if one.role != "system"]
-    body = Anthropic().chat_body("m", ASKED, Wish(seed=False))
+    body = Anthropic().chat_body("m", ASKED, ModelFeatures(seed=False))
     assert body == {
         "model": "m",
         "max_tokens": 50,
@@ -77,7 +77,7 @@ def test_anthropic_joins_what_the_system_says_and_forces_one_tool() -> None:
 
 
 def test_google_calls_the_assistant_model_and_keeps_settings_together() -> None:
-    assert Google().chat_body("m", ASKED, Wish()) == {
+    assert Google().chat_body("m", ASKED, ModelFeatures()) == {
         "contents": [
             {"role": "user", "parts": [{"text": "Hello"}]},
             {"role": "model", "parts": [{"text": "Yes?"}]},
@@ -305,7 +305,7 @@ def test_a_part_of_a_vector_is_a_finite_number(number: object) -> None:
     ],
 )
 def test_an_error_inside_a_good_answer_is_named_by_its_code(error: object, kind: type[CallError]) -> None:
-    assert type(error_inside(error)) is kind
+    assert type(error_in_reply(error)) is kind
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic", "google"])
@@ -382,31 +382,34 @@ def test_text_is_a_text_or_the_texts_of_blocks(value: object, text: str) -> None
 @each_row(
     ("refusal", "learnt"),
     [
-        ("m -> 400: use max_completion_tokens", Wish(tokens_name="max_completion_tokens")),
-        ("m -> 400: temperature is fixed", Wish(temperature=False)),
-        ("m -> 422: unknown field response_format", Wish(schema=False)),
-        ("m -> 400: tool_choice is not supported", Wish(schema=False)),
-        ("m -> 400: seed is unknown", Wish(seed=False)),
+        ("m -> 400: use max_completion_tokens", ModelFeatures(tokens_name="max_completion_tokens")),
+        ("m -> 400: temperature is fixed", ModelFeatures(temperature=False)),
+        ("m -> 422: unknown field response_format", ModelFeatures(schema=False)),
+        ("m -> 400: tool_choice is not supported", ModelFeatures(schema=False)),
+        ("m -> 400: seed is unknown", ModelFeatures(seed=False)),
         ("m -> 400: the prompt is too long", None),
         ("m -> 404: temperature", None),
         ("m -> 500: temperature", None),
     ],
 )
-def test_a_refusal_that_names_a_setting_leaves_it_out(refusal: str, learnt: Wish | None) -> None:
-    assert learn(Wish(), refusal) == learnt
+def test_a_refusal_that_names_a_setting_leaves_it_out(refusal: str, learnt: ModelFeatures | None) -> None:
+    assert without_refused_feature(ModelFeatures(), refusal) == learnt
     if learnt is not None:
-        assert learn(learnt, refusal) is None
+        assert without_refused_feature(learnt, refusal) is None
 
 
 def test_everything_may_be_left_out_in_turn() -> None:
-    wish, refusals = Wish(), ["-> 400 temperature", "-> 400 seed", "-> 400 tools", "-> 400 max_completion_tokens"]
+    features, refusals = (
+        ModelFeatures(),
+        ["-> 400 temperature", "-> 400 seed", "-> 400 tools", "-> 400 max_completion_tokens"],
+    )
     for refusal in refusals:
-        wish = learn(wish, refusal) or wish
-    assert wish == NOTHING
+        features = without_refused_feature(features, refusal) or features
+    assert features == NOTHING
 
 
 def test_a_schema_in_words_stands_at_the_end_of_the_last_message() -> None:
-    asked = spelled_out(ASKED, {"b": 1, "a": "\u00e9"})
+    asked = with_schema_text(ASKED, {"b": 1, "a": "\u00e9"})
     assert asked.messages[:-1] == ASKED.messages[:-1]
     before, _, schema = asked.messages[-1].content.rpartition("\n")
     assert before == "Where?\n\nReply with one JSON object and nothing else. It must fit this JSON Schema:"

@@ -93,10 +93,10 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
     from bench.models import local
 
     monkeypatch.setitem(sys.modules, "fastembed", None)
-    local._known.cache_clear()
+    local._library_models.cache_clear()
     with pytest.raises(ConfigError) as caught:
         check_model(NAME, NOTHING)
-    local._known.cache_clear()
+    local._library_models.cache_clear()
     assert caught.value.hint == "pip install 'memorybench[embed]'"
 
 

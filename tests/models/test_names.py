@@ -9,7 +9,7 @@ import pytest
 from bench.config.model import ModelFile, read_model_file
 from bench.errors import BenchError, ConfigError
 from bench.models import check_model, resolve_name, variables
-from bench.models.names import target
+from bench.models.names import resolve_target
 from bench.settings import Environment
 from tests.rows import each_row
 
@@ -51,7 +51,7 @@ def test_what_is_no_name_is_refused(given: str) -> None:
 
 
 def test_only_the_first_slash_parts() -> None:
-    place = target("openrouter/meta-llama/llama-3", Environment(values={"OPENROUTER_API_KEY": "k-123456"}), {})
+    place = resolve_target("openrouter/meta-llama/llama-3", Environment(values={"OPENROUTER_API_KEY": "k-123456"}), {})
     assert (place.prefix, place.model) == ("openrouter", "meta-llama/llama-3")
 
 
@@ -86,7 +86,7 @@ def test_ollama_and_the_extractive_reader_need_nothing() -> None:
 
 
 def test_google_takes_either_variable() -> None:
-    place = target("google/gemini-x", Environment(values={"GOOGLE_API_KEY": "k-123456"}), {})
+    place = resolve_target("google/gemini-x", Environment(values={"GOOGLE_API_KEY": "k-123456"}), {})
     assert place.headers["x-goog-api-key"] == "k-123456" and place.key_variable == "GOOGLE_API_KEY"
 
 
@@ -99,11 +99,11 @@ def test_an_unknown_prefix_is_refused_with_the_nearest(name: str, near: str) -> 
 
 def test_the_base_url_comes_from_the_environment() -> None:
     environment = Environment(values={"OPENAI_API_KEY": "k-123456", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
-    assert target("openai/x", environment, {}).base_url == "http://127.0.0.1:1/v1"
+    assert resolve_target("openai/x", environment, {}).base_url == "http://127.0.0.1:1/v1"
 
 
 def test_a_target_shows_no_key() -> None:
-    place = target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "very-secret-key"}), {})
+    place = resolve_target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "very-secret-key"}), {})
     assert "very-secret-key" not in repr(place)
 
 
@@ -123,12 +123,12 @@ def test_a_file_makes_a_prefix_of_one_s_own(tmp_path: Path) -> None:
         )
     )
     environment = Environment(values={"VLLM_KEY": "k-123456"})
-    place = target("vllm/q", environment, {"vllm": file})
+    place = resolve_target("vllm/q", environment, {"vllm": file})
     assert place.base_url == "http://127.0.0.1:8001/v1" and place.headers == {"X-API-Key": "k-123456"}
     assert place.settings is not None and place.settings.fixed_temperature
     assert variables("vllm/q", {"vllm": file}) == ("VLLM_KEY",)
     with pytest.raises(ConfigError, match="VLLM_KEY"):
-        target("vllm/q", EMPTY, {"vllm": file})
+        resolve_target("vllm/q", EMPTY, {"vllm": file})
 
 
 @each_row(
@@ -149,13 +149,13 @@ def test_each_kind_of_auth(
 ) -> None:
     text = f"name: own\ndialect: openai\nbase_url: http://127.0.0.1:1/v1\nauth: {auth}\n"
     file = read_model_file(write(tmp_path, "own", text))
-    place = target("own/m", Environment(values={"K": "k-123456"}), {"own": file})
+    place = resolve_target("own/m", Environment(values={"K": "k-123456"}), {"own": file})
     assert place.headers == headers and place.query == query
 
 
 def test_a_file_of_a_known_prefix_only_adds_to_it(tmp_path: Path) -> None:
     file = read_model_file(write(tmp_path, "openai", "name: openai\nlimits: {rpm: 60}\n"))
-    place = target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "k-123456"}), {"openai": file})
+    place = resolve_target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "k-123456"}), {"openai": file})
     assert place.base_url == "https://api.openai.com/v1" and place.headers == {"Authorization": "Bearer k-123456"}
     assert place.file is not None and place.file.limits.rpm == 60
 

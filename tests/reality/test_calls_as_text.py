@@ -10,7 +10,7 @@ from aiohttp import web
 
 from bench.engine import Outcome
 from bench.journal import Reader
-from bench.models.answer_text import is_tool_call, not_said
+from bench.models.answer_text import is_tool_call, non_answer_reason
 from bench.report.fold import fold
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, serving
@@ -44,7 +44,7 @@ ANSWERS = [
 
 @each_row("text", CALLS)
 def test_a_text_that_is_a_call_of_a_tool_is_known(text: str) -> None:
-    assert is_tool_call(text) and not_said(text) is None
+    assert is_tool_call(text) and non_answer_reason(text) is None
 
 
 @each_row("text", [*ANSWERS, CALLS[0] + " So the answer is vault.", '{"a":' * 9999])

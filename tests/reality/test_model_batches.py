@@ -33,7 +33,7 @@ LIVE_ONLY = ("run_id", "latency", "cost", "flags", "metrics")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"QUIET_S": 0.02, "FIRST_LOOK_S": 0.01, "LONGEST_LOOK_S": 0.02}.items():
+    for name, value in {"QUIET_S": 0.02, "FIRST_POLL_S": 0.01, "LONGEST_POLL_S": 0.02}.items():
         monkeypatch.setattr(batch, name, value)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bench.evaluators.judge_prose import read_prose
 from bench.metrics.answers.choices import chosen_index
 from bench.model import Completion
-from bench.models.reply import cleaned
+from bench.models.reply import strip_reasoning
 from tests.reality.chat_stub import Reply, completion
 from tests.reality.test_answers import Job, Serve, job, serve, workspace
 from tests.rows import each_row
@@ -43,7 +43,7 @@ CITIES = ("Lund", "Paris", "Oslo", "Rome")
     ],
 )
 def test_thoughts_marks_and_invented_turns_are_no_part_of_an_answer(text: str, answer: str) -> None:
-    assert cleaned(Completion(text=text, model="m")).text == answer
+    assert strip_reasoning(Completion(text=text, model="m")).text == answer
 
 
 def test_what_a_model_says_after_its_turn_ended_is_not_scored(serve: Serve, job: Job) -> None:

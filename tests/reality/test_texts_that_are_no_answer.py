@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.metrics.answers.choices import chosen_index
-from bench.models.answer_text import not_said, repeats_prompt, signs
+from bench.models.answer_text import non_answer_reason, repeats_prompt, signs
 from bench.visible import is_odd
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
@@ -43,7 +43,7 @@ NO_ANSWERS = [
 
 @each_row("text", NO_ANSWERS)
 def test_a_text_that_no_one_can_mean_is_no_answer(text: str) -> None:
-    assert not_said(text) is not None
+    assert non_answer_reason(text) is not None
 
 
 @each_row(
@@ -52,11 +52,14 @@ def test_a_text_that_no_one_can_mean_is_no_answer(text: str) -> None:
      "The connection was lost.", '{"answer": "Paris", "error": "none"}', "null and void"],
 )  # fmt: skip
 def test_an_answer_is_one(text: str) -> None:
-    assert not_said(text) is None
+    assert non_answer_reason(text) is None
 
 
 def test_what_the_gold_says_is_an_answer_whatever_it_looks_like() -> None:
-    assert not_said("null", ["null"]) is None and not_said("Internal Server Error", ["internal server error"]) is None
+    assert (
+        non_answer_reason("null", ["null"]) is None
+        and non_answer_reason("Internal Server Error", ["internal server error"]) is None
+    )
     assert signs("N/A", accepted=["n/a"]) == ()
 
 

@@ -44,7 +44,7 @@ from bench.http import recording
 from bench.journal import Event, JournaledPhase, Key, Reader
 from bench.metrics import values
 from bench.model import Call, Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
-from bench.models import cleaned
+from bench.models import strip_reasoning
 from bench.models.reply import CACHED, UNTIMED
 from bench.plan import NONE, Job, Lane
 from bench.plan.model_settings import judge_tokens
@@ -287,7 +287,7 @@ def replies_of(verdicts: Iterable[Verdict]) -> Stored:
                 said = Completion(
                     text=text, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
                 )
-                found.setdefault((one.evaluator, call), cleaned(said))
+                found.setdefault((one.evaluator, call), strip_reasoning(said))
     return found
 
 

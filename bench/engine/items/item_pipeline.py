@@ -45,7 +45,7 @@ from bench.events import bind
 from bench.journal import JournaledPhase, Key
 from bench.metrics.answers.choices import listed
 from bench.model import Call, ChatMessage, Corpus, Hit, Item, Memory, Phase, Prompt
-from bench.models import no_answer, unsaid
+from bench.models import missing_answer_error, non_answer_error
 from bench.plan import NONE, Job
 from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
@@ -125,7 +125,10 @@ async def answer(
         epoch=epoch,
     )
     said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
-    usage, error = said.usage, no_answer(said) or unsaid(said, prompt=text, accepted=(*item.answers, *item.choices))
+    usage, error = (
+        said.usage,
+        missing_answer_error(said) or non_answer_error(said, prompt=text, accepted=(*item.answers, *item.choices)),
+    )
     reported = usage is not None and not usage.estimated
     return AnswerResult(
         text=said.text,

@@ -29,7 +29,7 @@ from bench.journal import JournaledPhase
 from bench.journal.rows import OK
 from bench.metrics.answers.text import occurs
 from bench.model import Call, Completion, Hit, Item
-from bench.models import cleaned, no_answer
+from bench.models import missing_answer_error, strip_reasoning
 from bench.models.answer_text import (
     CONTRADICTS,
     IN_NUMBER,
@@ -334,8 +334,8 @@ class AnswerResult:
     def of(cls, entry: JournaledPhase) -> AnswerResult:
         """Read a stored answer; rows of earlier versions may contain reasoning, or no answer."""
         data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
-        said = cleaned(Completion(text=data["answer"], model="", finish=data["finish"]))
-        error = no_answer(said)
+        said = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
+        error = missing_answer_error(said)
         return cls(
             text=said.text,
             finish=said.finish,
