@@ -11,9 +11,9 @@ Example::
         while task.state == "pending": ...
     post = Post.here("r1")          # inside a task
     post.say("..."), post.asked_to_stop(within_s=1)
-    errand = fleet.submit(run_shard, order, name="r1.1of4-7f", near=())
-    while errand.state == "pending": ...
-    returned = await errand.result()
+    task = fleet.submit(run_shard, order, name="r1.1of4-7f", near=())
+    while task.state == "pending": ...
+    returned = await task.result()
 
 The types of dask are incomplete, so its results are checked here.
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 A = TypeVarTuple("A")
 T = TypeVar("T")
 
-ErrandState = Literal["pending", "finished", "error", "cancelled"]
+TaskState = Literal["pending", "finished", "error", "cancelled"]
 
 
 class ShardTask(Protocol):
     """One submitted shard order."""
 
     @property
-    def state(self) -> ErrandState:
+    def state(self) -> TaskState:
         """Return the current state of the task."""
         ...
 
@@ -146,7 +146,7 @@ class Task(Generic[T]):
     _future: Future[T]
 
     @property
-    def state(self) -> ErrandState:
+    def state(self) -> TaskState:
         """Return the current state of the task; dask repeats a task whose worker is lost, even a finished one."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status

@@ -29,11 +29,11 @@ from bench.cluster.processes import Processes
 from bench.cluster.progress import Shelf
 from bench.cluster.round import Round, refuse_unfit, survivors, workers
 from bench.config.run import new_run_id
-from bench.engine import Observer, Outcome, Silent, Stop, execute
+from bench.engine import Observer, Outcome, SilentObserver, Stop, execute
 from bench.engine.outcome import STOPPED_EXIT, exit_code_of, job_outcomes, status_of
-from bench.engine.run import PAUSE_FILE, RUN_LOG, Announce, Startup, inmost, results_folder
+from bench.engine.run import PAUSE_FILE, RUN_LOG, AnnounceRun, StartupFolders, inmost, results_folder
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
-from bench.engine.stopping import GRACE_S, PauseFile, Stopping, watching
+from bench.engine.stopping import GRACE_S, PauseFile, StopControl, watch_stops
 from bench.errors import IdentityError, UsageError
 from bench.events import log, run_log
 from bench.journal import Journal, Reader, RunMeta, RunState
@@ -95,7 +95,7 @@ async def execute_on_cluster(
     observer: Observer | None = None,
     resume: Path | None = None,
     silent_s: float = SILENT_S,
-    announce: Announce | None = None,
+    announce: AnnounceRun | None = None,
 ) -> Outcome:
     """Run a plan on the cluster or the workers of its request; keep every returned journal, also after an error.
 
@@ -117,7 +117,9 @@ async def execute_on_cluster(
             slots = sum((await workers(cluster)).values())
             plan = await _settled(plan, folder, slots)
             home = folder or plan.workspace / CHECKPOINTS / str(plan.request.run_id)
-            run = ClusterRun(plan, environment, observer or Silent(), home, cluster, token, silent_s, slots, announce)
+            run = ClusterRun(
+                plan, environment, observer or SilentObserver(), home, cluster, token, silent_s, slots, announce
+            )
             return await run.execute(resumed=folder is not None)
     except BaseExceptionGroup as group:
         raise inmost(group) from group
@@ -169,14 +171,14 @@ class ClusterRun:
     token: str
     silent_s: float
     slots: int
-    announce: Announce | None = None
-    stopping: Stopping = field(init=False)
+    announce: AnnounceRun | None = None
+    stopping: StopControl = field(init=False)
     progress: Gathered = field(init=False)
     round: Round = field(init=False)
 
     def __post_init__(self) -> None:
         self.progress = Gathered(self.plan, self.run_id)
-        self.stopping = Stopping(
+        self.stopping = StopControl(
             grace_s=GRACE_S + WAY_S,
             on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight),
         )
@@ -214,7 +216,7 @@ class ClusterRun:
                 self.round.near = await survivors(self.cluster, self._order(todo[0]))
             self.cluster.listen(lambda text: self.progress.hear(Word.read(text)))
             with run_log(report_folder(results_folder(self.plan), self.run_id) / RUN_LOG, self.run_id):
-                async with watching(self.stopping, max_time_s=self.plan.request.max_time) as watchers:
+                async with watch_stops(self.stopping, max_time_s=self.plan.request.max_time) as watchers:
                     pause.watch(self.stopping, watchers)
                     self.observer.launched(self.progress)
                     log().info("cluster_run_started", shards=len(shards), todo=len(todo), slots=self.slots)
@@ -235,13 +237,13 @@ class ClusterRun:
                 await journal.record_resume(resume_data(self.plan, code))
                 yield journal
             return
-        with Startup.of(self.folder) as startup:
+        with StartupFolders.of(self.folder) as startup:
             async with Journal.create(self.folder, run_meta(self.plan, self.run_id, code)) as journal:
-                startup.made = True
+                startup.journal_created = True
                 self.shelf.folder.mkdir()
                 if self.announce is not None:
                     await anyio.to_thread.run_sync(self.announce, journal.meta)
-                startup.begun = True
+                startup.run_begun = True
                 yield journal
 
     async def _ended(self, meta: RunMeta) -> Outcome:

@@ -29,7 +29,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from bench.cluster.backend import ErrandState
+from bench.cluster.backend import TaskState
 from bench.cluster.messages import Returned, ShardOrder
 
 A = TypeVarTuple("A")
@@ -53,7 +53,7 @@ class ProcessTask:
     problem: str = ""
 
     @property
-    def state(self) -> ErrandState:
+    def state(self) -> TaskState:
         if self.problem:
             return "error"
         if self.returned is not None:

@@ -30,7 +30,7 @@ from bench.cluster.progress import Shelf
 from bench.cluster.worker import about, another_version, forget, kept, refusal, run_shard
 from bench.engine import Stop
 from bench.engine.outcome import Failure
-from bench.engine.stopping import Stopping
+from bench.engine.stopping import StopControl
 from bench.errors import UsageError
 from bench.events import log
 
@@ -87,11 +87,11 @@ NO_WORKER_S = 30.0
 
 
 @dataclass(slots=True)
-class Out:
+class RunningShard:
     """A shard that is running on a worker."""
 
     order: ShardOrder
-    errand: ShardTask
+    task: ShardTask
     dropped: int = 0
     """number of silent workers from which this shard was taken"""
 
@@ -103,13 +103,13 @@ class Round:
     fleet: Fleet
     shelf: Shelf
     progress: Gathered
-    stopping: Stopping
+    stopping: StopControl
     order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
     """seconds without a message after which a worker is dropped; a shard fails when its second worker is dropped"""
     max_usd: float | None
-    out: list[Out] = field(default_factory=list)
+    out: list[RunningShard] = field(default_factory=list)
     done: list[ShardOrder] = field(default_factory=list)
     """orders whose data the workers may delete"""
     problems: dict[int, str] = field(default_factory=dict)
@@ -125,14 +125,14 @@ class Round:
     async def carry_out(self, waiting: deque[Shard]) -> None:
         """Run the waiting shards and collect their results; after a request to stop, start no more of them."""
         told = False
-        while self.out or (waiting and not self.stopping.asked):
-            while waiting and len(self.out) < self.slots and not self.stopping.asked:
+        while self.out or (waiting and not self.stopping.requested):
+            while waiting and len(self.out) < self.slots and not self.stopping.requested:
                 await self._hand_out(waiting.popleft())
-            if self.stopping.asked and not told:
+            if self.stopping.requested and not told:
                 told = True
                 await self.fleet.stop()
             await anyio.sleep(LOOK_EVERY_S)
-            for one in [one for one in self.out if one.errand.state != "pending"]:
+            for one in [one for one in self.out if one.task.state != "pending"]:
                 await self._take_in(one)
             if not self.fleet.alive:
                 self._give_up(waiting, f"the scheduler {self.fleet.address} does not answer any more")
@@ -145,19 +145,19 @@ class Round:
         pack, phases = await self.shelf.take(shard)
         order = replace(self.order(shard), pack=pack, phases=phases)
         name = order.name
-        errand = self.fleet.submit(run_shard, order, name=f"{name}-{order.token}", near=self.near.get(name, ()))
-        self.out.append(Out(order, errand))
+        task = self.fleet.submit(run_shard, order, name=f"{name}-{order.token}", near=self.near.get(name, ()))
+        self.out.append(RunningShard(order, task))
         log().info("shard_handed_out", shard=shard.number, phases=phases)
 
-    async def _take_in(self, one: Out) -> None:
+    async def _take_in(self, one: RunningShard) -> None:
         """Store a returned journal, and record the reason if the shard is incomplete."""
         shard = one.order.shard
         self.out.remove(one)
         worker = self.progress.worker_of(shard.number)
-        if one.errand.state == "finished":
-            await self._store(one.order, await one.errand.result())
-        elif one.errand.state == "error":
-            self.problems[shard.number] = await one.errand.error()
+        if one.task.state == "finished":
+            await self._store(one.order, await one.task.result())
+        elif one.task.state == "error":
+            self.problems[shard.number] = await one.task.error()
         else:
             self.problems[shard.number] = f"the scheduler {self.fleet.address} canceled the shard"
         self.progress.took_back(shard.number)
@@ -180,8 +180,8 @@ class Round:
         elif returned.whole:
             self.done.append(order)
         elif returned.stop == Stop.MAX_COST:
-            self.stopping.ask(Stop.MAX_COST)
-        elif not returned.stopped and not self.stopping.asked:
+            self.stopping.request(Stop.MAX_COST)
+        elif not returned.stopped and not self.stopping.requested:
             self.problems[number] = f"ended early: {returned.message or returned.stop}"
 
     async def tidy(self) -> None:
@@ -192,7 +192,7 @@ class Round:
 
     def _keep_budget(self) -> None:
         if self.max_usd is not None and float(self.progress.cost_usd) >= self.max_usd:
-            self.stopping.ask(Stop.MAX_COST)
+            self.stopping.request(Stop.MAX_COST)
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
         """Drop silent workers; stop when no worker is left."""
@@ -206,7 +206,7 @@ class Round:
         if anyio.current_time() - self.alone_since >= self._alone_s:
             self._give_up(waiting, f"no worker was left for {self._alone_s:.0f} s")
 
-    async def _drop_silent(self, one: Out, *, others: bool) -> None:
+    async def _drop_silent(self, one: RunningShard, *, others: bool) -> None:
         """Take a shard from its silent worker and give it to another worker, once.
 
         If there is no other worker, or this shard was already taken once, the shard fails.
@@ -222,7 +222,7 @@ class Round:
             return
         self.out.remove(one)
         self.problems[number] = text
-        await one.errand.cancel()
+        await one.task.cancel()
 
     @property
     def _alone_s(self) -> float:

@@ -29,7 +29,7 @@ from bench.cluster.backend import CoordinatorLine, Post
 from bench.cluster.messages import Refusal, Returned, ShardOrder, Word, pack
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
-from bench.engine import Outcome, Progress, Silent, Stop, execute
+from bench.engine import Outcome, Progress, SilentObserver, Stop, execute
 from bench.engine.run import PAUSE_FILE, inmost
 from bench.errors import BenchError, IdentityError, Locked, UsageError
 from bench.journal import Reader, RunState
@@ -199,7 +199,7 @@ async def _obey(post: CoordinatorLine, folder: Path) -> None:
     (folder / PAUSE_FILE).touch()
 
 
-class Speaker(Silent):
+class Speaker(SilentObserver):
     """An observer that reports the progress of one shard each second."""
 
     def __init__(self, order: ShardOrder, post: CoordinatorLine) -> None:

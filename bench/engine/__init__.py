@@ -20,19 +20,19 @@ from bench.rooms import front
 
 if TYPE_CHECKING:
     from bench.engine.outcome import JobOutcome, Outcome
-    from bench.engine.progress import Observer, Progress, Silent
+    from bench.engine.progress import Observer, Progress, SilentObserver
     from bench.engine.resume import failed_items, forked_plan, rescored_plan, resumed_plan
     from bench.engine.run import execute
-    from bench.engine.run_context import Errand
+    from bench.engine.run_context import RunScope
     from bench.engine.stopping import Stop
 
 __all__ = [
-    "Errand",
     "JobOutcome",
     "Observer",
     "Outcome",
     "Progress",
-    "Silent",
+    "RunScope",
+    "SilentObserver",
     "Stop",
     "execute",
     "failed_items",
@@ -44,9 +44,9 @@ __all__ = [
 __getattr__ = front(
     __name__,
     outcome="JobOutcome Outcome",
-    progress="Observer Progress Silent",
+    progress="Observer Progress SilentObserver",
     resume="failed_items forked_plan rescored_plan resumed_plan",
     run="execute",
-    run_context="Errand",
+    run_context="RunScope",
     stopping="Stop",
 )

@@ -2,9 +2,9 @@
 
 Example::
 
-    log = JournaledBatches(live)
+    log = JournaledBatches(run)
     await log.intend(record)            # durable before the upload
-    records = await open_batches(live)  # of earlier processes, in order
+    records = await open_batches(run)  # of earlier processes, in order
 
 A process that ends with nothing in flight records all batches as settled; failed calls are sent again by ``retry``.
 """
@@ -24,7 +24,7 @@ from bench.scalars import texts_of
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from bench.engine.run_context import Live
+    from bench.engine.run_context import RunContext
     from bench.models.batch import BatchRecord, BatchSender
 
 INTENDED, SENT, SETTLED = "batch_intended", "batch_sent", "batches_settled"
@@ -36,36 +36,36 @@ WAITING_ITEMS = 2_000
 class JournaledBatches:
     """The journal of a run's batches, and their senders."""
 
-    live: Live
+    run: RunContext
     senders: list[BatchSender] = field(default_factory=list)
 
     async def start(self, tasks: TaskGroup) -> None:
         """Start every sender with the open batches of earlier processes."""
-        records = await open_batches(self.live) if self.senders else []
+        records = await open_batches(self.run) if self.senders else []
         for sender in self.senders:
             sender.start(tasks, [one for one in records if one.endpoint == sender.endpoint.name])
 
     def settle(self) -> None:
         """Record that no call waits for a batch."""
         if self.senders:
-            self.live.journal.append(Event(kind=SETTLED))
+            self.run.journal.append(Event(kind=SETTLED))
 
     async def intend(self, record: BatchRecord) -> None:
         data = {"key": record.key, "calls": list(record.calls)}
-        self.live.journal.append(Event(kind=INTENDED, scope=record.endpoint, data=data, at=record.at))
-        await self.live.journal.flush()
+        self.run.journal.append(Event(kind=INTENDED, scope=record.endpoint, data=data, at=record.at))
+        await self.run.journal.flush()
 
     async def sent(self, record: BatchRecord) -> None:
         data = {"key": record.key, "remote": record.remote}
-        self.live.journal.append(Event(kind=SENT, scope=record.endpoint, data=data))
-        await self.live.journal.flush()
+        self.run.journal.append(Event(kind=SENT, scope=record.endpoint, data=data))
+        await self.run.journal.flush()
 
     def tell(self, text: str) -> None:
-        self.live.progress.events.append(text)
+        self.run.progress.events.append(text)
 
     @property
     def stopped(self) -> bool:
-        return self.live.stopping.asked
+        return self.run.stopping.requested
 
 
 @asynccontextmanager
@@ -82,13 +82,13 @@ async def batching(batches: JournaledBatches | None) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def open_batches(live: Live) -> list[BatchRecord]:
+async def open_batches(run: RunContext) -> list[BatchRecord]:
     """Return the batches of earlier processes whose results may be missing, in order."""
     from bench.models.batch import BatchRecord
 
     found: dict[str, BatchRecord] = {}
-    if live.resumed:
-        async with Reader.open(live.folder) as reader:
+    if run.resumed:
+        async with Reader.open(run.folder) as reader:
             events = [event for _, event in await reader.events()]
         for event in events:
             key = str(event.data.get("key"))

@@ -37,13 +37,13 @@ from bench.engine.items.evaluate import Stored, evaluate
 from bench.engine.items.item_row import failed_row
 from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of
 from bench.engine.lane_setup import open_lanes
-from bench.engine.models import open_readers
-from bench.engine.open_lane import OpenLane, Ready
+from bench.engine.models import open_models
+from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.progress import Progress
-from bench.engine.run_context import Budget, Errand, Ledger, Live
+from bench.engine.run_context import Budget, CallOwner, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, run_meta
-from bench.engine.stopping import Stopping
+from bench.engine.stopping import StopControl
 from bench.errors import DataError, NoAnswer
 from bench.http import Http
 from bench.journal import Event, Journal, JournaledPhase, Key, RunState
@@ -189,14 +189,14 @@ async def score_foreign(
         DataError: a session in a ranking of turns.
     """
     meta = run_meta(plan, plan.lanes[0].provider.label, CodeState.read(environment))
-    stopping, progress = Stopping(on_stop=lambda reason: None), Progress()
+    stopping, progress = StopControl(on_stop=lambda reason: None), Progress()
     request = plan.request
     async with (
         Journal.create(folder, meta) as journal,
         Http(concurrency=request.concurrency, attempt_s=request.timeout) as http,
         AsyncExitStack() as stack,
     ):
-        live = Live(
+        run = RunContext(
             run_id=meta.run_id,
             folder=folder,
             plan=plan,
@@ -206,16 +206,16 @@ async def score_foreign(
             progress=progress,
             stopping=stopping,
             budget=Budget(max_usd=None, stopping=stopping, progress=progress),
-            errand=Errand(),
+            scope=RunScope(),
             resumed=False,
         )
         (lane,) = plan.lanes
         # the answers are there already: no model is opened for them
         quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
-        readers = open_readers(replace(live, plan=replace(plan, lanes=(quiet,))))
-        stack.callback(readers.close)
+        models = open_models(replace(run, plan=replace(plan, lanes=(quiet,))))
+        stack.callback(models.close)
         width = request.concurrency if isinstance(request.concurrency, int) else 1
-        (open_one,) = await open_lanes(stack, live, readers, width)
+        (open_one,) = await open_lanes(stack, run, models, width)
         foreign = Foreign(lane=open_one, rows=rows, replies=replies or {})
         await foreign.run()
         if foreign.strange:
@@ -248,26 +248,26 @@ class Foreign:
             for _ in range(min(self.lane.width, len(self.rows))):
                 workers.start_soon(self._some, work)
 
-    async def _some(self, work: Iterator[tuple[ForeignRow, Ready, Known]]) -> None:
+    async def _some(self, work: Iterator[tuple[ForeignRow, ReadyCorpus, Known]]) -> None:
         for row, ready, known in work:
-            await self.lane.live.journal.room()
+            await self.lane.run.journal.room()
             await self._score(row, ready, known)
 
-    def _by_corpus(self) -> Iterator[tuple[ForeignRow, Ready, Known]]:
+    def _by_corpus(self) -> Iterator[tuple[ForeignRow, ReadyCorpus, Known]]:
         """Yield the rows grouped by corpus, so that each corpus is read once."""
         dataset = self.lane.plan.benchmark.dataset
         groups: dict[str, list[ForeignRow]] = {}
         for row in self.rows:
             groups.setdefault(dataset.find(row.item).corpus, []).append(row)
         for corpus, rows in groups.items():
-            ready = Ready(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, CorpusState()))
+            ready = ReadyCorpus(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, CorpusState()))
             known = Known.of(dataset, corpus)
             for row in rows:
                 for name, where in known.strangers(row):
                     self.strange.setdefault(name, where)
                 yield row, ready, known
 
-    async def _score(self, row: ForeignRow, ready: Ready, known: Known) -> None:
+    async def _score(self, row: ForeignRow, ready: ReadyCorpus, known: Known) -> None:
         lane, item = self.lane.plan, self.lane.plan.benchmark.dataset.item(row.item)
         sentences = evidence_sentences(item, ready.content.turn_texts) if lane.level == "text" else None
         found = found_of(row, known, lane, sentences)
@@ -281,23 +281,25 @@ class Foreign:
                 self._append(self._key(item, owner, Phase.ANSWER), said, failure)
         for job in lane.jobs:
             if failure is not None:
-                self.lane.live.journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
+                self.lane.run.journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
             else:
                 await self._judge(job, ready, item, found, said)
 
-    async def _judge(self, job: Job, ready: Ready, item: Item, found: SearchResult, said: AnswerResult | None) -> None:
-        done = await self.lane.live.attempt(
+    async def _judge(
+        self, job: Job, ready: ReadyCorpus, item: Item, found: SearchResult, said: AnswerResult | None
+    ) -> None:
+        done = await self.lane.run.attempt(
             lambda: evaluate(self.lane, job, ready, item, 1, found, said, [], kept=self.replies.get(item.id)),
-            Ledger(job.key, item.corpus),
+            CallOwner(job.key, item.corpus),
         )
         key = self._key(item, job.key, Phase.EVALUATE)
         if done.value is not None:
-            self.lane.live.journal.append(done.value.entry(key, done, generation=0))
+            self.lane.run.journal.append(done.value.entry(key, done, generation=0))
         elif done.failure is not None:
-            self.lane.live.journal.append(failed_row(self.lane.plan, key, item, done.failure))
+            self.lane.run.journal.append(failed_row(self.lane.plan, key, item, done.failure))
 
     def _append(self, key: Key, result: SearchResult | AnswerResult, failure: Failure | None = None) -> None:
-        self.lane.live.journal.append(
+        self.lane.run.journal.append(
             JournaledPhase(
                 key=key,
                 outcome="ok" if failure is None else failure.kind,

@@ -23,10 +23,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from bench.engine.corpora.corpus import prepare
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.items.item_pipeline import ask, end_failed
-from bench.engine.open_lane import LaneItem, OpenLane, Ready
+from bench.engine.open_lane import LaneItem, OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
-from bench.engine.run_context import OCCUPIED, Ledger
-from bench.engine.work_queue import Handover
+from bench.engine.run_context import OCCUPIED, CallOwner
+from bench.engine.work_queue import WorkQueue
 from bench.events import bind, log
 from bench.journal import Event
 from bench.model import Phase
@@ -45,27 +45,27 @@ async def run_lane(build: OpenLane) -> None:
         if not build.single:
             await _work(build, iter(build.open_corpora))
             return
-        async with build.live.turns.setdefault(build.plan.provider.config.name, anyio.Lock()):
+        async with build.run.turns.setdefault(build.plan.provider.config.name, anyio.Lock()):
             await _work(build, iter(await _one_by_one(build)))
 
 
 async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
-    if any(one.todo.unsearched for one in build.members):
+    if any(one.pending.unsearched for one in build.members):
         await _record_version(build)
-    handover: Handover[Ready, LaneItem] = Handover(bound=build.ingest_width)
-    done, leaving = anyio.create_memory_object_stream[Ready](math.inf)
+    queue: WorkQueue[ReadyCorpus, LaneItem] = WorkQueue(bound=build.ingest_width)
+    done, leaving = anyio.create_memory_object_stream[ReadyCorpus](math.inf)
     async with anyio.create_task_group() as workers:
-        workers.start_soon(_prepare_all, build, corpora, handover)
+        workers.start_soon(_prepare_all, build, corpora, queue)
         for _ in range(min(build.width, build.open_items)):
-            workers.start_soon(_ask_all, build, handover, done.clone())
+            workers.start_soon(_ask_all, build, queue, done.clone())
         for _ in range(min(CLEARERS, build.ingest_width)):
             workers.start_soon(_leave_all, build, leaving.clone())
         done.close()
         leaving.close()
     for lane in build.members:
-        if (note := getattr(lane.readers.embedders.get(lane.key), "cut_note", None)) is not None:
-            lane.tell_once("texts_cut", note)
-    if not build.live.errand.rescores and build.live.errand.only is None:
+        if (note := getattr(lane.models.embedders.get(lane.key), "cut_note", None)) is not None:
+            lane.report_once("texts_cut", note)
+    if not build.run.scope.is_rescore and build.run.scope.only is None:
         await _sweep(build)
 
 
@@ -78,63 +78,63 @@ async def _one_by_one(build: OpenLane) -> list[str]:
         return [first, *(name for name in wanted if name != first)]
     for name, history in held.items():
         await build.clear(name, build.space(name, history))
-    await build.live.journal.flush()
+    await build.run.journal.flush()
     return wanted
 
 
 async def _histories(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
     """Yield the state of each corpus of the selection."""
     for name in build.corpus_ids:
-        yield name, CorpusState.of(await build.live.journal.corpus(build.key, name))
+        yield name, CorpusState.of(await build.run.journal.corpus(build.key, name))
 
 
 async def _record_version(build: OpenLane) -> None:
     """Record the version of the memory system for the receipt."""
     upstream = None
     if isinstance(build.provider, Versioned):
-        upstream = (await build.live.aside(build.provider.upstream_version, Ledger(build.key))).value
+        upstream = (await build.run.attempt_and_log(build.provider.upstream_version, CallOwner(build.key))).value
     data = {
         "version": build.provider.version,
         "upstream": upstream,
         "durability": build.provider.durability,
         "keeps_store": build.provider.keeps_store,
     }
-    build.live.journal.append(Event(kind="provider_version", scope=build.key, data=data))
-    made_with = {"made_with": build_identity(build.plan, build.live.environment)}
+    build.run.journal.append(Event(kind="provider_version", scope=build.key, data=data))
+    made_with = {"made_with": build_identity(build.plan, build.run.environment)}
     versions = {"version": build.provider.version, "upstream": upstream}
-    build.live.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))
+    build.run.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))
 
 
-async def _prepare_all(build: OpenLane, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
+async def _prepare_all(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
     async with anyio.create_task_group() as workers:
-        for _ in range(min(build.under_way, len(build.open_corpora))):
-            workers.start_soon(_prepare_some, build, corpora, handover)
-    handover.close()
+        for _ in range(min(build.max_preparing, len(build.open_corpora))):
+            workers.start_soon(_prepare_some, build, corpora, queue)
+    queue.close()
 
 
-async def _prepare_some(build: OpenLane, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
+async def _prepare_some(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
     for corpus_id in corpora:
-        if build.build_halted:
+        if build.is_build_stopped:
             return
         with bind(corpus=corpus_id):
             outcome = await prepare(build, corpus_id)
             _tell(build, outcome)
-        if isinstance(outcome, Ready):
+        if isinstance(outcome, ReadyCorpus):
             _count_corpus(build, corpus_id, None)
-        if isinstance(outcome, Ready) and build.asks:
-            outcome.open_items = sum(one.todo.count_of(corpus_id) for one in build.members)
-            outcome.all_good = not build.left_out(corpus_id)
-            build.vacant = anyio.Event()
-            await handover.put(outcome, build.items(corpus_id))
-            if build.single and not build.build_halted:
-                await build.vacant.wait()
+        if isinstance(outcome, ReadyCorpus) and build.runs_items:
+            outcome.open_items = sum(one.pending.count_of(corpus_id) for one in build.members)
+            outcome.all_good = not build.has_unselected_items(corpus_id)
+            build.namespace_free = anyio.Event()
+            await queue.put(outcome, build.items(corpus_id))
+            if build.single and not build.is_build_stopped:
+                await build.namespace_free.wait()
         elif isinstance(outcome, Failure):
             build.unfinished.add(corpus_id)
             await _corpus_failed(build, corpus_id, outcome)
 
 
-def _tell(build: OpenLane, outcome: Ready | Failure | None) -> None:
-    if isinstance(outcome, Ready):
+def _tell(build: OpenLane, outcome: ReadyCorpus | Failure | None) -> None:
+    if isinstance(outcome, ReadyCorpus):
         log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
     elif outcome is not None:
         log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
@@ -147,32 +147,34 @@ async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> N
     a service is cleared for the next corpus.
     """
     for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
-        if build.live.stopping.asked:
+        if build.run.stopping.requested:
             break
         await end_failed(lane, ref, failure)
     _count_corpus(build, corpus_id, failure)
     if failure.stops_lane:
         for lane in build.members:
-            lane.halts.stop(lane.plan.jobs, failure)
-    elif build.single and not build.live.stopping.asked:
-        await build.live.journal.flush()
-        history = CorpusState.of(await build.live.journal.corpus(build.key, corpus_id))
+            lane.breaker.stop(lane.plan.jobs, failure)
+    elif build.single and not build.run.stopping.requested:
+        await build.run.journal.flush()
+        history = CorpusState.of(await build.run.journal.corpus(build.key, corpus_id))
         if history.held:
             await build.clear(corpus_id, build.space(corpus_id, history))
 
 
 def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> None:
     for lane in build.members:
-        lane.halts.count_end(
-            "corpus", partial(getattr, lane.plan, "jobs"), failure, items=lane.todo.count_of(corpus_id)
+        lane.breaker.count_end(
+            "corpus", partial(getattr, lane.plan, "jobs"), failure, items=lane.pending.count_of(corpus_id)
         )
 
 
-async def _ask_all(build: OpenLane, handover: Handover[Ready, LaneItem], done: MemoryObjectSendStream[Ready]) -> None:
+async def _ask_all(
+    build: OpenLane, queue: WorkQueue[ReadyCorpus, LaneItem], done: MemoryObjectSendStream[ReadyCorpus]
+) -> None:
     async with done:
-        while not build.build_halted and (work := await handover.take()) is not None:
+        while not build.is_build_stopped and (work := await queue.take()) is not None:
             ready, (lane, ref) = work
-            await build.live.journal.room()
+            await build.run.journal.room()
             good = await ask(lane, ready, ref)
             ready.all_good = ready.all_good and good
             ready.open_items -= 1
@@ -180,37 +182,37 @@ async def _ask_all(build: OpenLane, handover: Handover[Ready, LaneItem], done: M
                 build.unfinished.add(ready.corpus_id)
             if not ready.open_items and (ready.all_good or build.single):
                 done.send_nowait(ready.closed())
-        if build.build_halted:
-            build.vacant.set()
+        if build.is_build_stopped:
+            build.namespace_free.set()
             # no one will take what waits, so no one may wait for it to be taken
-            handover.drop()
+            queue.drop()
 
 
-async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[Ready]) -> None:
+async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
     """Clear the corpora whose items all have results, concurrently with the item workers."""
-    wanted = (build.live.plan.request.cleanup == "corpus" or build.single) and not build.live.errand.rescores
+    wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
     async with leaving:
         async for ready in leaving:
-            if wanted and ready.held and not build.build_halted:
+            if wanted and ready.held and not build.is_build_stopped:
                 # a crash after the clear must find every result: no one may ask an empty namespace again
-                await build.live.journal.flush()
+                await build.run.journal.flush()
                 await build.clear(ready.corpus_id, ready.space)
-            build.vacant.set()
+            build.namespace_free.set()
 
 
 async def _sweep(build: OpenLane) -> None:
     """Clear the remaining namespaces: for ``--cleanup run``, and those of an earlier process."""
-    rule = build.live.plan.request.cleanup
+    rule = build.run.plan.request.cleanup
     if (
         rule == "never"
-        or build.build_halted
-        or not (rule == "run" or build.live.resumed)
+        or build.is_build_stopped
+        or not (rule == "run" or build.run.resumed)
         or build.last is not Phase.EVALUATE
     ):
         return
-    await build.live.journal.flush()
+    await build.run.journal.flush()
     async for corpus_id, history in _histories(build):
-        if build.live.stopping.asked:
+        if build.run.stopping.requested:
             return
         if history.held and corpus_id not in build.unfinished:
             await build.clear(corpus_id, build.space(corpus_id, history))

@@ -2,7 +2,7 @@
 
 Example::
 
-    for one in await open_lanes(stack, live, readers, width):
+    for one in await open_lanes(stack, run, models, width):
         if not one.plan.shares:
             await run_lane(one)
 """
@@ -15,14 +15,14 @@ import anyio
 
 from bench.config.provider.config import ProviderConfig
 from bench.engine.batches import WAITING_ITEMS
-from bench.engine.corpora.anonymizer import opaque
+from bench.engine.corpora.anonymizer import opaque_id
 from bench.engine.corpora.isolation import Ownership
 from bench.engine.items.item_row import unsupported_rows
 from bench.engine.items.search import Oracle, begun
-from bench.engine.models import OwnPrice, Readers
+from bench.engine.models import CallPricing, OpenModels
 from bench.engine.open_lane import OpenLane
-from bench.engine.run_context import Halts, Live
-from bench.engine.work_queue import Todo
+from bench.engine.run_context import CircuitBreaker, RunContext
+from bench.engine.work_queue import PendingItems
 from bench.evaluators.protocol import needs_listing
 from bench.evaluators.routed import each_of
 from bench.journal import Event, Reader
@@ -35,24 +35,26 @@ from bench.providers.docker import ours
 MS = 1000
 
 
-async def open_lanes(stack: AsyncExitStack, live: Live, readers: Readers, width: int) -> list[OpenLane]:
+async def open_lanes(stack: AsyncExitStack, run: RunContext, models: OpenModels, width: int) -> list[OpenLane]:
     """Open every lane to run. The lane that ingests a build has a list of the lanes that share it.
 
     Raises:
         ConfigError: a provider cannot be opened.
     """
-    last, running = last_phase(live.plan.request.phases), live.plan.running
-    todos = {
-        lane.key: await Todo.of(live.journal, lane, last=last, errand=live.errand, stopping=live.stopping)
+    last, running = last_phase(run.plan.request.phases), run.plan.running
+    pending_by_lane = {
+        lane.key: await PendingItems.of(run.journal, lane, last=last, scope=run.scope, stopping=run.stopping)
         for lane in running
     }
-    unsearched = {lane.build for lane in running if todos[lane.key].unsearched}
+    unsearched = {lane.build for lane in running if pending_by_lane[lane.key].unsearched}
     opened: dict[str, OpenLane] = {}
     for lane in running:
         # stored results need no memory system: none is opened, no key asked for, no container started
-        stored = live.errand.first is not None and lane.build not in unsearched
+        stored = run.scope.first is not None and lane.build not in unsearched
         builder = opened.get(lane.shares)
-        one = await open_lane(stack, live, lane, readers, width, todo=todos[lane.key], stored=stored, builder=builder)
+        one = await open_lane(
+            stack, run, lane, models, width, pending=pending_by_lane[lane.key], stored=stored, builder=builder
+        )
         opened[lane.key] = one
         if builder is not None:
             builder.followers.append(one)
@@ -61,12 +63,12 @@ async def open_lanes(stack: AsyncExitStack, live: Live, readers: Readers, width:
 
 async def open_lane(
     stack: AsyncExitStack,
-    live: Live,
+    run: RunContext,
     lane: Lane,
-    readers: Readers,
+    models: OpenModels,
     width: int,
     *,
-    todo: Todo,
+    pending: PendingItems,
     stored: bool,
     builder: OpenLane | None,
 ) -> OpenLane:
@@ -75,41 +77,39 @@ async def open_lane(
     Raises:
         ConfigError: the provider cannot be opened.
     """
-    request = live.plan.request
-    events = await _events(live)
+    request = run.plan.request
+    events = await _events(run)
     if builder is not None and builder.plan.provider.config is lane.provider.config:
         provider = builder.provider  # one store, also where it lies in this process
     else:
-        provider = await stack.enter_async_context(Oracle() if stored else _provider(live, lane, readers, events))
+        provider = await stack.enter_async_context(Oracle() if stored else _provider(run, lane, models, events))
     return OpenLane(
-        live=live,
-        halts=Halts(live=live, lane=lane),
+        run=run,
+        breaker=CircuitBreaker(run=run, lane=lane),
         plan=lane,
         provider=provider,
-        readers=readers,
-        todo=todo,
+        models=models,
+        pending=pending,
         last=last_phase(request.phases),
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
         width=max(width, WAITING_ITEMS) if request.batch else width,
-        ownership=live.ownerships.setdefault(lane.provider.label, Ownership())
-        if builder is None
-        else builder.ownership,
+        ownership=run.ownerships.setdefault(lane.provider.label, Ownership()) if builder is None else builder.ownership,
         leaking=set() if builder is None else builder.leaking,
-        search_price=_search_price(live, lane),
-        audits=any(map(needs_listing, each_of(readers.evaluators(lane)))),
+        search_price=_search_price(run, lane),
+        lists_stored=any(map(needs_listing, each_of(models.evaluators(lane)))),
         deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
 
 
-async def skip_lane(live: Live, lane: Lane) -> None:
+async def skip_lane(run: RunContext, lane: Lane) -> None:
     """Record every item of a lane as unsupported, unless an earlier process did."""
-    done = {job.key: await live.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
+    done = {job.key: await run.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
     for row in unsupported_rows(lane):
-        if live.stopping.asked:
+        if run.stopping.requested:
             return
         if (row.key.unit, row.key.epoch) not in done[row.key.owner]:
-            await live.journal.room()
-            live.journal.append(row)
+            await run.journal.room()
+            run.journal.append(row)
 
 
 def last_phase(phases: tuple[Phase, ...]) -> Phase:
@@ -118,40 +118,40 @@ def last_phase(phases: tuple[Phase, ...]) -> Phase:
 
 
 def _provider(
-    live: Live, lane: Lane, readers: Readers, events: list[tuple[int, Event]]
+    run: RunContext, lane: Lane, models: OpenModels, events: list[tuple[int, Event]]
 ) -> AbstractAsyncContextManager[Provider]:
     if lane.provider.built_in == "oracle":
         return Oracle()
-    config = _in_this_run(live, lane)
+    config = _in_this_run(run, lane)
 
     async def reader(name: str) -> Model:
         from bench.models import open_model
 
         return open_model(
             name,
-            http=live.http,
-            environment=live.environment,
+            http=run.http,
+            environment=run.environment,
             role="provider",
-            files=live.plan.model_files,
-            price=OwnPrice(live.plan.request.token_prices),
+            files=run.plan.model_files,
+            price=CallPricing(run.plan.request.token_prices),
         )
 
     context = ProviderContext(
-        http=live.http,
-        environment=live.environment,
-        run_dir=live.folder / "stores" / opaque("l", lane.build),
-        seed=live.plan.request.seed,
-        embedder=readers.embedders.get(lane.key),
+        http=run.http,
+        environment=run.environment,
+        run_dir=run.folder / "stores" / opaque_id("l", lane.build),
+        seed=run.plan.request.seed,
+        embedder=models.embedders.get(lane.key),
         open_model=reader,
-        note=lambda kind, data: live.journal.append(Event(kind=kind, scope=lane.key, data=data)),
+        note=lambda kind, data: run.journal.append(Event(kind=kind, scope=lane.key, data=data)),
         services=ours((event.kind, event.data) for _, event in events if event.scope in (lane.key, lane.build)),
     )
     return open_provider(config, context)
 
 
-def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
+def _in_this_run(run: RunContext, lane: Lane) -> ProviderConfig:
     """Return the provider's config with the timeout and call prices of the run."""
-    request, config = live.plan.request, lane.provider.config
+    request, config = run.plan.request, lane.provider.config
     changes: dict[str, object] = {}
     if request.timeout is not None:
         changes["connection"] = config.connection.model_copy(update={"timeout": int(request.timeout * MS)})
@@ -159,15 +159,15 @@ def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
     return config.model_copy(update=changes)
 
 
-def _search_price(live: Live, lane: Lane) -> str | None:
+def _search_price(run: RunContext, lane: Lane) -> str | None:
     """Return the price of one search call in USD; None when it is unknown."""
-    price = _in_this_run(live, lane).prices.search
+    price = _in_this_run(run, lane).prices.search
     return None if price is None else str(price)
 
 
-async def _events(live: Live) -> list[tuple[int, Event]]:
+async def _events(run: RunContext) -> list[tuple[int, Event]]:
     """Return the events that earlier processes of this run recorded."""
-    if not live.resumed:
+    if not run.resumed:
         return []
-    async with Reader.open(live.folder) as reader:
+    async with Reader.open(run.folder) as reader:
         return await reader.events()

@@ -2,9 +2,9 @@
 
 Example::
 
-    readers = open_readers(live)              # a missing key is a ConfigError here, before any call
-    await readers.model("openai/gpt-4o-mini").complete(prompt)
-    readers.judge("none")                     # None
+    models = open_models(run)              # a missing key is a ConfigError here, before any call
+    await models.model("openai/gpt-4o-mini").complete(prompt)
+    models.judge("none")                     # None
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from bench.plan import NONE, Lane
 
 if TYPE_CHECKING:
     from bench.config.provider.sections import ClientEmbeddings
-    from bench.engine.run_context import Live
+    from bench.engine.run_context import RunContext
     from bench.models.call_cache import CallCache
     from bench.models.embedding import EmbeddingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readers:
+class OpenModels:
     """The open models of a run by full name."""
 
     models: Mapping[str, Model]
     judges: Mapping[str, Judge]
     embedders: Mapping[str, Embedder]
-    by_lane: Mapping[str, tuple[Evaluator, ...]]
+    evaluators_by_lane: Mapping[str, tuple[Evaluator, ...]]
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
-    alone: Mapping[str, Judge] = field(default_factory=dict)
+    unbatched_judges: Mapping[str, Judge] = field(default_factory=dict)
     """the judges without batching, for use where a call must not wait for a batch"""
 
     def model(self, name: str) -> Model:
@@ -47,11 +47,11 @@ class Readers:
     def judge(self, name: str) -> Judge | None:
         return self.judges.get(name)
 
-    def judge_alone(self, name: str) -> Judge | None:
-        return self.alone.get(name) or self.judges.get(name)
+    def unbatched_judge(self, name: str) -> Judge | None:
+        return self.unbatched_judges.get(name) or self.judges.get(name)
 
     def evaluators(self, lane: Lane) -> tuple[Evaluator, ...]:
-        return self.by_lane[lane.key]
+        return self.evaluators_by_lane[lane.key]
 
     def close(self) -> None:
         if self.cache is not None:
@@ -59,7 +59,7 @@ class Readers:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPrice:
+class CallPricing:
     """The price of a model call: from the run file, or else from the price table."""
 
     prices: Mapping[str, Mapping[str, Decimal]]
@@ -80,7 +80,7 @@ class OwnPrice:
         return None if found is None else str(found)
 
 
-def open_readers(live: Live) -> Readers:
+def open_models(run: RunContext) -> OpenModels:
     """Open every model that a lane of the run uses.
 
     Raises:
@@ -88,43 +88,45 @@ def open_readers(live: Live) -> Readers:
     """
     from bench.models.chat import SchemaJudge
 
-    cache = open_cache(live)
-    batches = JournaledBatches(live) if live.plan.request.batch else None
-    opening = ModelOpening(live, OwnPrice(live.plan.request.token_prices), cache, batches)
-    alone = replace(opening, batches=None)
-    jobs = [job for lane in live.plan.running for job in lane.jobs]
+    cache = open_cache(run)
+    batches = JournaledBatches(run) if run.plan.request.batch else None
+    opener = ModelOpener(run, CallPricing(run.plan.request.token_prices), cache, batches)
+    unbatched = replace(opener, batches=None)
+    jobs = [job for lane in run.plan.running for job in lane.jobs]
     names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
     judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)
-    embedders = {lane.key: opening.embedder(lane) for lane in live.plan.running if lane.provider.embedding is not None}
-    return Readers(
-        models={name: opening.model(name, "answering") for name in names},
-        judges={name: SchemaJudge(opening.model(name, "judge")) for name in judges},
+    embedders = {lane.key: opener.embedder(lane) for lane in run.plan.running if lane.provider.embedding is not None}
+    return OpenModels(
+        models={name: opener.model(name, "answering") for name in names},
+        judges={name: SchemaJudge(opener.model(name, "judge")) for name in judges},
         embedders=embedders,
-        by_lane={lane.key: lane.benchmark.scoring.open(opening.scorer(lane)) for lane in live.plan.running},
+        evaluators_by_lane={lane.key: lane.benchmark.scoring.open(opener.scorer(lane)) for lane in run.plan.running},
         cache=cache,
         batches=batches,
-        alone={} if batches is None else {name: SchemaJudge(alone.model(name, "judge")) for name in judges},
+        unbatched_judges={}
+        if batches is None
+        else {name: SchemaJudge(unbatched.model(name, "judge")) for name in judges},
     )
 
 
-def open_cache(live: Live) -> CallCache | None:
+def open_cache(run: RunContext) -> CallCache | None:
     """Open the workspace's call cache, if the run uses it."""
-    mode = live.plan.request.cache
+    mode = run.plan.request.cache
     if mode is None:
         return None
     from bench.models.call_cache import CACHE_FILE, CallCache
 
-    cache = CallCache(live.plan.workspace / CHECKPOINTS / CACHE_FILE, mode=mode)
+    cache = CallCache(run.plan.workspace / CHECKPOINTS / CACHE_FILE, mode=mode)
     cache.open()
     return cache
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOpening:
+class ModelOpener:
     """The settings with which a run opens its models: prices, call cache and batches."""
 
-    live: Live
-    price: OwnPrice
+    run: RunContext
+    price: CallPricing
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
     _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
@@ -133,13 +135,13 @@ class ModelOpening:
     def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
         from bench.models import open_model
 
-        live = self.live
+        run = self.run
         return open_model(
             name,
-            http=live.http,
-            environment=live.environment,
+            http=run.http,
+            environment=run.environment,
             role=role,
-            files=live.plan.model_files,
+            files=run.plan.model_files,
             price=self.price,
             cache=self.cache,
             batches=self.batches,
@@ -159,10 +161,10 @@ class ModelOpening:
     def _embedder(self, name: str, options: EmbeddingOptions | None) -> Embedder:
         from bench.models import open_embedder
 
-        live, files = self.live, self.live.plan.model_files
+        run, files = self.run, self.run.plan.model_files
         if (name, options) not in self._embedders:
             self._embedders[name, options] = open_embedder(
-                name, http=live.http, environment=live.environment, files=files, options=options, price=self.price
+                name, http=run.http, environment=run.environment, files=files, options=options, price=self.price
             )
         return self._embedders[name, options]
 

@@ -3,7 +3,7 @@
 Example::
 
     lane.space("conv-26", history)      # the namespace of the corpus at this provider
-    lane.tell_once("lent", "memories are kept")
+    lane.report_once("lent", "memories are kept")
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from functools import partial
 import anyio
 
 from bench.datasets import ItemRef
-from bench.engine.corpora.anonymizer import Veil, space_of, veil_of
+from bench.engine.corpora.anonymizer import AnonymizedCorpus, anonymize, space_of
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import CorpusPlace, FirstWrite, Ownership, clear_provably
-from bench.engine.models import Readers
-from bench.engine.run_context import Halts, Ledger, Live
-from bench.engine.work_queue import Todo
+from bench.engine.models import OpenModels
+from bench.engine.run_context import CallOwner, CircuitBreaker, RunContext
+from bench.engine.work_queue import PendingItems
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
 from bench.journal.borrowers import borrowers
 from bench.model import Corpus, Hit, Memory, Phase, Space
@@ -42,72 +42,72 @@ REMEMBERED = 8
 class OpenLane:
     """The state that the workers of a lane share."""
 
-    live: Live
+    run: RunContext
     plan: Lane
     provider: Provider
-    readers: Readers
-    todo: Todo
+    models: OpenModels
+    pending: PendingItems
     ingest_slots: anyio.CapacityLimiter
     width: int
     last: Phase
     """the last phase of the run"""
-    audits: bool = False
+    lists_stored: bool = False
     """some evaluator reads all stored memories"""
     search_price: str | None = None
     """price of one search in USD; None = unknown"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
     """deletions that an earlier process began: (item, number of the attempt to ingest its corpus)"""
-    halts: Halts
+    breaker: CircuitBreaker
     ownership: Ownership
     first_write: FirstWrite = field(default_factory=FirstWrite)
     unfinished: set[str] = field(default_factory=set)
     """corpora with an item that ended as error, or that could not be prepared"""
     leaking: set[str] = field(default_factory=set)
     """namespaces in which a memory of another corpus was found"""
-    vacant: anyio.Event = field(default_factory=anyio.Event)
+    namespace_free: anyio.Event = field(default_factory=anyio.Event)
     """set when a service with one namespace can take the next corpus"""
-    told: set[str] = field(default_factory=set)
+    reported_kinds: set[str] = field(default_factory=set)
     """kinds of events that were already reported"""
     followers: list[OpenLane] = field(default_factory=list)
     """the lanes that search the build that this lane ingests"""
     contexts: set[int] = field(default_factory=set)
     """digests of answer contexts: a context that occurs again is shared by several prompts"""
-    loses: bool = False
+    loses_memories: bool = False
     """an acknowledged memory was not found in spite of waiting"""
-    thorough: int = THOROUGH
+    thorough_checks_left: int = THOROUGH
     """number of corpora whose memories are still to be checked one by one"""
-    unproven: int = THOROUGH
+    clear_checks_left: int = THOROUGH
     """number of clears whose effect is still to be checked"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- stopping
 
     @property
-    def halted(self) -> bool:
+    def is_stopped(self) -> bool:
         """Return True when the lane starts nothing new."""
-        return self.halts.every or self.live.stopping.asked
+        return self.breaker.every or self.run.stopping.requested
 
     @property
-    def build_halted(self) -> bool:
+    def is_build_stopped(self) -> bool:
         """Return True when no corpus is prepared any more: the run or all lanes that search the build are stopped."""
-        return self.live.stopping.asked or (self.halts.every and all(one.halts.every for one in self.followers))
+        return self.run.stopping.requested or (self.breaker.every and all(one.breaker.every for one in self.followers))
 
     def count_search(self, *, empty: bool) -> None:
         """Report a search to the circuit breaker, unless the provider stores nothing and so finds nothing."""
         if self.provider.keeps_store:
-            self.halts.count_search(empty=empty, provider=self.provider.name)
+            self.breaker.count_search(empty=empty, provider=self.provider.name)
 
     # ---- what workers ask for
 
     @property
-    def asks(self) -> bool:
+    def runs_items(self) -> bool:
         """Return True when items are run; False when the run ends after ingest or index."""
         return self.last not in (Phase.INGEST, Phase.INDEX)
 
     @property
     def keeps(self) -> bool:
         """Return True when the memories outlive the run."""
-        return self.live.plan.request.cleanup == "never" or not self.asks
+        return self.run.plan.request.cleanup == "never" or not self.runs_items
 
     @property
     def key(self) -> str:
@@ -126,22 +126,22 @@ class OpenLane:
 
     def is_unsearched(self, corpus_id: str) -> bool:
         """Return True when some lane of the build has an item of the corpus to search."""
-        return any(corpus_id in one.todo.unsearched for one in self.members)
+        return any(corpus_id in one.pending.unsearched for one in self.members)
 
     @property
     def open_items(self) -> int:
-        return sum(one.todo.count for one in self.members)
+        return sum(one.pending.count for one in self.members)
 
     @property
     def open_corpora(self) -> list[str]:
         """Return the corpora with an open item in some lane of the build."""
-        return list(dict.fromkeys(name for one in self.members for name in one.todo.corpora()))
+        return list(dict.fromkeys(name for one in self.members for name in one.pending.corpora()))
 
     def items(self, corpus_id: str) -> Iterator[LaneItem]:
         """Yield the open items of a corpus in file order, each for every lane of the build that needs it."""
         if not self.followers:
-            return ((self, ref) for ref in self.todo.items(corpus_id))
-        wanted = [(one, set(one.todo.open_positions.get(corpus_id, ()))) for one in self.members]
+            return ((self, ref) for ref in self.pending.items(corpus_id))
+        wanted = [(one, set(one.pending.open_positions.get(corpus_id, ()))) for one in self.members]
         dataset = self.plan.benchmark.dataset
         return (
             (lane, dataset.ref(position))
@@ -151,9 +151,9 @@ class OpenLane:
         )
 
     @property
-    def isolated(self) -> bool:
+    def checks_isolation(self) -> bool:
         """Return True when emptiness probe and sentinel apply."""
-        return self.live.plan.request.isolation != "off" and self.provider.keeps_store
+        return self.run.plan.request.isolation != "off" and self.provider.keeps_store
 
     @property
     def single(self) -> bool:
@@ -161,15 +161,15 @@ class OpenLane:
         return self.plan.provider.config.scoping.single and self.provider.keeps_store
 
     @property
-    def canaries(self) -> bool:
-        return self.live.plan.request.isolation == "full" and self.provider.keeps_store
+    def checks_canaries(self) -> bool:
+        return self.run.plan.request.isolation == "full" and self.provider.keeps_store
 
     @property
     def ingest_width(self) -> int:
         return int(self.ingest_slots.total_tokens)
 
     @property
-    def under_way(self) -> int:
+    def max_preparing(self) -> int:
         """Return the number of corpora that are prepared concurrently.
 
         It exceeds the number of ingest slots only if the provider has an index to wait for.
@@ -192,36 +192,38 @@ class OpenLane:
     def corpus(self, corpus_id: str) -> Corpus:
         return self.plan.benchmark.dataset.corpus(corpus_id)
 
-    def veil(self, corpus: Corpus) -> Veil:
+    def anonymize(self, corpus: Corpus) -> AnonymizedCorpus:
         """Render a corpus into memories with opaque ids."""
-        return veil_of(self.plan, corpus)
+        return anonymize(self.plan, corpus)
 
     def space(self, corpus_id: str, history: CorpusState) -> Space:
         """Return the space (namespace and captures) of the last ingest attempt of a corpus."""
-        journal = self.live.journal.uuid
-        return space_of(self.plan, journal=journal, run_id=self.live.run_id, corpus=corpus_id, history=history)
+        journal = self.run.journal.uuid
+        return space_of(self.plan, journal=journal, run_id=self.run.run_id, corpus=corpus_id, history=history)
 
     def place(self, space: Space, corpus_id: str) -> CorpusPlace:
         return CorpusPlace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
 
-    def watch(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> None:
+    def watch(self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]) -> None:
         """Journal the first hit in the namespace of a corpus that provably belongs to another corpus."""
-        if not self.isolated or space.namespace in self.leaking:
+        if not self.checks_isolation or space.namespace in self.leaking:
             return
-        found = self.owner_among(corpus_id, space, veil, hits)
+        found = self.owner_among(corpus_id, space, anonymized, hits)
         if found:
             self.leaking.add(space.namespace)
             data = {"namespace": space.namespace, **found}
             probe = ProbeRow(
                 lane=self.plan.build, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data
             )
-            self.live.journal.append(probe)
-            self.live.progress.events.append(f"{self.key}: {in_words(probe)}")
+            self.run.journal.append(probe)
+            self.run.progress.events.append(f"{self.key}: {in_words(probe)}")
 
-    def owner_among(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> dict[str, object]:
+    def owner_among(
+        self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]
+    ) -> dict[str, object]:
         """Return the first hit that provably belongs to another corpus, and that corpus; empty if there is none."""
         place = self.place(space, corpus_id)
-        owned = ((hit, self.ownership.owner_of(hit, place, veil)) for hit in hits)
+        owned = ((hit, self.ownership.owner_of(hit, place, anonymized)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
 
     def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
@@ -233,22 +235,22 @@ class OpenLane:
 
     async def _is_lent(self, corpus_id: str) -> bool:
         """Return True when another run searches memories that this run ingested."""
-        lent_to = await borrowers(self.live.folder)
-        if not lent_to or not CorpusState.of(await self.live.journal.corpus(self.key, corpus_id)).is_ready:
+        lent_to = await borrowers(self.run.folder)
+        if not lent_to or not CorpusState.of(await self.run.journal.corpus(self.key, corpus_id)).is_ready:
             return False
         names = ", ".join(lent_to)
-        self.tell_once(
+        self.report_once(
             "lent",
             f"memories are kept, because run {names} searches them; bench clean clears them when that run has ended",
         )
         return True
 
-    def left_out(self, corpus_id: str) -> bool:
+    def has_unselected_items(self, corpus_id: str) -> bool:
         """Return True when items of the corpus were left for another retry, which needs its memories.
 
         The corpus is also reported as an event, with the number of these items.
         """
-        left = sum(one.todo.left_out.get(corpus_id, 0) for one in self.members)
+        left = sum(one.pending.left_out.get(corpus_id, 0) for one in self.members)
         if left:
             self.tell(
                 Event(
@@ -256,7 +258,7 @@ class OpenLane:
                     scope=self.key,
                     message=f"the memories of {corpus_id} are kept: {left} of its items were not selected and have no "
                     "result; "
-                    f"bench retry {self.live.run_id} runs them without another ingest",
+                    f"bench retry {self.run.run_id} runs them without another ingest",
                     data={"corpus": corpus_id, "items": left},
                 )
             )
@@ -266,32 +268,32 @@ class OpenLane:
 
     def tell(self, event: Event) -> None:
         """Journal an event and show it."""
-        self.live.journal.append(event)
-        self.live.progress.events.append(f"{self.key}: {event.message}")
+        self.run.journal.append(event)
+        self.run.progress.events.append(f"{self.key}: {event.message}")
 
-    def tell_once(self, kind: str, message: str) -> None:
+    def report_once(self, kind: str, message: str) -> None:
         """Journal and show an event, once per kind and process."""
-        if kind not in self.told:
-            self.told.add(kind)
+        if kind not in self.reported_kinds:
+            self.reported_kinds.add(kind)
             self.tell(Event(kind=kind, scope=self.key, message=message))
 
     async def clear(self, corpus_id: str, space: Space) -> None:
         """Clear a namespace; a failure is recorded as an event, not as an error of the run."""
         if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
             return
-        ledger = Ledger(self.key, corpus_id, space.attempt)
+        call_owner = CallOwner(self.key, corpus_id, space.attempt)
         clear = partial(self.provider.clear, space)
-        if proves := self.isolated and self.unproven > 0 and self.plan.provider.built_in is None:
-            veil = self.veil(self.corpus(corpus_id))
-            clear = partial(clear_provably, self.provider, space, veil, self.live.stopping.pause_for)
-        cleared = await self.live.attempt(clear, ledger)
-        self.unproven -= proves and cleared.failure is None
+        if proves := self.checks_isolation and self.clear_checks_left > 0 and self.plan.provider.built_in is None:
+            anonymized = self.anonymize(self.corpus(corpus_id))
+            clear = partial(clear_provably, self.provider, space, anonymized, self.run.stopping.pause_for)
+        cleared = await self.run.attempt(clear, call_owner)
+        self.clear_checks_left -= proves and cleared.failure is None
         if cleared.failure is not None:
-            self.live.keep(cleared.calls, ledger)
-            text = f"{cleared.message}; bench clean {self.live.run_id} --orphans --yes tries again"
+            self.run.keep(cleared.calls, call_owner)
+            text = f"{cleared.message}; bench clean {self.run.run_id} --orphans --yes tries again"
             self.tell(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return
-        self.live.journal.append(
+        self.run.journal.append(
             CorpusRow(
                 lane=self.key,
                 corpus=corpus_id,
@@ -309,16 +311,16 @@ LaneItem = tuple[OpenLane, ItemRef]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class CorpusContent:
     """The content of a corpus in memory."""
 
     corpus: Corpus
-    veil: Veil
+    anonymized: AnonymizedCorpus
     turn_texts: Mapping[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
-class Ready:
+class ReadyCorpus:
     """A corpus whose items can be run; the item workers share it.
 
     The content is read for the first item and released after the last, so that waiting corpora need no memory.
@@ -335,18 +337,18 @@ class Ready:
     """this run ingested the memories and has not cleared them"""
     prepared: bool = True
     """False when all searches are in the journal, so the provider was not checked"""
-    _content: Content | None = None
+    _content: CorpusContent | None = None
 
-    def closed(self) -> Ready:
+    def closed(self) -> ReadyCorpus:
         """Release the content and return this object."""
         self._content = None
         return self
 
     @property
-    def content(self) -> Content:
+    def content(self) -> CorpusContent:
         """Return the corpus, its memories with opaque ids, and the texts of its turns by turn id."""
         if self._content is None:
             corpus = self.lane.corpus(self.corpus_id)
             texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}
-            self._content = Content(corpus=corpus, veil=self.lane.veil(corpus), turn_texts=texts)
+            self._content = CorpusContent(corpus=corpus, anonymized=self.lane.anonymize(corpus), turn_texts=texts)
         return self._content

@@ -228,7 +228,7 @@ class Observer(Protocol):
         ...
 
 
-class Silent:
+class SilentObserver:
     """An observer that ignores all events."""
 
     def launched(self, progress: Progress) -> None: ...

@@ -7,9 +7,9 @@ Also in this module:
 Example::
 
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={}, environment=environment)
-    await execute(plan, environment=environment, resume=folder, errand=Errand(only=await failed_items(folder)))
-    folder, plan, errand = await rescored_plan("r1", catalog=catalog, flags={"metrics": "mrr"}, environment=environment)
-    plan, errand = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
+    await execute(plan, environment=environment, resume=folder, scope=RunScope(only=await failed_items(folder)))
+    folder, plan, scope = await rescored_plan("r1", catalog=catalog, flags={"metrics": "mrr"}, environment=environment)
+    plan, scope = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
     outcome = await execute(plan, environment=environment, resume=folder)
 
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
-from bench.engine.run_context import Errand
+from bench.engine.run_context import RunScope
 from bench.engine.run_metadata import CodeState, check_identity, run_meta
 from bench.errors import IdentityError, JournalError, NotReady, UsageError
 from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta, RunState
@@ -131,7 +131,7 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
 
 async def rescored_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment, prompt: str = ""
-) -> tuple[Path, Plan, Errand]:
+) -> tuple[Path, Plan, RunScope]:
     """Plan new verdicts and values from the stored results of a run, as its newest generation.
 
     ``prompt`` names the judge prompt in tables.
@@ -154,7 +154,7 @@ async def rescored_plan(
         await _keep_failures(path, plan, journal)
         await journal.amend(**{EXTRA_KEY: dump(_of_as_many(records(plan), read(meta.extra)))})
 
-    return path, plan, Errand(generation=before + 1, first=announce)
+    return path, plan, RunScope(generation=before + 1, first=announce)
 
 
 def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
@@ -192,7 +192,7 @@ async def _copy_failures(reader: Reader, old: JobRecord, new: JobRecord, journal
 
 async def forked_plan(
     target: str, start: Phase, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
-) -> tuple[Plan, Errand]:
+) -> tuple[Plan, RunScope]:
     """Plan a new run that begins at ``start`` (answer or evaluate) with the stored rows of another.
 
     Raises:
@@ -206,7 +206,7 @@ async def forked_plan(
     ranges = None if narrowed else selected_from(meta)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)
     check_stored(meta.identity, plan, start)
-    return plan, Errand(first=copying(path, plan, start))
+    return plan, RunScope(first=copying(path, plan, start))
 
 
 async def extended_plan(

@@ -8,10 +8,10 @@ Example::
 
     outcome = await execute(make_plan(catalog, request, environment), environment=environment)
     outcome = await execute(plan, environment=environment, observer=display, resume=Path("checkpoints/r1"))
-    with Startup.of(folder, report) as startup:
-        startup.made = True     # after the journal was created
+    with StartupFolders.of(folder, report) as startup:
+        startup.journal_created = True     # after the journal was created
         ...                     # an error here, such as a missing key, removes the folders
-        startup.begun = True    # from here on nothing is removed
+        startup.run_begun = True    # from here on nothing is removed
 
 The engine handles phases, corpora and items; it contains no HTTP, SQL or metrics.
 """
@@ -37,14 +37,14 @@ from bench.engine.corpora.reused_builds import reuse_builds
 from bench.engine.items.evaluate import calibrate_judges
 from bench.engine.lane import run_lane
 from bench.engine.lane_setup import open_lanes, skip_lane
-from bench.engine.models import Readers, open_readers
+from bench.engine.models import OpenModels, open_models
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
-from bench.engine.progress import Observer, Progress, Silent
-from bench.engine.run_context import Budget, Errand, Live
+from bench.engine.progress import Observer, Progress, SilentObserver
+from bench.engine.run_context import Budget, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
-from bench.engine.stopping import PauseFile, Stop, Stopping, watching
-from bench.engine.work_queue import Counting
+from bench.engine.stopping import PauseFile, Stop, StopControl, watch_stops
+from bench.engine.work_queue import ProgressCounter
 from bench.errors import DiskFull, JournalError, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
@@ -59,17 +59,17 @@ from bench.settings import Environment
 
 
 @dataclass(slots=True)
-class Startup:
+class StartupFolders:
     """The folders of a run until its first call."""
 
-    made: bool = False
+    journal_created: bool = False
     """this process created the journal, and so everything in the folders"""
-    begun: bool = False
+    run_begun: bool = False
     """the run has begun: no folder is removed any more"""
 
     @classmethod
     @contextmanager
-    def of(cls, *folders: Path) -> Iterator[Startup]:
+    def of(cls, *folders: Path) -> Iterator[StartupFolders]:
         """Remove the folders and parent folders that the block created, unless the run began."""
         new = [folder for folder in folders if not folder.exists()]
         parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
@@ -77,8 +77,8 @@ class Startup:
         try:
             yield startup
         finally:
-            if not startup.begun:
-                for folder in new if startup.made else ():
+            if not startup.run_begun:
+                for folder in new if startup.journal_created else ():
                     shutil.rmtree(folder, ignore_errors=True)
                 for empty in (*new, *sorted(parents, key=lambda up: -len(up.parts))):
                     with suppress(OSError):  # another process's run may be in it by now
@@ -104,12 +104,12 @@ async def execute(
     observer: Observer | None = None,
     resume: Path | None = None,
     share: float = 1.0,
-    errand: Errand | None = None,
-    announce: Announce | None = None,
+    scope: RunScope | None = None,
+    announce: AnnounceRun | None = None,
 ) -> Outcome:
     """Run a plan to its end, or until it stops; ``resume`` = the run folder or journal to continue with.
 
-    ``share`` is the share of every rate limit that this process may use; ``errand`` is the part of the plan to do
+    ``share`` is the share of every rate limit that this process may use; ``scope`` is the part of the plan to do
     (default: all).
     ``announce`` publishes a new run when everything is open, before the first call.
 
@@ -119,7 +119,7 @@ async def execute(
         ConfigError: a provider or model cannot be opened; no call was made, and the folders of a new run are removed.
         Locked, JournalError: another process holds the run, or the file is not a journal.
     """
-    observer, errand = observer or Silent(), errand or Errand()
+    observer, scope = observer or SilentObserver(), scope or RunScope()
     if resume is not None:
         folder = resume if resume.is_dir() else resume.parent
         if (folder / SHARDS).is_dir():
@@ -127,14 +127,14 @@ async def execute(
                 f"run {folder.name} is a cluster run that has not ended",
                 hint=f"finish it first: bench resume {folder.name}",
             )
-        work = Execution(plan, environment, observer, folder, share, errand, Startup(begun=True))
+        work = Execution(plan, environment, observer, folder, share, scope, StartupFolders(run_begun=True))
         return await _carried_out(work, resume=resume)
     require_prices(plan)
     run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
     folder, results = plan.workspace / CHECKPOINTS / run_id, results_folder(plan)
-    with Startup.of(folder, report_folder(results, run_id)) as startup:
+    with StartupFolders.of(folder, report_folder(results, run_id)) as startup:
         results.mkdir(parents=True, exist_ok=True)  # a run without a place for its report is not begun
-        work = Execution(plan, environment, observer, folder, share, errand, startup, announce)
+        work = Execution(plan, environment, observer, folder, share, scope, startup, announce)
         return await _carried_out(work, new=run_id)
 
 
@@ -147,11 +147,11 @@ async def _carried_out(work: Execution, *, new: str | None = None, resume: Path 
         journal = Journal.create(work.folder, run_meta(plan, new or work.folder.name, code), bound=bound)
     try:
         pause = PauseFile(work.folder / PAUSE_FILE)
-        async with watching(work.stopping, max_time_s=plan.request.max_time) as watchers, journal:
-            work.startup.made = True
+        async with watch_stops(work.stopping, max_time_s=plan.request.max_time) as watchers, journal:
+            work.startup.journal_created = True
             pause.watch(work.stopping, watchers)
             if resume is not None:
-                if not work.errand.rescores:
+                if not work.scope.is_rescore:
                     check_identity(journal.meta, plan)
                 await journal.record_resume(resume_data(plan, code))
             run_id = journal.meta.run_id
@@ -205,7 +205,7 @@ def frozen_by_host() -> bool:
     return gc.get_freeze_count() > FROZEN_BY_PYTHON
 
 
-Announce = Callable[[RunMeta], None]
+AnnounceRun = Callable[[RunMeta], None]
 """publishes the start of a run"""
 
 
@@ -219,20 +219,20 @@ class Execution:
         observer: Observer,
         folder: Path,
         share: float,
-        errand: Errand,
-        startup: Startup,
-        announce: Announce | None = None,
+        scope: RunScope,
+        startup: StartupFolders,
+        announce: AnnounceRun | None = None,
     ) -> None:
         self.plan = plan
         self.environment = environment
         self.observer = observer
         self.folder = folder
         self.share = share
-        self.errand = errand
+        self.scope = scope
         self.startup = startup
         self.announce = announce
         self.progress = Progress()
-        self.stopping = Stopping(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
+        self.stopping = StopControl(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
 
     async def run(self, journal: Journal, *, resumed: bool) -> Outcome:
         """Open the journal and the services, run the lanes, and return the outcome."""
@@ -247,7 +247,7 @@ class Execution:
         traffic = Http(concurrency=request.concurrency, rates=rates, share=self.share, attempt_s=request.timeout)
         async with traffic as http, AsyncExitStack() as stack:
             self.progress.watch(http)
-            live = Live(
+            run = RunContext(
                 run_id=run_id,
                 folder=self.folder,
                 plan=self.plan,
@@ -257,72 +257,72 @@ class Execution:
                 progress=self.progress,
                 stopping=self.stopping,
                 budget=budget,
-                errand=self.errand,
+                scope=self.scope,
                 resumed=resumed,
             )
             budget.resume(*await journal.spending())
-            readers = open_readers(live)
-            stack.callback(readers.close)
-            lanes = await self._opened(live, stack, readers)
-            await self._work(live, lanes, readers)
-        return await self._ended(live, lanes)
+            models = open_models(run)
+            stack.callback(models.close)
+            lanes = await self._opened(run, stack, models)
+            await self._work(run, lanes, models)
+        return await self._ended(run, lanes)
 
-    async def _opened(self, live: Live, stack: AsyncExitStack, readers: Readers) -> list[OpenLane]:
+    async def _opened(self, run: RunContext, stack: AsyncExitStack, models: OpenModels) -> list[OpenLane]:
         """Open models and providers, so that missing settings are reported before the first call."""
-        if self.errand.first is not None:
-            await self.errand.first(live.journal)
-        anew = self.errand.rescores
-        counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed and not anew)
-        live.journal.on_commit = counting
-        live.journal.oldest_s = live.http.oldest_s
-        lanes = await open_lanes(stack, live, readers, slots_of(live.plan))
-        await reuse_builds(live, lanes)
-        counting.expect({lane.key: lane.todo for lane in lanes}, anew=anew)
+        if self.scope.first is not None:
+            await self.scope.first(run.journal)
+        anew = self.scope.is_rescore
+        counter = await ProgressCounter.over(run.plan, run.progress, self.folder, resumed=run.resumed and not anew)
+        run.journal.on_commit = counter
+        run.journal.oldest_s = run.http.oldest_s
+        lanes = await open_lanes(stack, run, models, slots_of(run.plan))
+        await reuse_builds(run, lanes)
+        counter.expect({lane.key: lane.pending for lane in lanes}, anew=anew)
         return lanes
 
-    async def _work(self, live: Live, lanes: list[OpenLane], readers: Readers) -> None:
+    async def _work(self, run: RunContext, lanes: list[OpenLane], models: OpenModels) -> None:
         if self.announce is not None:
-            await anyio.to_thread.run_sync(self.announce, live.journal.meta)
-        self.startup.begun = True
-        await live.journal.set_state(RunState.RUNNING)
-        live.progress.watch_rows(lambda: live.journal.pending)
-        self.observer.launched(live.progress)
-        log().info("run_started", digest=live.plan.digest, lanes=len(lanes), resumed=live.resumed)
-        with live.stopping.scope, settled_memory():
-            for lane in live.plan.lanes:
+            await anyio.to_thread.run_sync(self.announce, run.journal.meta)
+        self.startup.run_begun = True
+        await run.journal.set_state(RunState.RUNNING)
+        run.progress.watch_rows(lambda: run.journal.pending)
+        self.observer.launched(run.progress)
+        log().info("run_started", digest=run.plan.digest, lanes=len(lanes), resumed=run.resumed)
+        with run.stopping.scope, settled_memory():
+            for lane in run.plan.lanes:
                 if lane.skipped is not None:
-                    await skip_lane(live, lane)
-            wanted = live.plan.request.judge_calibration or live.plan.request.publishable
-            if wanted and any(lane.todo.count for lane in lanes):
-                await calibrate_judges(live, lanes[0].readers)
-            async with batching(readers.batches), anyio.create_task_group() as workers:
+                    await skip_lane(run, lane)
+            wanted = run.plan.request.judge_calibration or run.plan.request.publishable
+            if wanted and any(lane.pending.count for lane in lanes):
+                await calibrate_judges(run, lanes[0].models)
+            async with batching(models.batches), anyio.create_task_group() as workers:
                 for open_one in lanes:
                     if not open_one.plan.shares:
                         workers.start_soon(run_lane, open_one)
 
-    async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
+    async def _ended(self, run: RunContext, lanes: list[OpenLane]) -> Outcome:
         """Make everything durable, then read the outcome from the journal."""
-        await live.journal.flush()
-        stop = live.stopping.reason
-        stopped = {key: failure for lane in lanes for key, failure in lane.halts.jobs.items()}
-        jobs = await job_outcomes(live.plan, self.folder, stopped)
-        status = status_of(live.plan, jobs, stop, stopped)
-        done = sum(live.journal.durable.values())
+        await run.journal.flush()
+        stop = run.stopping.reason
+        stopped = {key: failure for lane in lanes for key, failure in lane.breaker.jobs.items()}
+        jobs = await job_outcomes(run.plan, self.folder, stopped)
+        status = status_of(run.plan, jobs, stop, stopped)
+        done = sum(run.journal.durable.values())
         message = self._why(stop) if stop else next((failure.message for failure in stopped.values()), "")
-        if not message and not any(lane.todo.count for lane in lanes):
+        if not message and not any(lane.pending.count for lane in lanes):
             message = "nothing left to do"
-        await live.journal.set_state(status, message)
+        await run.journal.set_state(status, message)
         log().info("run_ended", status=status.value, phases=done, message=message)
         return Outcome(
-            run_id=live.run_id,
+            run_id=run.run_id,
             folder=self.folder,
             status=status,
             exit_code=exit_code_of(jobs, stop, stopped),
             message=message,
             jobs=jobs,
             stop=stop,
-            cost_usd=str(live.progress.cost_usd),
-            unknown_costs=live.progress.unknown_costs,
+            cost_usd=str(run.progress.cost_usd),
+            unknown_costs=run.progress.unknown_costs,
         )
 
     def _why(self, stop: Stop) -> str:
@@ -340,7 +340,7 @@ class Execution:
         """
         if not (self.folder / NAME).is_file():
             raise DiskFull("the disk is full; the run was not started", hint="make room, then repeat the command")
-        self.startup.begun = True
+        self.startup.run_begun = True
         try:
             async with Reader.open(self.folder) as reader:
                 safe = sum((await reader.counts()).values())

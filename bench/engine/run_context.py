@@ -8,19 +8,19 @@ Also in this module:
 
 Example::
 
-    done = await live.attempt(lambda: provider.search(space, query), ledger)
+    done = await run.attempt(lambda: provider.search(space, query), call_owner)
     if done.failure is None:
         use(done.value, done.times_us, done.calls)
     budget = Budget(max_usd=Decimal("5"), stopping=stopping, progress=progress)
     budget.resume(*await journal.spending())     # what earlier processes of this run spent
     budget.spend(calls)                          # a call of unknown price counts as 0 and in a separate number
-    Errand()                                          # run, resume
-    Errand(only=await failed_items(folder))           # retry: only failures
-    Errand(generation=2)                              # rescore: stored answers, new verdicts, no provider called
-    Errand(first=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
-    halts.stop(plan.jobs, failure)          # the provider refused: every job of the lane
-    halts.stop(plan.jobs_of(model), failure)
-    halts.every                             # True once no job of the lane is left
+    RunScope()                                          # run, resume
+    RunScope(only=await failed_items(folder))           # retry: only failures
+    RunScope(generation=2)                              # rescore: stored answers, new verdicts, no provider called
+    RunScope(first=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
+    breaker.stop(plan.jobs, failure)          # the provider refused: every job of the lane
+    breaker.stop(plan.jobs_of(model), failure)
+    breaker.every                             # True once no job of the lane is left
 
 A failure of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops the
 run. A cancelled phase has no outcome.
@@ -44,7 +44,7 @@ import anyio
 from bench.engine.corpora.isolation import Ownership
 from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
-from bench.engine.stopping import Stop, Stopping, monotonic_us
+from bench.engine.stopping import Stop, StopControl, monotonic_us
 from bench.errors import JournalError, MappingError, Rejected, Unavailable, raised_at
 from bench.events import log
 from bench.http import Http, recording
@@ -62,7 +62,7 @@ TOO_MANY = 429
 class Budget:
     """The budget of a run in USD."""
 
-    def __init__(self, *, max_usd: Decimal | None, stopping: Stopping, progress: Progress) -> None:
+    def __init__(self, *, max_usd: Decimal | None, stopping: StopControl, progress: Progress) -> None:
         self._max_usd = max_usd
         self._stopping = stopping
         self._progress = progress
@@ -88,11 +88,11 @@ class Budget:
 
     def _stop_when_spent(self) -> None:
         if self._max_usd is not None and self._progress.cost_usd >= self._max_usd:
-            self._stopping.ask(Stop.MAX_COST)
+            self._stopping.request(Stop.MAX_COST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class RunScope:
     """The part of a plan to run."""
 
     only: frozenset[str] | None = None
@@ -103,7 +103,7 @@ class Errand:
     """function that writes rows into the journal before it is read"""
 
     @property
-    def rescores(self) -> bool:
+    def is_rescore(self) -> bool:
         return self.generation > 0
 
 
@@ -118,7 +118,7 @@ REREAD_PAUSES_S = (0.2, 1.0)
 """pauses in seconds before an unreadable response is requested again"""
 
 
-async def reread(look: Callable[[], Awaitable[T]]) -> T:
+async def retry_unreadable(look: Callable[[], Awaitable[T]]) -> T:
     """Run a read-only request, and repeat it when its response cannot be read.
 
     An error page with status 200 must not fail a whole corpus.
@@ -156,7 +156,7 @@ class Attempt(Generic[T]):
 
 
 @value_dataclass(frozen=True, slots=True)
-class Ledger:
+class CallOwner:
     """The owner of calls that belong to no phase row."""
 
     owner: str
@@ -166,7 +166,7 @@ class Ledger:
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class RunContext:
     """A run in progress."""
 
     run_id: str
@@ -176,28 +176,28 @@ class Live:
     http: Http
     environment: Environment
     progress: Progress
-    stopping: Stopping
+    stopping: StopControl
     budget: Budget
-    errand: Errand
+    scope: RunScope
     resumed: bool
     """an earlier process worked on this run: data in the memory of its providers is lost"""
     ownerships: dict[str, Ownership] = field(default_factory=dict)
     """owners of ids and texts, by provider label"""
     turns: dict[str, anyio.Lock] = field(default_factory=dict)
     """lock of each provider with one namespace, by name; the lane whose corpora are in it holds the lock"""
-    traced: set[str] = field(default_factory=set)
+    logged_places: set[str] = field(default_factory=set)
     """places in plug-in code whose traceback is already in the log"""
 
-    async def aside(self, act: Callable[[], Awaitable[T]], ledger: Ledger) -> Attempt[T]:
+    async def attempt_and_log(self, act: Callable[[], Awaitable[T]], call_owner: CallOwner) -> Attempt[T]:
         """Run an action and journal its calls at once, since they belong to no phase row."""
-        done = await self.attempt(act, ledger)
-        self.keep(done.calls, ledger)
+        done = await self.attempt(act, call_owner)
+        self.keep(done.calls, call_owner)
         return done
 
     async def attempt(
-        self, act: Callable[[], Awaitable[T]], ledger: Ledger, *, measures_work: bool = True
+        self, act: Callable[[], Awaitable[T]], call_owner: CallOwner, *, measures_work: bool = True
     ) -> Attempt[T]:
-        """Run an action and return its outcome with its calls; if it is cancelled, journal the calls under ``ledger``.
+        """Run an action and return its outcome and calls; if it is cancelled, journal the calls for ``call_owner``.
 
         ``measures_work`` is False when no provider runs, since the CPU time of this process would count as its time.
         This is the only broad ``except`` of the program.
@@ -225,17 +225,17 @@ class Live:
             finally:
                 self.budget.spend(calls)
                 if not ended:
-                    self.keep(calls, ledger)
+                    self.keep(calls, call_owner)
         times_us = _times(calls, monotonic_us() - began, None if work is None else work.us)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
-    def keep(self, calls: Sequence[Call], ledger: Ledger) -> None:
+    def keep(self, calls: Sequence[Call], call_owner: CallOwner) -> None:
         """Journal calls that belong to no phase row."""
         if calls:
             row = CorpusRow(
-                lane=ledger.owner,
-                corpus=ledger.corpus,
-                attempt=ledger.attempt,
+                lane=call_owner.owner,
+                corpus=call_owner.corpus,
+                attempt=call_owner.attempt,
                 kind=CorpusKind.CALLS,
                 calls=tuple(calls),
             )
@@ -244,8 +244,8 @@ class Live:
     def _tell_plugin_error(self, failure: Failure, error: Exception) -> None:
         """Log a plug-in error, with the traceback once per place, because formatting it is slow."""
         place = f"{type(error).__name__}{raised_at(error)}"
-        log().warning("plugin_error", error=failure.message, exc_info=None if place in self.traced else error)
-        self.traced.add(place)
+        log().warning("plugin_error", error=failure.message, exc_info=None if place in self.logged_places else error)
+        self.logged_places.add(place)
 
 
 def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> dict[str, int]:
@@ -282,10 +282,10 @@ _OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z]
 
 
 @dataclass(slots=True, kw_only=True)
-class Halts:
+class CircuitBreaker:
     """The stopped jobs of one lane, and its circuit breaker."""
 
-    live: Live
+    run: RunContext
     lane: Lane
     jobs: dict[str, Failure] = field(default_factory=dict)
     """job key -> failure"""
@@ -303,10 +303,10 @@ class Halts:
         for job in jobs:
             if job.key not in self.jobs:
                 self.jobs[job.key] = failure
-                self.live.progress.jobs[job.key].stopped = failure.message
+                self.run.progress.jobs[job.key].stopped = failure.message
                 event = Event(kind=f"job_stopped_{failure.kind}", scope=job.key, message=failure.message)
-                self.live.journal.append(event)
-                self.live.progress.events.append(f"{job.key}: {failure.message}")
+                self.run.journal.append(event)
+                self.run.progress.events.append(f"{job.key}: {failure.message}")
         self.every = len(self.jobs) == len(self.lane.jobs)
 
     def count_search(self, *, empty: bool, provider: str) -> None:
@@ -319,11 +319,11 @@ class Halts:
         if self._found_any or self._searched < FIRST_ITEMS:
             return
         text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: check scoping and index in its config"
-        if self.live.plan.request.circuit_breaker:
+        if self.run.plan.request.circuit_breaker:
             self.stop(self.lane.jobs, Failure(kind="circuit_breaker", message=text))
         elif self._searched == FIRST_ITEMS:
-            self.live.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
-            self.live.progress.events.append(f"{self.lane.key}: {text}")
+            self.run.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
+            self.run.progress.events.append(f"{self.lane.key}: {text}")
 
     def count_end(
         self, done: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
@@ -333,7 +333,7 @@ class Halts:
         The breaker stops ``jobs`` when at least the first 10 all fail with the same error of a wrong request, and more
         items are lost than a valid job may lose.
         """
-        if self._first.get(done) == "" or not self.live.plan.request.circuit_breaker:
+        if self._first.get(done) == "" or not self.run.plan.request.circuit_breaker:
             return
         text = _OF_ONE_CALL.sub("", failure.message) if failure and failure.kind in WRONG_REQUEST else ""
         if failure is None or self._first.setdefault(done, text) != text:
@@ -345,7 +345,7 @@ class Halts:
         if (
             text
             and self._alike[done] >= FIRST_FAILURES
-            and self._lost[done] > self.live.plan.request.max_error_rate * planned
+            and self._lost[done] > self.run.plan.request.max_error_rate * planned
         ):
             told = f"{done}: the first {self._alike[done]} all failed with the same error, so the job stops"
             self.stop(jobs(), Failure(kind="circuit_breaker", message=f"{told}: {failure.message}"))

@@ -1,11 +1,11 @@
 """The early end of a run: by signals, a pause file, or a budget of money or time.
 
-There is one `Stopping` per run. Code checks ``stopping.asked`` before it starts work, and waits with `pause_for`, which
-returns at once when the run stops. Requests in flight get a grace period, then their scope is cancelled::
+There is one `StopControl` per run. Code checks ``stopping.requested`` before it starts work, and waits with
+`pause_for`, which returns early when the run stops. Requests in flight get a grace period, then are cancelled::
 
-    stopping = Stopping(grace_s=8)
+    stopping = StopControl(grace_s=8)
     with stopping.scope: ...            # the run's work
-    stopping.ask(Stop.SIGINT)           # first time: no new work; second signal: cancel now
+    stopping.request(Stop.SIGINT)           # first time: no new work; second signal: cancel now
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Stop(StrEnum):
         return "stopped" if self in (Stop.MAX_COST, Stop.MAX_TIME) else "paused"
 
 
-class Stopping:
+class StopControl:
     """The stop control of a run: a request to stop, then a grace period, then cancellation."""
 
     def __init__(self, *, grace_s: float = GRACE_S, on_stop: Callable[[Stop], None] | None = None) -> None:
@@ -51,20 +51,20 @@ class Stopping:
         self.scope = anyio.CancelScope()
         self._grace_s = grace_s
         self._on_stop = on_stop
-        self._asked = anyio.Event()
+        self._requested = anyio.Event()
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Return True after the first request to stop: nothing new may start."""
         return self.reason is not None
 
-    def ask(self, reason: Stop) -> None:
+    def request(self, reason: Stop) -> None:
         """Ask the run to stop: nothing new starts, requests in flight get a grace period. The first reason is kept."""
         if self.reason is not None:
             return
         self.reason = reason
         self.scope.deadline = anyio.current_time() + self._grace_s
-        self._asked.set()
+        self._requested.set()
         if self._on_stop is not None:
             self._on_stop(reason)
 
@@ -74,12 +74,12 @@ class Stopping:
 
     async def pause_for(self, seconds: float) -> None:
         """Sleep; return early when the run is asked to stop."""
-        if seconds > 0 and not self.asked:
+        if seconds > 0 and not self.requested:
             with anyio.move_on_after(seconds):
-                await self._asked.wait()
+                await self._requested.wait()
 
 
-async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+async def obey_signals(stopping: StopControl, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
     """Ask to stop at the first SIGINT or SIGTERM, cancel at the second; do nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         task_status.started()
@@ -87,25 +87,25 @@ async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = an
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for number in signals:
-            if stopping.asked:
+            if stopping.requested:
                 stopping.now()
             else:
-                stopping.ask(Stop.SIGTERM if number == signal.SIGTERM else Stop.SIGINT)
+                stopping.request(Stop.SIGTERM if number == signal.SIGTERM else Stop.SIGINT)
 
 
-async def obey_pause_file(stopping: Stopping, path: Path) -> None:
+async def obey_pause_file(stopping: StopControl, path: Path) -> None:
     """Check once per second for the pause file; when it exists, remove it and ask to stop."""
-    while not stopping.asked:
+    while not stopping.requested:
         if path.exists():
             path.unlink(missing_ok=True)
-            stopping.ask(Stop.PAUSED)
+            stopping.request(Stop.PAUSED)
         await stopping.pause_for(LOOK_EVERY_S)
 
 
-async def obey_deadline(stopping: Stopping, max_time_s: float) -> None:
+async def obey_deadline(stopping: StopControl, max_time_s: float) -> None:
     """Ask to stop after ``--max-time``."""
     await stopping.pause_for(max_time_s)
-    stopping.ask(Stop.MAX_TIME)
+    stopping.request(Stop.MAX_TIME)
 
 
 class PauseFile:
@@ -118,7 +118,7 @@ class PauseFile:
         self._path = path
         self._earlier = self._written()
 
-    def watch(self, stopping: Stopping, watchers: TaskGroup) -> None:
+    def watch(self, stopping: StopControl, watchers: TaskGroup) -> None:
         """Remove the older file, and check for a new one from now on; the lock of the run must be held."""
         if self._earlier is not None and self._written() == self._earlier:
             self._path.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ class PauseFile:
 
 
 @asynccontextmanager
-async def watching(stopping: Stopping, *, max_time_s: float | None) -> AsyncIterator[TaskGroup]:
+async def watch_stops(stopping: StopControl, *, max_time_s: float | None) -> AsyncIterator[TaskGroup]:
     """Watch signals and the time limit while the block runs; further watchers may be started in the group."""
     async with anyio.create_task_group() as watchers:
         await watchers.start(obey_signals, stopping)

@@ -7,12 +7,12 @@ Also in this module:
 
 Example::
 
-    todo = await Todo.of(journal, lane, last=Phase.EVALUATE, errand=errand, stopping=stopping)
-    for corpus in todo.corpora(): ...
-        for ref in todo.items(corpus): ...
-    await handover.put(ready, items)       # a preparing worker; waits while the queue is full
-    while (work := await handover.take()) is not None: ...     # an item worker: (ready, item reference)
-    journal.on_commit = counting          # called on the event loop with the rows that became durable
+    pending = await PendingItems.of(journal, lane, last=Phase.EVALUATE, scope=scope, stopping=stopping)
+    for corpus in pending.corpora(): ...
+        for ref in pending.items(corpus): ...
+    await queue.put(ready, items)       # a preparing worker; waits while the queue is full
+    while (work := await queue.take()) is not None: ...     # an item worker: (ready, item reference)
+    journal.on_commit = counter          # called on the event loop with the rows that became durable
 
 Positions are stored as machine integers and finished units as the journal's sets, so that a hundred thousand items need
 little memory. Items with an error are pending again; wrong answers are not.
@@ -35,8 +35,8 @@ import anyio.lowlevel
 
 from bench.datasets import ItemRef
 from bench.engine.progress import JobProgress, LaneProgress, Progress
-from bench.engine.run_context import Errand
-from bench.engine.stopping import Stopping
+from bench.engine.run_context import RunScope
+from bench.engine.stopping import StopControl
 from bench.journal import CorpusKind, CorpusRow, Finished, Journal, JournaledPhase, Key, Reader
 from bench.journal.rows import JournalRow
 from bench.metrics.fold_input import Ended, settled
@@ -48,7 +48,7 @@ LOOK_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Todo:
+class PendingItems:
     """The open items of one lane."""
 
     lane: Lane
@@ -67,7 +67,9 @@ class Todo:
     """corpus -> number of its open items that this process does not run; the corpus is kept for them"""
 
     @classmethod
-    async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
+    async def of(
+        cls, journal: Journal, lane: Lane, *, last: Phase, scope: RunScope, stopping: StopControl
+    ) -> PendingItems:
         """Return the lane's items that are not finished in the journal; ``last`` is the last phase of the run.
 
         The result has no open items when the run is asked to stop meanwhile.
@@ -76,26 +78,26 @@ class Todo:
         owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
         answered = {owner: await journal.finished(owner, Phase.ANSWER) for owner in owners}
         evaluated = {
-            job.key: Finished({}) if errand.rescores else await journal.finished(job.key, Phase.EVALUATE)
+            job.key: Finished({}) if scope.is_rescore else await journal.finished(job.key, Phase.EVALUATE)
             for job in lane.jobs
         }
         ends = {Phase.SEARCH: [searched], Phase.ANSWER: list(answered.values())}.get(last, list(evaluated.values()))
-        stored = (searched, *answered.values()) if errand.rescores else ()
-        todo = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated, stored=stored)
+        stored = (searched, *answered.values()) if scope.is_rescore else ()
+        pending = cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated, stored=stored)
         for number, ref in enumerate(lane.benchmark.dataset.items(lane.benchmark.selection)):
             if number % LOOK_EVERY == 0:
                 await anyio.lowlevel.checkpoint()
-                if stopping.asked:
+                if stopping.requested:
                     return cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
-            if not any(todo.epochs(ref.id)) or todo._within(ref, ends):
+            if not any(pending.epochs(ref.id)) or pending._within(ref, ends):
                 continue
-            if errand.only is not None and ref.id not in errand.only:
-                todo.left_out[ref.corpus] = todo.left_out.get(ref.corpus, 0) + 1
+            if scope.only is not None and ref.id not in scope.only:
+                pending.left_out[ref.corpus] = pending.left_out.get(ref.corpus, 0) + 1
             else:
-                todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
-                if not todo._within(ref, [searched]):
-                    todo.unsearched.add(ref.corpus)
-        return todo
+                pending.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
+                if not pending._within(ref, [searched]):
+                    pending.unsearched.add(ref.corpus)
+        return pending
 
     def epochs(self, item: str) -> Iterator[int]:
         """Yield the epochs of an item that can be run; in a rescore, those with stored rows to score."""
@@ -127,7 +129,7 @@ ReadyT = TypeVar("ReadyT")
 RefT = TypeVar("RefT")
 
 
-class Handover(Generic[ReadyT, RefT]):
+class WorkQueue(Generic[ReadyT, RefT]):
     """A bounded queue of at most ``bound`` ready corpora; closed when every preparing worker has ended."""
 
     def __init__(self, *, bound: int) -> None:
@@ -182,7 +184,7 @@ CORPUS_PHASES = {CorpusKind.INGESTED: Phase.INGEST, CorpusKind.READY: Phase.INDE
 
 
 @dataclass(slots=True)
-class Counting:
+class ProgressCounter:
     """A commit hook of the journal that updates the progress counters from durable rows."""
 
     plan: Plan
@@ -194,36 +196,36 @@ class Counting:
     """ended epochs of items with further epochs to come, by epoch"""
 
     @classmethod
-    async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> Counting:
+    async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> ProgressCounter:
         """Create the counters of lanes and jobs; a resumed run begins with the durable results, except errors."""
-        counting = cls(plan, progress)
+        counter = cls(plan, progress)
         for lane in plan.lanes:
             progress.lanes[lane.key] = LaneProgress(lane.key)
-            counting._lane_of[lane.key] = lane.key
+            counter._lane_of[lane.key] = lane.key
             for job in lane.jobs:
-                counting._lane_of |= {job.answer_owner: lane.key, job.key: lane.key}
-                counting._epochs[job.key] = lane.benchmark.epochs
+                counter._lane_of |= {job.answer_owner: lane.key, job.key: lane.key}
+                counter._epochs[job.key] = lane.benchmark.epochs
                 progress.jobs[job.key] = JobProgress.of(lane, job)
         if resumed:
-            await counting._recall(folder)
-        return counting
+            await counter._recall(folder)
+        return counter
 
-    def expect(self, todos: Mapping[str, Todo], *, anew: bool = False) -> None:
+    def expect(self, pending_by_lane: Mapping[str, PendingItems], *, anew: bool = False) -> None:
         """Set the length of each bar to the work of this process.
 
         In a rescore, ended items count again, so each job is as long as its number of items to score.
         """
-        for key, todo in todos.items():
-            for job in todo.lane.jobs if anew else ():
-                self.progress.jobs[job.key].planned = todo.count
-            phases, epochs = self.progress.lanes[key].phases, todo.lane.benchmark.epochs
-            if not todo.lane.shares:
-                sharing = [one for one in todos.values() if one.lane.build == key]
+        for key, pending in pending_by_lane.items():
+            for job in pending.lane.jobs if anew else ():
+                self.progress.jobs[job.key].planned = pending.count
+            phases, epochs = self.progress.lanes[key].phases, pending.lane.benchmark.epochs
+            if not pending.lane.shares:
+                sharing = [one for one in pending_by_lane.values() if one.lane.build == key]
                 corpora = {corpus for one in sharing for corpus in one.open_positions}
                 phases[Phase.INGEST].total = phases[Phase.INDEX].total = len(corpora)
-            widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(todo), Phase.EVALUATE: len(todo.lane.jobs)}
+            widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(pending), Phase.EVALUATE: len(pending.lane.jobs)}
             for phase, width in widths.items():
-                phases[phase].total = todo.count * epochs * width
+                phases[phase].total = pending.count * epochs * width
 
     def __call__(self, rows: Sequence[JournalRow]) -> None:
         for row in rows:
@@ -284,5 +286,5 @@ class Counting:
             self._repeats[unit] = {epoch: one for epoch, one in repeats.items() if one[0] not in FAILED_STATES}
 
     @staticmethod
-    def _readers(todo: Todo) -> int:
-        return sum(model != NONE for model in todo.lane.answering_models)
+    def _readers(pending: PendingItems) -> int:
+        return sum(model != NONE for model in pending.lane.answering_models)

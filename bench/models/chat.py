@@ -58,7 +58,7 @@ SEEN_SHARE = 0.6
 class Price(Protocol):
     """The price function of a call: returns USD as decimal text, None = unknown.
 
-    ``bench.engine.models.OwnPrice`` implements it.
+    ``bench.engine.models.CallPricing`` implements it.
     """
 
     def __call__(

@@ -44,7 +44,7 @@ from bench.config.value_rules import SEGMENT
 from bench.engine import Progress, execute, resumed_plan
 from bench.engine.resume import failed_items
 from bench.engine.run import PAUSE_FILE
-from bench.engine.run_context import Errand
+from bench.engine.run_context import RunScope
 from bench.errors import BenchError, Locked, UsageError
 from bench.events import log, redact
 from bench.journal import Journal, Reader, RunState
@@ -377,8 +377,8 @@ class Service:
                 folder, plan = await resumed_plan(
                     one.order.run_id, catalog=catalog, flags={}, environment=self.environment
                 )
-                errand = Errand(only=await failed_items(folder)) if one.order.retry else None
-                outcome = await execute(plan, environment=self.environment, observer=one, resume=folder, errand=errand)
+                scope = RunScope(only=await failed_items(folder)) if one.order.retry else None
+                outcome = await execute(plan, environment=self.environment, observer=one, resume=folder, scope=scope)
             else:
                 request = RunRequest.combine(None, dict(one.order.request or {}))
                 plan = make_plan(catalog, request, self.environment)

@@ -13,7 +13,7 @@ import pytest
 
 import bench
 from bench import api
-from bench.engine import Progress, Silent
+from bench.engine import Progress, SilentObserver
 from bench.errors import ConfigError, IdentityError, JournalError, UnknownMetric, UsageError
 from bench.journal import RunState
 from tests.rows import each_row
@@ -77,7 +77,7 @@ def test_variables_come_from_the_file_that_is_named(tmp_path: Path, monkeypatch:
 
 
 async def test_an_observer_hears_of_the_run_and_its_end(tmp_path: Path) -> None:
-    class Listening(Silent):
+    class Listening(SilentObserver):
         def __init__(self) -> None:
             self.heard: list[str] = []
 

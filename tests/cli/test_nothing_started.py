@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.engine.run import Startup
+from bench.engine.run import StartupFolders
 from bench.errors import UsageError
 from bench.receipt.log.log_store import read_log
 
@@ -79,7 +79,7 @@ def test_an_earlier_run_stays_when_the_next_one_cannot_begin(bench: Bench, tmp_p
 
 
 def test_a_process_that_comes_second_takes_nothing_from_the_first(tmp_path: Path) -> None:
-    with pytest.raises(UsageError), Startup.of(tmp_path / "checkpoints/r", tmp_path / "results/r"):
+    with pytest.raises(UsageError), StartupFolders.of(tmp_path / "checkpoints/r", tmp_path / "results/r"):
         (tmp_path / "checkpoints/r").mkdir(parents=True)
         (tmp_path / "checkpoints/r/journal.sqlite").write_text("of the first")
         raise UsageError("run r was just created by another process")

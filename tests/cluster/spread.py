@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 
 from bench.cluster import execute_on_cluster
-from bench.engine import Outcome, Progress, Silent, Stop, resumed_plan
+from bench.engine import Outcome, Progress, SilentObserver, Stop, resumed_plan
 from bench.journal import Reader
 from bench.plan import Plan
 from bench.report import fold
@@ -29,7 +29,7 @@ from tests.small_world import World
 FLAGS: dict[str, Any] = {"providers": "faulty", "answering_model": "builtin/extractive", "concurrency": 1}
 
 
-class Watching(Silent):
+class Watching(SilentObserver):
     """Does something once, when a live run has come far enough."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, TypeVarTuple
 import pytest
 
 from bench.cluster import round as rounds
-from bench.cluster.backend import ErrandState, Fleet, ShardTask
+from bench.cluster.backend import Fleet, ShardTask, TaskState
 from bench.cluster.coordinator import shards_of
 from bench.cluster.messages import Gathered, Refusal, Returned, Shard, ShardOrder, Word, pack
 from bench.cluster.progress import Shelf
@@ -20,7 +20,7 @@ from bench.cluster.round import Round
 from bench.cluster.worker import forget
 from bench.engine import Stop
 from bench.engine.run import SHARDS
-from bench.engine.stopping import Stopping
+from bench.engine.stopping import StopControl
 from bench.plan import Plan
 from tests.small_world import World
 
@@ -37,7 +37,7 @@ class Planned(ShardTask):
     """An errand that ends as it was planned."""
 
     ending: Ending
-    state: ErrandState = "finished"
+    state: TaskState = "finished"
     cancelled: bool = False
 
     async def result(self) -> Returned | None:
@@ -55,7 +55,7 @@ class PlannedFleet(Fleet):
     """Workers with whom an errand ends as it was planned, by the number of its shard."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
-    states: dict[int, ErrandState] = field(default_factory=dict)
+    states: dict[int, TaskState] = field(default_factory=dict)
     there: dict[str, int] = field(default_factory=lambda: {"w1": 1, "w2": 1})
     address: str = "tcp://h:1"
     alive: bool = True
@@ -75,17 +75,17 @@ class PlannedFleet(Fleet):
 
     def submit(self, function: object, order: ShardOrder, /, *, name: str, near: Sequence[str]) -> Planned:
         number = order.shard.number
-        errand = Planned(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
+        task = Planned(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
         self.handed.append(number)
-        self.errands[number], self.near[number] = errand, near
+        self.errands[number], self.near[number] = task, near
         assert name == f"r.{number}of{order.shard.count}-t"
         self.on_submit(order)
-        return errand
+        return task
 
     def finish(self) -> None:
         """Let every errand come to its end."""
-        for errand in self.errands.values():
-            errand.state = "finished"
+        for task in self.errands.values():
+            task.state = "finished"
 
     async def slots(self) -> dict[str, int]:
         self.looks += 1
@@ -146,7 +146,7 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
 
         made = Round(
             fleet=own, shelf=Shelf(home), progress=Gathered(plan, "r"),
-            stopping=Stopping(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
+            stopping=StopControl(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
             max_usd=max_usd,
         )  # fmt: skip
         return Desk(plan, own, made, shards_of(plan, shards))
@@ -257,7 +257,7 @@ async def test_a_run_that_is_asked_to_stop_hands_out_nothing_new_and_tells_the_w
 ) -> None:
     one = desk(shards=4, slots=2, states={1: "pending", 2: "pending"})
     one.fleet.endings = dict.fromkeys((1, 2), Returned(pack=None, stop=Stop.PAUSED))
-    one.fleet.on_submit = lambda order: one.round.stopping.ask(Stop.PAUSED) if order.shard.number == 2 else None
+    one.fleet.on_submit = lambda order: one.round.stopping.request(Stop.PAUSED) if order.shard.number == 2 else None
     assert await one.carry_out() == {}, "a shard that was stopped is no problem"
     assert one.fleet.handed == [1, 2]
     assert one.fleet.stopped == 1
@@ -265,7 +265,7 @@ async def test_a_run_that_is_asked_to_stop_hands_out_nothing_new_and_tells_the_w
 
 async def test_a_run_that_is_stopped_before_it_begins_hands_out_nothing(desk: Callable[..., Desk]) -> None:
     one = desk()
-    one.round.stopping.ask(Stop.SIGINT)
+    one.round.stopping.request(Stop.SIGINT)
     assert await one.carry_out() == {}
     assert (one.fleet.handed, one.fleet.stopped) == ([], 0)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
-from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.isolation import (
     PROBE_K,
     START_CHARS,
@@ -58,7 +58,7 @@ class Counting(Shows):
         return number
 
 
-def veil_of(*texts: str) -> Veil:
+def anonymize(*texts: str) -> AnonymizedCorpus:
     rendered = [
         RenderedMemory(
             memory=Memory(id=f"m{at}", content=text, session_id=f"s{at}"), sessions=(f"s{at}",), turns=(f"t{at}",),
@@ -66,7 +66,7 @@ def veil_of(*texts: str) -> Veil:
         )
         for at, text in enumerate(texts)
     ]  # fmt: skip
-    return Veil.over("b", "c", rendered)
+    return AnonymizedCorpus.over("b", "c", rendered)
 
 
 def hit(text: str, *ids: str) -> Hit:
@@ -139,15 +139,15 @@ async def test_a_service_that_is_down_has_not_said_that_it_is_empty() -> None:
 # ------------------------------------------------------------------ sentinel
 
 
-def sentinel(provider: Shows, *, must_settle: bool = False, veil: Veil | None = None) -> Sentinel:
-    return Sentinel(provider, SPACE, veil or veil_of(*OWN), must_settle=must_settle)  # type: ignore[arg-type]
+def sentinel(provider: Shows, *, must_settle: bool = False, anonymized: AnonymizedCorpus | None = None) -> Sentinel:
+    return Sentinel(provider, SPACE, anonymized or anonymize(*OWN), must_settle=must_settle)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", OWN)
 async def test_any_of_the_three_may_be_found(text: str) -> None:
-    veil = veil_of(*OWN)
-    ids = {memory.content: memory.id for memory in veil.memories}
-    assert await sentinel(Shows({text: [hit("in other words", ids[text])]}), veil=veil).found()
+    anonymized = anonymize(*OWN)
+    ids = {memory.content: memory.id for memory in anonymized.memories}
+    assert await sentinel(Shows({text: [hit("in other words", ids[text])]}), anonymized=anonymized).found()
 
 
 @each_row(
@@ -174,15 +174,15 @@ async def test_without_ids_the_text_tells() -> None:
 
 async def test_a_corpus_without_text_is_found_at_once() -> None:
     provider = Shows({})
-    assert await sentinel(provider, veil=veil_of("", "  ")).found()
+    assert await sentinel(provider, anonymized=anonymize("", "  ")).found()
     assert provider.asked == []
 
 
 async def test_where_only_a_read_tells_the_same_must_come_twice() -> None:
-    veil = veil_of(*OWN)
-    own = [hit("x", veil.memories[0].id)]
+    anonymized = anonymize(*OWN)
+    own = [hit("x", anonymized.memories[0].id)]
     provider = Shows(dict.fromkeys(OWN, own))
-    watched = sentinel(provider, must_settle=True, veil=veil)
+    watched = sentinel(provider, must_settle=True, anonymized=anonymized)
     assert not await watched.found()
     provider.found = {key: [*own, replace(own[0], id="h2")] for key in OWN}
     assert not await watched.found(), "one more came meanwhile"
@@ -190,10 +190,10 @@ async def test_where_only_a_read_tells_the_same_must_come_twice() -> None:
 
 
 async def test_a_count_must_stand_still_where_there_is_one() -> None:
-    veil = veil_of(*OWN)
-    provider = Counting({key: [hit("x", veil.memories[0].id)] for key in OWN})
+    anonymized = anonymize(*OWN)
+    provider = Counting({key: [hit("x", anonymized.memories[0].id)] for key in OWN})
     provider.counts = [1, 2, 3, 3]
-    watched = sentinel(provider, must_settle=True, veil=veil)
+    watched = sentinel(provider, must_settle=True, anonymized=anonymized)
     assert [await watched.found() for _ in range(4)] == [False, False, False, True]
 
 
@@ -201,18 +201,18 @@ async def test_a_count_must_stand_still_where_there_is_one() -> None:
 
 
 def test_the_text_of_a_canary_is_one_that_the_corpus_does_not_hold_itself() -> None:
-    veil = veil_of(*OWN)
+    anonymized = anonymize(*OWN)
     shared, foreign = Memory(id="o1", content=OWN[0]), Memory(id="o2", content="what another corpus was told once")
-    assert foreign_sample(veil, [shared, foreign]) is foreign
-    assert foreign_sample(veil, [shared]) is None
-    assert foreign_sample(veil, []) is None
+    assert foreign_sample(anonymized, [shared, foreign]) is foreign
+    assert foreign_sample(anonymized, [shared]) is None
+    assert foreign_sample(anonymized, []) is None
 
 
 async def test_a_canary_that_finds_only_own_memories_found_no_stranger() -> None:
-    veil, other = veil_of(*OWN), Memory(id="o", content="what another corpus was told once")
-    own = hit(OWN[0], veil.memories[0].id)
-    assert await strangers(Shows({other.content: [own]}), SPACE, veil, other) == []  # type: ignore[arg-type]
-    assert await strangers(Shows({}), SPACE, veil, other) == []  # type: ignore[arg-type]
+    anonymized, other = anonymize(*OWN), Memory(id="o", content="what another corpus was told once")
+    own = hit(OWN[0], anonymized.memories[0].id)
+    assert await strangers(Shows({other.content: [own]}), SPACE, anonymized, other) == []  # type: ignore[arg-type]
+    assert await strangers(Shows({}), SPACE, anonymized, other) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ async def test_a_canary_that_finds_only_own_memories_found_no_stranger() -> None
     ],
 )
 async def test_a_canary_that_is_found_or_maps_to_nobody_here_is_a_stranger(found: Hit) -> None:
-    veil, other = veil_of(*OWN), Memory(id="o", content="what another corpus was told once")
-    own = hit(OWN[0], veil.memories[0].id)
-    assert await strangers(Shows({other.content: [own, found]}), SPACE, veil, other) == [found]  # type: ignore[arg-type]
+    anonymized, other = anonymize(*OWN), Memory(id="o", content="what another corpus was told once")
+    own = hit(OWN[0], anonymized.memories[0].id)
+    assert await strangers(Shows({other.content: [own, found]}), SPACE, anonymized, other) == [found]  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ whose is it
@@ -239,6 +239,6 @@ def test_two_texts_share_in_either_order(one: str, other: str) -> None:
 
 
 def test_ids_go_before_texts() -> None:
-    veil = veil_of(*OWN)
-    assert belongs(veil, hit("entirely else", veil.memories[1].id))
-    assert not belongs(veil, hit(OWN[1], "nobody")), "it says itself that it is another's"
+    anonymized = anonymize(*OWN)
+    assert belongs(anonymized, hit("entirely else", anonymized.memories[1].id))
+    assert not belongs(anonymized, hit(OWN[1], "nobody")), "it says itself that it is another's"

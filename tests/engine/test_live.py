@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.engine.progress import Progress
-from bench.engine.run_context import Budget, Errand, Failure, Ledger, Live, _times
-from bench.engine.stopping import Stop, Stopping
+from bench.engine.run_context import Budget, CallOwner, Failure, RunContext, RunScope, _times
+from bench.engine.stopping import Stop, StopControl
 from bench.errors import (
     AuthError,
     BenchError,
@@ -50,19 +50,19 @@ def call(**changes: object) -> Call:
     return Call(**{**values, **changes})  # type: ignore[arg-type]
 
 
-LEDGER = Ledger("facts/no-memory")
+OWNER = CallOwner("facts/no-memory")
 
 
 @pytest.fixture
-async def live(tmp_path: Path) -> Live:
+async def run(tmp_path: Path) -> RunContext:
     """A run that has not begun: nothing of it is open."""
     world = World.make(tmp_path, corpora=1, items=1)
-    progress, stopping, folder = Progress(), Stopping(), tmp_path / "checkpoints/r"
-    return Live(
+    progress, stopping, folder = Progress(), StopControl(), tmp_path / "checkpoints/r"
+    return RunContext(
         run_id="r", folder=folder, plan=world.plan(providers="no-memory"),
         journal=Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})), http=Http(),
         environment=world.environment, progress=progress, stopping=stopping,
-        budget=Budget(max_usd=Decimal("0.5"), stopping=stopping, progress=progress), errand=Errand(), resumed=False,
+        budget=Budget(max_usd=Decimal("0.5"), stopping=stopping, progress=progress), scope=RunScope(), resumed=False,
     )  # fmt: skip
 
 
@@ -94,61 +94,61 @@ def test_every_exception_is_one_kind_of_failure(error: Exception, kind: str, mes
     assert Failure.of(error) == Failure(kind=kind, message=message, stops_lane=stops)
 
 
-async def test_what_was_done_comes_back_with_its_time(live: Live) -> None:
+async def test_what_was_done_comes_back_with_its_time(run: RunContext) -> None:
     async def act() -> str:
         await anyio.sleep(0.01)
         return "done"
 
-    done = await live.attempt(act, LEDGER)
+    done = await run.attempt(act, OWNER)
     assert (done.value, done.failure, done.outcome, done.message, done.calls) == ("done", None, "ok", "", ())
     assert done.times_us["total"] == done.times_us["provider"] >= 10_000
     assert {done.times_us[part] for part in ("queue", "limiter", "network")} == {0}
 
 
-async def test_what_failed_comes_back_as_data(live: Live) -> None:
+async def test_what_failed_comes_back_as_data(run: RunContext) -> None:
     async def act() -> str:
         raise Rejected("no such thing")
 
-    done = await live.attempt(act, LEDGER)
+    done = await run.attempt(act, OWNER)
     assert (done.value, done.outcome, done.message) == (None, "rejected", "no such thing")
 
 
-async def test_a_bug_of_a_plug_in_says_where_it_lies(live: Live) -> None:
+async def test_a_bug_of_a_plug_in_says_where_it_lies(run: RunContext) -> None:
     async def act() -> str:
         raise ZeroDivisionError("once more")
 
-    done = await live.attempt(act, LEDGER)
+    done = await run.attempt(act, OWNER)
     assert done.outcome == "plugin"
     assert done.message.startswith("ZeroDivisionError: once more (test_live.py:")
     assert done.message.endswith(", in act)")
 
 
 @pytest.mark.parametrize("error", [JournalError("torn"), DiskFull("full")])
-async def test_a_failure_of_the_journal_stops_the_run(live: Live, error: JournalError) -> None:
+async def test_a_failure_of_the_journal_stops_the_run(run: RunContext, error: JournalError) -> None:
     async def act() -> str:
         raise error
 
     with pytest.raises(JournalError) as raised:
-        await live.attempt(act, LEDGER)
+        await run.attempt(act, OWNER)
     assert raised.value is error
 
 
-async def test_what_is_cancelled_has_not_happened(live: Live) -> None:
+async def test_what_is_cancelled_has_not_happened(run: RunContext) -> None:
     with anyio.move_on_after(0.01) as scope:
-        await live.attempt(lambda: anyio.sleep(30), LEDGER)
+        await run.attempt(lambda: anyio.sleep(30), OWNER)
         pytest.fail("a cancelled phase has no outcome")
     assert scope.cancelled_caught
 
 
-async def test_the_end_of_the_process_is_no_failure_of_an_item(live: Live) -> None:
+async def test_the_end_of_the_process_is_no_failure_of_an_item(run: RunContext) -> None:
     async def act() -> str:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await live.attempt(act, LEDGER)
+        await run.attempt(act, OWNER)
 
 
-async def test_a_traceback_is_told_once_for_each_place(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_traceback_is_told_once_for_each_place(run: RunContext, caplog: pytest.LogCaptureFixture) -> None:
     async def here(number: int) -> None:
         raise ValueError(f"item {number}")
 
@@ -157,12 +157,12 @@ async def test_a_traceback_is_told_once_for_each_place(live: Live, caplog: pytes
 
     caplog.set_level(logging.INFO, logger="bench")
     for number in range(3):
-        await live.attempt(lambda: here(number), LEDGER)  # noqa: B023  awaited here
-    await live.attempt(there, LEDGER)
+        await run.attempt(lambda: here(number), OWNER)  # noqa: B023  awaited here
+    await run.attempt(there, OWNER)
     told = [record for record in caplog.records if "plugin_error" in str(record.msg)]
     assert len(told) == 4, "every error is in the log"
-    assert len(live.traced) == 2
-    assert [place.split(", in ")[1] for place in sorted(live.traced)] == ["here)", "there)"]
+    assert len(run.logged_places) == 2
+    assert [place.split(", in ")[1] for place in sorted(run.logged_places)] == ["here)", "there)"]
 
 
 # ------------------------------------------------------------------ times
@@ -186,8 +186,8 @@ def test_a_phase_whose_calls_all_failed_spent_no_time_with_the_provider() -> Non
 # ------------------------------------------------------------------ money
 
 
-async def budget_of(max_usd: str | None) -> tuple[Budget, Progress, Stopping]:
-    progress, stopping = Progress(), Stopping()
+async def budget_of(max_usd: str | None) -> tuple[Budget, Progress, StopControl]:
+    progress, stopping = Progress(), StopControl()
     limit = None if max_usd is None else Decimal(max_usd)
     return Budget(max_usd=limit, stopping=stopping, progress=progress), progress, stopping
 
@@ -197,7 +197,7 @@ def test_money_is_added_up_to_the_last_digit(costs: list[str]) -> None:
     async def spend() -> Progress:
         budget, progress, stopping = await budget_of(None)
         budget.spend([call(cost_usd=cost, role="judge") for cost in costs])
-        assert not stopping.asked
+        assert not stopping.requested
         return progress
 
     progress = anyio.run(spend)
@@ -208,7 +208,7 @@ def test_money_is_added_up_to_the_last_digit(costs: list[str]) -> None:
 async def test_a_run_stops_at_its_limit_and_not_before() -> None:
     budget, progress, stopping = await budget_of("0.3")
     budget.spend([call(cost_usd="0.1", role="answering"), call(cost_usd="0.199999999", role="answering")])
-    assert not stopping.asked
+    assert not stopping.requested
     budget.spend([call(cost_usd="0.000000001", role="judge")])
     assert (stopping.reason, progress.cost_usd) == (Stop.MAX_COST, Decimal("0.3"))
 
@@ -236,14 +236,14 @@ async def test_refusals_for_speed_are_counted_by_their_status() -> None:
     assert (progress.calls, progress.rate_limited) == (3, 1)
 
 
-async def test_what_a_failed_phase_spent_counts_too(live: Live) -> None:
+async def test_what_a_failed_phase_spent_counts_too(run: RunContext) -> None:
     async def act() -> str:
         record(call(role="judge", cost_usd="0.6"))
         raise Unavailable("the answer was lost")
 
-    done = await live.attempt(act, LEDGER)
+    done = await run.attempt(act, OWNER)
     assert (done.outcome, len(done.calls)) == ("unavailable", 1)
-    assert (live.stopping.reason, live.progress.cost_usd) == (Stop.MAX_COST, Decimal("0.6"))
+    assert (run.stopping.reason, run.progress.cost_usd) == (Stop.MAX_COST, Decimal("0.6"))
 
 
 def test_every_kind_that_a_failure_can_have_is_a_word() -> None:

@@ -164,10 +164,10 @@ async def test_a_merged_run_takes_no_other_range(world: World, flag: dict[str, o
 async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
     catalog = Catalog.load(world.workspace)
-    folder, plan, errand = await rescored_plan(
+    folder, plan, scope = await rescored_plan(
         "whole", catalog=catalog, flags={"metrics": "mrr"}, environment=world.environment
     )
-    outcome = await execute(plan, environment=world.environment, resume=folder, errand=errand)
+    outcome = await execute(plan, environment=world.environment, resume=folder, scope=scope)
     assert outcome.jobs[0].states == {State.CORRECT: 20}
     assert await planned(world, "whole") == [60]
     async with Reader.open(folder) as reader:
@@ -177,10 +177,10 @@ async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None
 async def test_a_fork_of_a_merged_run_and_its_resume_have_every_part(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
     flags = {"answering_model": "none", "run_id": "forked"}
-    plan, errand = await forked_plan(
+    plan, scope = await forked_plan(
         "whole", Phase.ANSWER, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
     )
-    outcome = await execute(plan, environment=world.environment, errand=errand)
+    outcome = await execute(plan, environment=world.environment, scope=scope)
     assert (outcome.status, outcome.jobs[0].states) == (RunState.PARTIAL, {State.MEASURED: 20})
     assert await counted(world, "forked") == (20, 20, ((11, 30), (41, 60)))
     assert (await world.resume("forked")).message == "nothing left to do"
@@ -189,11 +189,11 @@ async def test_a_fork_of_a_merged_run_and_its_resume_have_every_part(world: Worl
 async def test_a_fork_may_name_a_range_of_its_own(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
     flags = {"answering_model": "none", "start": 36, "end": 40}
-    plan, errand = await forked_plan(
+    plan, scope = await forked_plan(
         "whole", Phase.ANSWER, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
     )
     assert plan.ranges == ((36, 40),)
-    assert (await execute(plan, environment=world.environment, errand=errand)).jobs[0].states == {State.MEASURED: 5}
+    assert (await execute(plan, environment=world.environment, scope=scope)).jobs[0].states == {State.MEASURED: 5}
 
 
 async def test_a_part_of_other_data_is_refused_with_its_digests_and_nothing_is_left(world: World) -> None:

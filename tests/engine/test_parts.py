@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
-from bench.engine.corpora.anonymizer import Veil, opaque
+from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
 from bench.engine.corpora.corpus_state import CorpusState, Step
 from bench.engine.corpora.isolation import samples, shares_text, start_of
 from bench.engine.items.item_pipeline import fill
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
-from bench.engine.stopping import Stop, Stopping
-from bench.engine.work_queue import Handover
+from bench.engine.stopping import Stop, StopControl
+from bench.engine.work_queue import WorkQueue
 from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
 from bench.model import Hit, Memory, Phase
@@ -53,7 +53,7 @@ def test_tokens_are_characters_by_four_rounded_up() -> None:
     assert [count_tokens("x" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
 
 
-def veil_of(*ids: str) -> Veil:
+def anonymize(*ids: str) -> AnonymizedCorpus:
     rendered = [
         RenderedMemory(
             memory=Memory(id=name, content=f"text of {name}", session_id=name),
@@ -64,29 +64,29 @@ def veil_of(*ids: str) -> Veil:
         )
         for at, name in enumerate(ids, 1)
     ]
-    return Veil.over("b", "answer_corpus", rendered)
+    return AnonymizedCorpus.over("b", "answer_corpus", rendered)
 
 
 def test_no_id_of_the_dataset_shows_through_the_veil() -> None:
-    veil = veil_of("answer_1", "answer_2")
-    shown = repr([(memory.id, memory.session_id) for memory in veil.memories])
+    anonymized = anonymize("answer_1", "answer_2")
+    shown = repr([(memory.id, memory.session_id) for memory in anonymized.memories])
     assert "answer" not in shown
-    assert [one.sessions for one in veil.sources([memory.id for memory in veil.memories])] == [
+    assert [one.sessions for one in anonymized.sources([memory.id for memory in anonymized.memories])] == [
         ("answer_1",),
         ("answer_2",),
     ]
 
 
 def test_pieces_fold_to_their_memory_and_strangers_stand_for_nothing() -> None:
-    veil = veil_of("a", "b")
-    first = veil.memories[0].id
-    assert [one.sessions for one in veil.sources([f"{first}#3", f"{first}#0", "other"])] == [("a",)]
-    assert not veil.knows(["other"])
+    anonymized = anonymize("a", "b")
+    first = anonymized.memories[0].id
+    assert [one.sessions for one in anonymized.sources([f"{first}#3", f"{first}#0", "other"])] == [("a",)]
+    assert not anonymized.knows(["other"])
 
 
 @given(st.text(), st.text())
 def test_different_things_have_different_names(one: str, other: str) -> None:
-    assert (opaque("m", one) == opaque("m", other)) == (one == other)
+    assert (opaque_id("m", one) == opaque_id("m", other)) == (one == other)
 
 
 def rows(*kinds: CorpusKind, attempt: int = 1, clean: bool = False) -> list[CorpusRow]:
@@ -127,16 +127,16 @@ def test_a_store_in_a_process_that_has_ended_is_empty() -> None:
 
 
 async def test_a_handover_gives_each_item_once_and_ends() -> None:
-    handover: Handover[str, int] = Handover(bound=2)
+    queue: WorkQueue[str, int] = WorkQueue(bound=2)
     taken: list[tuple[str, int]] = []
 
     async def give() -> None:
         for name in "abcdef":
-            await handover.put(name, iter(range(3)))
-        handover.close()
+            await queue.put(name, iter(range(3)))
+        queue.close()
 
     async def take() -> None:
-        while (work := await handover.take()) is not None:
+        while (work := await queue.take()) is not None:
             taken.append(work)
             await anyio.sleep(0)
 
@@ -148,22 +148,22 @@ async def test_a_handover_gives_each_item_once_and_ends() -> None:
 
 
 async def test_a_handover_makes_producers_wait() -> None:
-    handover: Handover[str, int] = Handover(bound=1)
-    await handover.put("a", iter([1]))
+    queue: WorkQueue[str, int] = WorkQueue(bound=1)
+    await queue.put("a", iter([1]))
     with anyio.move_on_after(0.05) as waited:
-        await handover.put("b", iter([1]))
+        await queue.put("b", iter([1]))
     assert waited.cancelled_caught
 
 
 async def test_the_first_reason_to_stop_stays_and_ends_every_pause() -> None:
     said: list[Stop] = []
-    stopping = Stopping(grace_s=0.05, on_stop=said.append)
+    stopping = StopControl(grace_s=0.05, on_stop=said.append)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stopping.pause_for, 60)
             await anyio.sleep(0.01)
-            stopping.ask(Stop.SIGTERM)
-            stopping.ask(Stop.MAX_COST)
+            stopping.request(Stop.SIGTERM)
+            stopping.request(Stop.MAX_COST)
         with stopping.scope:
             await anyio.sleep(60)
     assert (said, stopping.reason) == ([Stop.SIGTERM], Stop.SIGTERM)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.engine.progress import RATE_WINDOW_S, JobProgress, LaneProgress, Progress
-from bench.engine.work_queue import Counting, Todo
+from bench.engine.work_queue import PendingItems, ProgressCounter
 from bench.journal import CorpusKind, CorpusRow, Event, Finished, Journal, JournaledPhase, Key, ProbeRow, RunMeta
 from bench.model import Phase, State, Verdict
 from bench.plan import Plan
@@ -131,35 +131,35 @@ def plan(tmp_path: Path) -> Plan:
     return world.plan(providers="bm25", answering_model=["builtin/extractive", "none"], epochs=2)
 
 
-async def counting_of(plan: Plan, folder: Path) -> Counting:
-    return await Counting.over(plan, Progress(), folder, resumed=False)
+async def counting_of(plan: Plan, folder: Path) -> ProgressCounter:
+    return await ProgressCounter.over(plan, Progress(), folder, resumed=False)
 
 
 async def test_every_job_has_its_row_and_its_number_of_items(plan: Plan, tmp_path: Path) -> None:
-    counting = await counting_of(plan, tmp_path)
-    rows = list(counting.progress.jobs.values())
+    counter = await counting_of(plan, tmp_path)
+    rows = list(counter.progress.jobs.values())
     assert [(row.benchmark, row.provider, row.answering, row.judge) for row in rows] == [
         ("facts", "bm25", "builtin/extractive", None), ("facts", "bm25", None, None),
     ]  # fmt: skip
     assert [row.planned for row in rows] == [6, 6], "items, however often each is repeated"
-    assert list(counting.progress.lanes) == ["facts/bm25"]
+    assert list(counter.progress.lanes) == ["facts/bm25"]
 
 
 async def test_bars_are_as_long_as_what_is_left_to_do(plan: Plan, tmp_path: Path) -> None:
-    counting = await counting_of(plan, tmp_path)
+    counter = await counting_of(plan, tmp_path)
     (lane,) = plan.lanes
     none = Finished({})
-    todo = Todo(lane=lane, searched=none, answered={}, evaluated={job.key: none for job in lane.jobs})
+    pending = PendingItems(lane=lane, searched=none, answered={}, evaluated={job.key: none for job in lane.jobs})
     for ref in lane.benchmark.dataset.items():
         if ref.corpus == "c1":
-            todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
-    counting.expect({lane.key: todo})
-    totals = {phase: one.total for phase, one in counting.progress.lanes[lane.key].phases.items()}
+            pending.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
+    counter.expect({lane.key: pending})
+    totals = {phase: one.total for phase, one in counter.progress.lanes[lane.key].phases.items()}
     assert totals == {Phase.INGEST: 1, Phase.INDEX: 1, Phase.SEARCH: 6, Phase.ANSWER: 6, Phase.EVALUATE: 12}
 
 
 async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_path: Path) -> None:
-    counting = await counting_of(plan, tmp_path)
+    counter = await counting_of(plan, tmp_path)
     first, second = plan.jobs
 
     def entry(owner: str, phase: Phase, epoch: int = 1, **more: object) -> JournaledPhase:
@@ -170,7 +170,7 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
         Verdict(evaluator="contains", value=1.0, correct=True),
         Verdict(evaluator="other", value=0.0, correct=False),
     )
-    counting([
+    counter([
         CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.INTENT),
         CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.BATCH),
         CorpusRow(lane=first.lane, corpus="c0", attempt=1, kind=CorpusKind.INGESTED),
@@ -184,14 +184,14 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
         entry(first.key, Phase.EVALUATE, state=State.CORRECT, verdicts=right),
         entry(second.key, Phase.EVALUATE, state=State.MEASURED),
     ])  # fmt: skip
-    counts = {phase: (one.done, one.failed) for phase, one in counting.progress.lanes[first.lane].phases.items()}
+    counts = {phase: (one.done, one.failed) for phase, one in counter.progress.lanes[first.lane].phases.items()}
     assert counts == {
         Phase.INGEST: (1, 1), Phase.INDEX: (1, 0), Phase.SEARCH: (1, 1), Phase.ANSWER: (1, 0), Phase.EVALUATE: (2, 0),
     }  # fmt: skip
-    rows = counting.progress.jobs
+    rows = counter.progress.jobs
     assert (rows[first.key].score, rows[second.key].score) == (1.0, None), "the first evaluator decides"
     assert (rows[first.key].states, rows[second.key].states) == ({}, {}), "another repeat is to come"
-    counting([
+    counter([
         entry(first.key, Phase.EVALUATE, 2, state=State.ERROR, outcome="timeout"),
         entry(second.key, Phase.EVALUATE, 2, state=State.MEASURED),
     ])  # fmt: skip
@@ -215,12 +215,12 @@ async def test_a_resumed_run_goes_on_between_two_repeats_of_an_item(tmp_path: Pa
         for unit, repeats in stored.items():
             for epoch, how in enumerate(repeats, start=1):
                 journal.append(ended(unit, epoch, *how))
-    counting = await Counting.over(plan, Progress(), folder, resumed=True)
-    row = counting.progress.jobs[one.key]
+    counter = await ProgressCounter.over(plan, Progress(), folder, resumed=True)
+    row = counter.progress.jobs[one.key]
     assert row.states == {State.MEASURED: 2}
-    counting([ended("c", 2, *good)])
+    counter([ended("c", 2, *good)])
     assert row.states == {State.MEASURED: 2}, "a repeat that is made up for ends no item twice"
-    counting([ended("b", 2, *good), ended("b", 3, *good), *(ended("d", epoch, *good) for epoch in (1, 2, 3))])
+    counter([ended("b", 2, *good), ended("b", 3, *good), *(ended("d", epoch, *good) for epoch in (1, 2, 3))])
     assert row.states == {State.MEASURED: 4} and row.ended == row.planned
 
 
@@ -235,5 +235,5 @@ async def test_a_resumed_run_begins_with_what_is_durable_errors_aside(tmp_path: 
             key = Key(owner=one.key, phase=Phase.EVALUATE, corpus="c0", unit=str(unit))
             outcome = "timeout" if state is State.ERROR else "not_ready" if state is State.NOT_READY else "ok"
             journal.append(JournaledPhase(key=key, state=state, outcome=outcome))
-    counting = await Counting.over(plan, Progress(), folder, resumed=True)
-    assert counting.progress.jobs[one.key].states == {State.CORRECT: 1, State.INCORRECT: 1}
+    counter = await ProgressCounter.over(plan, Progress(), folder, resumed=True)
+    assert counter.progress.jobs[one.key].states == {State.CORRECT: 1, State.INCORRECT: 1}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bench.config.provider.sections import ClientEmbeddings
-from bench.engine.models import OwnPrice, embedding_options, open_readers
+from bench.engine.models import CallPricing, embedding_options, open_models
 from bench.engine.progress import Progress
-from bench.engine.run_context import Budget, Errand, Live
-from bench.engine.stopping import Stopping
+from bench.engine.run_context import Budget, RunContext, RunScope
+from bench.engine.stopping import StopControl
 from bench.errors import ConfigError
 from bench.http import Http
 from bench.journal import Journal, RunMeta
@@ -24,14 +24,14 @@ PRICES = {"acme/m1": {"input": 2, "output": 10, "cacheRead": 1}}
 JUDGED = "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n"
 
 
-def live_of(world: World, **flags: object) -> Live:
+def live_of(world: World, **flags: object) -> RunContext:
     """A run that has opened nothing yet."""
-    progress, stopping, folder = Progress(), Stopping(), world.workspace / "checkpoints/r"
-    return Live(
+    progress, stopping, folder = Progress(), StopControl(), world.workspace / "checkpoints/r"
+    return RunContext(
         run_id="r", folder=folder, plan=world.plan(**flags),
         journal=Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})), http=Http(),
         environment=world.environment, progress=progress, stopping=stopping,
-        budget=Budget(max_usd=None, stopping=stopping, progress=progress), errand=Errand(), resumed=False,
+        budget=Budget(max_usd=None, stopping=stopping, progress=progress), scope=RunScope(), resumed=False,
     )  # fmt: skip
 
 
@@ -45,39 +45,39 @@ def world(tmp_path: Path) -> World:
 
 
 async def test_each_model_is_opened_once_for_what_it_does(world: World) -> None:
-    live = live_of(
+    run = live_of(
         world, benchmarks=["judged", "facts"], providers=["bm25", "no-memory"],
         answering_model=["builtin/extractive", "openai/m1"], judge_model=["builtin/scripted", "openai/j1"],
     )  # fmt: skip
-    readers = open_readers(live)
-    assert set(readers.models) == {"builtin/extractive", "openai/m1"}
-    assert set(readers.judges) == {"builtin/scripted", "openai/j1"}
-    assert readers.embedders == {}
-    assert set(readers.by_lane) == {lane.key for lane in live.plan.lanes}
-    assert readers.model("openai/m1") is readers.models["openai/m1"]
-    assert readers.judge("none") is None
-    names = {lane.benchmark.name: [one.name for one in readers.evaluators(lane)] for lane in live.plan.lanes}
+    models = open_models(run)
+    assert set(models.models) == {"builtin/extractive", "openai/m1"}
+    assert set(models.judges) == {"builtin/scripted", "openai/j1"}
+    assert models.embedders == {}
+    assert set(models.evaluators_by_lane) == {lane.key for lane in run.plan.lanes}
+    assert models.model("openai/m1") is models.models["openai/m1"]
+    assert models.judge("none") is None
+    names = {lane.benchmark.name: [one.name for one in models.evaluators(lane)] for lane in run.plan.lanes}
     assert names == {"judged": ["llm-judge"], "facts": ["contains"]}
 
 
 async def test_a_run_that_answers_nothing_opens_no_model(world: World) -> None:
-    readers = open_readers(live_of(world, providers="bm25"))
-    assert (dict(readers.models), dict(readers.judges)) == ({}, {})
+    models = open_models(live_of(world, providers="bm25"))
+    assert (dict(models.models), dict(models.judges)) == ({}, {})
 
 
 async def test_a_provider_with_vectors_of_its_own_has_its_embedder(world: World) -> None:
-    live = live_of(world, providers="vector", embedding_model="openai/text-embedding-3-small")
-    readers = open_readers(live)
-    (key,) = readers.embedders
-    assert key == live.plan.lanes[0].key
-    assert readers.embedders[key].name == "openai/text-embedding-3-small"
+    run = live_of(world, providers="vector", embedding_model="openai/text-embedding-3-small")
+    models = open_models(run)
+    (key,) = models.embedders
+    assert key == run.plan.lanes[0].key
+    assert models.embedders[key].name == "openai/text-embedding-3-small"
 
 
 async def test_a_missing_key_is_told_before_anything_is_called(world: World) -> None:
-    live = live_of(world, providers="bm25", answering_model="openai/m1")
-    del live.environment.values["OPENAI_API_KEY"]  # type: ignore[attr-defined]
+    run = live_of(world, providers="bm25", answering_model="openai/m1")
+    del run.environment.values["OPENAI_API_KEY"]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        open_readers(live)
+        open_models(run)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_a_missing_key_is_told_before_anything_is_called(world: World) -> 
     ],
 )
 def test_a_price_of_the_run_file_goes_before_the_table(usage: Usage, usd: str) -> None:
-    found = OwnPrice(PRICES)("acme/m1", usage, returned=None, when=WHEN)
+    found = CallPricing(PRICES)("acme/m1", usage, returned=None, when=WHEN)
     assert found is not None
     assert float(found) == float(usd)
 
@@ -103,13 +103,13 @@ def test_a_name_that_no_table_has_is_looked_up_once(monkeypatch: pytest.MonkeyPa
         return real(usage, **given)  # type: ignore[arg-type]
 
     monkeypatch.setattr("bench.metrics.cost", counted)
-    price, usage = OwnPrice({}), Usage(input_tokens=5, total_tokens=5)
+    price, usage = CallPricing({}), Usage(input_tokens=5, total_tokens=5)
     assert [price("nobody/x-1", usage, returned=None, when=WHEN) for _ in range(3)] == [None] * 3
     assert asked == ["x-1"]
 
 
 def test_a_usage_that_contradicts_itself_does_not_make_its_model_unknown() -> None:
-    price = OwnPrice(PRICES)
+    price = CallPricing(PRICES)
     more_cached_than_sent = Usage(input_tokens=1, cache_read_tokens=9, total_tokens=1)
     assert price("acme/m1", more_cached_than_sent, returned=None, when=WHEN) is None
     assert price("acme/m1", Usage(input_tokens=1_000_000, total_tokens=1_000_000), returned=None, when=WHEN) is not None

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.engine import Errand, Outcome, execute, failed_items, forked_plan, rescored_plan, resumed_plan
-from bench.engine.progress import Progress, Silent
+from bench.engine import Outcome, RunScope, execute, failed_items, forked_plan, rescored_plan, resumed_plan
+from bench.engine.progress import Progress, SilentObserver
 from bench.errors import IdentityError
 from bench.journal import RunState
 from bench.model import Phase, State
@@ -28,8 +28,8 @@ async def retry(world: World, run_id: str, **chosen: object) -> Outcome:
     folder, plan = await resumed_plan(
         run_id, catalog=Catalog.load(world.workspace), flags={}, environment=world.environment
     )
-    errand = Errand(only=await failed_items(folder, **chosen))  # type: ignore[arg-type]
-    return await execute(plan, environment=world.environment, resume=folder, errand=errand)
+    scope = RunScope(only=await failed_items(folder, **chosen))  # type: ignore[arg-type]
+    return await execute(plan, environment=world.environment, resume=folder, scope=scope)
 
 
 async def test_models_share_ingest_and_search(world_of: Worlds) -> None:
@@ -53,7 +53,7 @@ async def test_retry_does_failures_and_nothing_else(world_of: Worlds) -> None:
     assert (await retry(world, first.run_id)).jobs[0].states == {State.MEASURED: 9}
 
 
-class Watching(Silent):
+class Watching(SilentObserver):
     """Notes planned and ended items at the launch and at the end."""
 
     def __init__(self) -> None:
@@ -75,14 +75,14 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", evaluators="exact-match")
     assert State.CORRECT not in outcome.jobs[0].states
     before = world.control("stats")["requests"]
-    path, plan, errand = await rescored_plan(
+    path, plan, scope = await rescored_plan(
         outcome.run_id,
         catalog=Catalog.load(world.workspace),
         flags={"evaluators": "contains", "metrics": "accuracy"},
         environment=world.environment,
     )
     watching = Watching()
-    again = await execute(plan, environment=world.environment, observer=watching, resume=path, errand=errand)
+    again = await execute(plan, environment=world.environment, observer=watching, resume=path, scope=scope)
     assert again.jobs[0].states == {State.CORRECT: 8}
     assert watching.seen == [(8, 0), (8, 8)], "planned and ended, of what is done anew"
     assert world.control("stats")["requests"] == before
@@ -100,13 +100,13 @@ async def test_a_rescore_takes_every_repeat_that_was_answered_beside_one_that_fa
         max_error_rate=1, isolation="off",
     )  # fmt: skip
     before = world.control("stats")["requests"]
-    path, plan, errand = await rescored_plan(
+    path, plan, scope = await rescored_plan(
         outcome.run_id,
         catalog=Catalog.load(world.workspace),
         flags={"evaluators": "contains", "metrics": "accuracy"},
         environment=world.environment,
     )
-    again = await execute(plan, environment=world.environment, resume=path, errand=errand)
+    again = await execute(plan, environment=world.environment, resume=path, scope=scope)
     assert again.jobs[0].states == {State.CORRECT: 8}
     assert world.control("stats")["requests"] == before
     assert world.query(outcome.run_id, "select evaluator, count(*) from verdict group by evaluator") == [
@@ -128,10 +128,10 @@ async def test_a_judge_is_not_paid_twice_for_the_same_prompt_and_answer(world_of
     )
     paid = [world.calls("chat")]
     for flags in ({"metrics": "hit_at_1 accuracy"}, {}, {"judge_prompt": "Right? ${response}"}, {}):
-        path, plan, errand = await rescored_plan(
+        path, plan, scope = await rescored_plan(
             first.run_id, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
         )
-        again = await execute(plan, environment=world.environment, resume=path, errand=errand)
+        again = await execute(plan, environment=world.environment, resume=path, scope=scope)
         assert again.jobs[0].states == {State.CORRECT: 4}
         paid.append(world.calls("chat"))
     assert [now - before for before, now in pairwise(paid)] == [0, 0, 4, 0]
@@ -144,13 +144,13 @@ async def test_another_judge_makes_no_failure_pending_and_no_invalid_run_valid(w
     first = await world.run(providers="faulty", limit=9, answering_model="builtin/extractive", evaluators="llm-judge")
     assert (first.jobs[0].states[State.ERROR], first.jobs[0].valid) == (3, False)
     for _ in range(2):
-        path, plan, errand = await rescored_plan(
+        path, plan, scope = await rescored_plan(
             first.run_id,
             catalog=Catalog.load(world.workspace),
             flags={"judge_model": "builtin/scripted"},
             environment=world.environment,
         )
-        again = (await execute(plan, environment=world.environment, resume=path, errand=errand)).jobs[0]
+        again = (await execute(plan, environment=world.environment, resume=path, scope=scope)).jobs[0]
         assert (again.states[State.ERROR], sum(again.states.values()), again.valid) == (3, 9, False)
 
 
@@ -158,14 +158,14 @@ async def test_a_fork_answers_anew_on_stored_searches(world_of: Worlds) -> None:
     world = scripted(world_of(corpora=2, items=4))
     first = await world.run(providers="faulty", answering_model="builtin/extractive")
     before = world.control("stats")["requests"]
-    plan, errand = await forked_plan(
+    plan, scope = await forked_plan(
         first.run_id,
         Phase.ANSWER,
         catalog=Catalog.load(world.workspace),
         flags={"answering_model": "builtin/scripted"},
         environment=world.environment,
     )
-    forked = await execute(plan, environment=world.environment, errand=errand)
+    forked = await execute(plan, environment=world.environment, scope=scope)
     assert forked.run_id != first.run_id
     assert (forked.status, forked.jobs[0].states) == (RunState.COMPLETE, {State.INCORRECT: 8})
     assert world.control("stats")["requests"] == before
@@ -175,14 +175,14 @@ async def test_a_fork_answers_anew_on_stored_searches(world_of: Worlds) -> None:
 async def test_a_fork_from_evaluate_keeps_the_answers(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=4)
     first = await world.run(providers="faulty", answering_model="builtin/extractive")
-    plan, errand = await forked_plan(
+    plan, scope = await forked_plan(
         first.run_id,
         Phase.EVALUATE,
         catalog=Catalog.load(world.workspace),
         flags={"evaluators": "exact-match"},
         environment=world.environment,
     )
-    forked = await execute(plan, environment=world.environment, errand=errand)
+    forked = await execute(plan, environment=world.environment, scope=scope)
     assert forked.jobs[0].states == {State.INCORRECT: 4}
     assert world.query(forked.run_id, "select count(*) from phase where phase = 4") == [(4,)]
 

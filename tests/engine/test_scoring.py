@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.datasets import RenderedMemory
-from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.items.item_row import LONGEST_LABEL, facts, failed_row, gold, labels, row_of, shown, unsupported_rows
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.items.search import Oracle, mapped, query_of
@@ -238,7 +238,7 @@ class Of:
         self.provider.unbounded = unbounded
 
 
-def veil() -> Veil:
+def anonymized() -> AnonymizedCorpus:
     rendered = [
         RenderedMemory(
             memory=Memory(id=f"m{at}", content=f"text {at}"), sessions=(f"s{at}",), turns=(f"t{at}",), corpus="c0",
@@ -246,7 +246,7 @@ def veil() -> Veil:
         )
         for at in range(4)
     ]  # fmt: skip
-    return Veil.over("facts", "c0", rendered)
+    return AnonymizedCorpus.over("facts", "c0", rendered)
 
 
 def hits(*ids: str) -> tuple[Hit, ...]:
@@ -264,7 +264,7 @@ def test_a_provider_sees_the_question_and_no_id_of_the_dataset(lane: Lane) -> No
 
 
 def test_hits_become_the_ids_of_the_dataset_and_are_cut_to_k(lane: Lane) -> None:
-    own, known = veil(), [memory.id for memory in veil().memories]
+    own, known = anonymized(), [memory.id for memory in anonymized().memories]
     answer = Found(hits=hits(known[2], known[0], known[1]), requested=2, returned=3)
     result = mapped(Of(replace(lane, level="session", unit="session")), own, answer)  # type: ignore[arg-type]
     assert result.retrieved == (("s2",), ("s0",))
@@ -272,7 +272,7 @@ def test_hits_become_the_ids_of_the_dataset_and_are_cut_to_k(lane: Lane) -> None
 
 
 def test_a_provider_whose_hits_are_not_cut_keeps_them_beyond_k(lane: Lane) -> None:
-    own, known = veil(), [memory.id for memory in veil().memories]
+    own, known = anonymized(), [memory.id for memory in anonymized().memories]
     answer = Found(hits=hits(*known), requested=4, returned=4)
     whole = Of(replace(lane, level="session", unit="session"), unbounded=True)
     result = mapped(whole, own, answer)  # type: ignore[arg-type]
@@ -290,23 +290,23 @@ def test_a_provider_whose_hits_are_not_cut_keeps_them_beyond_k(lane: Lane) -> No
     ],
 )
 def test_what_is_odd_about_an_answer_is_flagged(lane: Lane, changes: dict[str, int], flags: tuple[str, ...]) -> None:
-    known = veil().memories[0].id
+    known = anonymized().memories[0].id
     values = {"hits": hits(known), "requested": 2, "returned": 1, **changes}
-    assert mapped(Of(lane), veil(), Found(**values)).flags == flags  # type: ignore[arg-type]
+    assert mapped(Of(lane), anonymized(), Found(**values)).flags == flags  # type: ignore[arg-type]
 
 
 def test_the_same_memory_twice_is_flagged_and_hits_without_ids_are_not(lane: Lane) -> None:
-    known = veil().memories[0].id
+    known = anonymized().memories[0].id
     twice = Found(hits=hits(known, known), requested=2, returned=2)
-    assert mapped(Of(lane), veil(), twice).flags == ("duplicates",)  # type: ignore[arg-type]
+    assert mapped(Of(lane), anonymized(), twice).flags == ("duplicates",)  # type: ignore[arg-type]
     bare = Found(hits=hits("", ""), requested=2, returned=2, ids_available=False)
-    result = mapped(Of(lane), veil(), bare)  # type: ignore[arg-type]
+    result = mapped(Of(lane), anonymized(), bare)  # type: ignore[arg-type]
     assert (result.flags, result.retrieved, result.reason) == ((), None, "no_source_ids")
 
 
 @pytest.mark.parametrize(("price", "cost", "priced"), [(None, None, False), ("0.01", "0.01", True), ("0", "0", True)])
 def test_a_search_costs_what_its_price_says(lane: Lane, price: str | None, cost: str | None, priced: bool) -> None:
-    result = mapped(Of(lane, price=price), veil(), Found(hits=(), requested=2, returned=0))  # type: ignore[arg-type]
+    result = mapped(Of(lane, price=price), anonymized(), Found(hits=(), requested=2, returned=0))  # type: ignore[arg-type]
     assert (result.cost_usd, result.priced) == (cost, priced)
 
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from bench.engine import stopping as module
-from bench.engine.stopping import GRACE_S, PauseFile, Stop, Stopping, obey_signals, watching
+from bench.engine.stopping import GRACE_S, PauseFile, Stop, StopControl, obey_signals, watch_stops
 from bench.journal import RunState
 from tests.rows import each_row
 from tests.small_world import World
@@ -37,46 +37,46 @@ def test_the_grace_leaves_time_before_a_container_is_killed() -> None:
 
 async def test_the_first_reason_stays_and_is_told_once() -> None:
     told: list[Stop] = []
-    stopping = Stopping(on_stop=told.append)
-    assert not stopping.asked
-    stopping.ask(Stop.MAX_COST)
-    stopping.ask(Stop.SIGINT)
-    assert (stopping.asked, stopping.reason, told) == (True, Stop.MAX_COST, [Stop.MAX_COST])
+    stopping = StopControl(on_stop=told.append)
+    assert not stopping.requested
+    stopping.request(Stop.MAX_COST)
+    stopping.request(Stop.SIGINT)
+    assert (stopping.requested, stopping.reason, told) == (True, Stop.MAX_COST, [Stop.MAX_COST])
 
 
 async def test_what_is_in_flight_is_cancelled_when_its_grace_is_over() -> None:
-    stopping = Stopping(grace_s=0.05)
+    stopping = StopControl(grace_s=0.05)
     with stopping.scope:
-        stopping.ask(Stop.SIGTERM)
+        stopping.request(Stop.SIGTERM)
         await anyio.sleep(0.01)
         await anyio.sleep(30)
     assert stopping.scope.cancelled_caught
 
 
 async def test_what_ends_within_its_grace_is_not_cancelled() -> None:
-    stopping = Stopping(grace_s=20)
+    stopping = StopControl(grace_s=20)
     with stopping.scope:
-        stopping.ask(Stop.SIGTERM)
+        stopping.request(Stop.SIGTERM)
         await anyio.sleep(0.01)
     assert not stopping.scope.cancelled_caught
 
 
 async def test_whatever_waits_ends_its_wait_when_the_run_stops() -> None:
-    stopping = Stopping()
+    stopping = StopControl()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stopping.pause_for, 300)
             await anyio.sleep(0)
-            stopping.ask(Stop.PAUSED)
+            stopping.request(Stop.PAUSED)
         await stopping.pause_for(300)
     assert stopping.reason is Stop.PAUSED
 
 
 @pytest.mark.parametrize(("number", "reason"), [(signal.SIGINT, Stop.SIGINT), (signal.SIGTERM, Stop.SIGTERM)])
 async def test_a_signal_asks_and_the_second_one_ends(number: signal.Signals, reason: Stop) -> None:
-    stopping = Stopping()
+    stopping = StopControl()
     with anyio.fail_after(10):
-        async with watching(stopping, max_time_s=None):
+        async with watch_stops(stopping, max_time_s=None):
             with stopping.scope:
                 os.kill(os.getpid(), number)
                 await stopping.pause_for(300)
@@ -88,9 +88,9 @@ async def test_a_signal_asks_and_the_second_one_ends(number: signal.Signals, rea
 
 
 async def test_the_time_of_a_run_ends_it() -> None:
-    stopping = Stopping()
+    stopping = StopControl()
     with anyio.fail_after(10):
-        async with watching(stopping, max_time_s=0.02):
+        async with watch_stops(stopping, max_time_s=0.02):
             await stopping.pause_for(300)
     assert stopping.reason is Stop.MAX_TIME
 
@@ -100,11 +100,11 @@ def test_in_a_thread_signals_are_left_to_the_main_one() -> None:
     asked: list[bool] = []
 
     async def watched() -> None:
-        stopping = Stopping()
+        stopping = StopControl()
         async with anyio.create_task_group() as tasks:
             await tasks.start(obey_signals, stopping)
         assert signal.getsignal(signal.SIGINT) is before
-        asked.append(stopping.asked)
+        asked.append(stopping.requested)
 
     thread = threading.Thread(target=anyio.run, args=(watched,))
     thread.start()
@@ -112,13 +112,13 @@ def test_in_a_thread_signals_are_left_to_the_main_one() -> None:
     assert asked == [False]
 
 
-async def asked(path: Path, *, before: bool, within_s: float = 0.1) -> Stopping:
+async def asked(path: Path, *, before: bool, within_s: float = 0.1) -> StopControl:
     """Watch a pause file that is there before the run is taken, or comes after."""
-    stopping = Stopping()
+    stopping = StopControl()
     if before:
         path.touch()
     pause = PauseFile(path)
-    async with watching(stopping, max_time_s=None) as watchers:
+    async with watch_stops(stopping, max_time_s=None) as watchers:
         pause.watch(stopping, watchers)
         if not before:
             path.touch()
@@ -135,12 +135,12 @@ async def test_a_pause_file_is_obeyed_and_taken_away(tmp_path: Path) -> None:
 async def test_a_pause_file_is_looked_for_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.LOOK_EVERY_S == 1
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.01)
-    stopping, path = Stopping(), tmp_path / "pause"
+    stopping, path = StopControl(), tmp_path / "pause"
     with anyio.fail_after(10):
-        async with watching(stopping, max_time_s=None) as watchers:
+        async with watch_stops(stopping, max_time_s=None) as watchers:
             PauseFile(path).watch(stopping, watchers)
             await anyio.sleep(0.05)
-            assert not stopping.asked
+            assert not stopping.requested
             path.touch()
             await stopping.pause_for(300)
     assert stopping.reason is Stop.PAUSED
@@ -148,16 +148,16 @@ async def test_a_pause_file_is_looked_for_again_and_again(tmp_path: Path, monkey
 
 async def test_a_pause_file_from_before_was_meant_for_another_process(tmp_path: Path) -> None:
     path = tmp_path / "pause"
-    assert not (await asked(path, before=True)).asked
+    assert not (await asked(path, before=True)).requested
     assert not path.exists()
 
 
 async def test_a_pause_that_is_asked_anew_while_the_run_is_taken_counts(tmp_path: Path) -> None:
-    path, stopping = tmp_path / "pause", Stopping()
+    path, stopping = tmp_path / "pause", StopControl()
     path.touch()
     pause = PauseFile(path)
     os.utime(path, ns=(1, 1))
-    async with watching(stopping, max_time_s=None) as watchers:
+    async with watch_stops(stopping, max_time_s=None) as watchers:
         pause.watch(stopping, watchers)
         await stopping.pause_for(10)
     assert stopping.reason is Stop.PAUSED

@@ -40,10 +40,10 @@ async def run(world: World, **flags: object) -> Outcome:
 
 
 async def forked(world: World, start: Phase = Phase.ANSWER, **flags: object) -> Outcome:
-    plan, errand = await forked_plan(
+    plan, scope = await forked_plan(
         "r", start, catalog=Catalog.load(world.workspace), flags={"run_id": "f", **flags}, environment=world.environment
     )
-    return await execute(plan, environment=world.environment, errand=errand)
+    return await execute(plan, environment=world.environment, scope=scope)
 
 
 def ended(**outcomes: str) -> dict[Phase, JournaledPhase]:
@@ -173,11 +173,11 @@ async def test_each_rescore_is_a_generation_of_its_own(world: World) -> None:
     await run(world)
     store.forget_calls()
     for generation, evaluator in enumerate(("exact-match", "contains"), start=1):
-        folder, plan, errand = await rescored_plan(
+        folder, plan, scope = await rescored_plan(
             "r", catalog=Catalog.load(world.workspace), flags={"evaluators": evaluator}, environment=world.environment
         )
-        assert errand.generation == generation
-        outcome = await execute(plan, environment=world.environment, resume=folder, errand=errand)
+        assert scope.generation == generation
+        outcome = await execute(plan, environment=world.environment, resume=folder, scope=scope)
         state = State.INCORRECT if evaluator == "exact-match" else State.CORRECT
         assert outcome.jobs[0].states == {state: 8}
     assert store.calls() == []

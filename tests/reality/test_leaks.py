@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.isolation import MOST_KEYS, CorpusPlace, FirstWrite, Ownership
 from bench.journal import Reader
 from bench.model import Hit, Memory
@@ -77,10 +77,10 @@ async def test_a_first_corpus_that_fails_lets_the_next_one_go_ahead() -> None:
         await order.turn("c")
 
 
-def veil(corpus: str, *texts: str) -> Veil:
+def anonymized(corpus: str, *texts: str) -> AnonymizedCorpus:
     """A corpus of these memories."""
     memories = tuple(Memory(id=f"m{corpus}{number}", content=text) for number, text in enumerate(texts))
-    return Veil(memories=memories, _rendered={memory.id: None for memory in memories})  # type: ignore[misc]
+    return AnonymizedCorpus(memories=memories, _rendered={memory.id: None for memory in memories})  # type: ignore[misc]
 
 
 def place(corpus: str) -> CorpusPlace:
@@ -110,9 +110,9 @@ OTHERS = "The violin stands behind the door of the blue kitchen."
     ],
 )
 def test_ids_tags_and_texts_of_another_corpus_alone_are_proof(hit: Hit, leaks: bool) -> None:
-    known, own = Ownership(), veil("a", OWN, SHARED)
+    known, own = Ownership(), anonymized("a", OWN, SHARED)
     known.register(place("a"), own)
-    known.register(place("b"), veil("b", OTHERS, SHARED))
+    known.register(place("b"), anonymized("b", OTHERS, SHARED))
     known.register_given(place("a"), {"ma0": ["a-0123456789abcdef"]})
     known.register_given(place("b"), {"mb0": ["b-0123456789abcdef"]})
     found = known.owner_of(hit, place("a"), own)
@@ -120,14 +120,14 @@ def test_ids_tags_and_texts_of_another_corpus_alone_are_proof(hit: Hit, leaks: b
 
 
 def test_a_sentence_within_a_longer_memory_of_the_corpus_is_its_own() -> None:
-    known, own = Ownership(), veil("a", f"Ana said: {OTHERS} And then she left.")
+    known, own = Ownership(), anonymized("a", f"Ana said: {OTHERS} And then she left.")
     known.register(place("a"), own)
-    known.register(place("b"), veil("b", OTHERS))
+    known.register(place("b"), anonymized("b", OTHERS))
     assert known.owner_of(Hit(id="1", content=OTHERS), place("a"), own) is None
 
 
 def test_ids_that_a_service_numbers_anew_in_each_namespace_are_no_proof() -> None:
-    known, own = Ownership(), veil("a", OWN)
+    known, own = Ownership(), anonymized("a", OWN)
     known.register(place("a"), own)
     known.register_given(place("a"), {"ma0": ["memory-0000000000001"]})
     known.register_given(place("b"), {"mb0": ["memory-0000000000001"], "mb1": ["memory-0000000000002"]})
@@ -137,8 +137,8 @@ def test_ids_that_a_service_numbers_anew_in_each_namespace_are_no_proof() -> Non
 def test_memory_is_bounded_and_a_lookup_takes_no_scan() -> None:
     known = Ownership()
     for number in range(MOST_KEYS // 1000 + 20):
-        known.register(place(f"c{number}"), veil(f"c{number}-", *map(str, range(1000))))
+        known.register(place(f"c{number}"), anonymized(f"c{number}-", *map(str, range(1000))))
     assert len(known._owners) == MOST_KEYS
     last = place(f"c{MOST_KEYS // 1000 + 19}")
-    found = known.owner_of(Hit(id="1", content="x", marks=(f"m{last.corpus}-7",)), place("other"), veil("other"))
+    found = known.owner_of(Hit(id="1", content="x", marks=(f"m{last.corpus}-7",)), place("other"), anonymized("other"))
     assert found == last

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from bench.engine.corpora.anonymizer import opaque
+from bench.engine.corpora.anonymizer import opaque_id
 from bench.engine.corpora.cleanup import sweep
 from bench.journal import RunState, merge
 from bench.providers.namespaces import namespace
@@ -77,7 +77,7 @@ async def test_what_a_version_without_journal_ids_ingested_is_found_on_resume(wo
             run_id="r",
             benchmark="facts",
             lane=lane.key,
-            corpus=opaque("c", "facts", corpus),
+            corpus=opaque_id("c", "facts", corpus),
             attempt=1,
         )
         for path in list(stores.rglob(f"{name}*")):

@@ -16,7 +16,7 @@ import anyio
 
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
-from bench.engine import Silent, execute, resumed_plan
+from bench.engine import SilentObserver, execute, resumed_plan
 from bench.plan import make_plan
 from bench.settings import Environment
 from tests import forked
@@ -33,7 +33,7 @@ FLAGS = {
 }
 
 
-class Telling(Silent):
+class Telling(SilentObserver):
     """Says every few milliseconds how many phases are durable."""
 
     def launched(self, progress: Progress) -> None:

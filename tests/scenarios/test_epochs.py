@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.engine import Outcome, Silent
+from bench.engine import Outcome, SilentObserver
 from bench.engine.progress import Progress
 from bench.journal import RunState
 from bench.journal.results_db import ResultsDb
@@ -25,7 +25,7 @@ Worlds = Callable[..., World]
 FLAGS: Mapping[str, Any] = {"providers": "faulty", "answering_model": "builtin/extractive", "isolation": "off"}
 
 
-class Watching(Silent):
+class Watching(SilentObserver):
     """Keeps the live counters."""
 
     progress: Progress

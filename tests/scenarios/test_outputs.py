@@ -18,7 +18,7 @@ import anyio
 import pytest
 
 from bench.cli.display import JsonDisplay, PlainDisplay, QuietDisplay
-from bench.engine import Progress, Silent, execute
+from bench.engine import Progress, SilentObserver, execute
 from bench.errors import BenchError
 from bench.journal import RunState
 from bench.model import State
@@ -117,7 +117,7 @@ class Broken:
 '''
 
 
-class Watch(Silent):
+class Watch(SilentObserver):
     """What the loop computed between two looks: its lag, without what other processes took of the machine."""
 
     def launched(self, progress: Progress) -> None:

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from bench.engine import Outcome, Progress, Silent, Stop, execute
+from bench.engine import Outcome, Progress, SilentObserver, Stop, execute
 from bench.journal import Reader, RunState
 from bench.model import Phase, State
 from tests.scenarios.program import bench, started
@@ -43,7 +43,7 @@ def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds, numb
     assert [one["state"] for one in listed] == ["paused"] * 4
 
 
-class Signalled(Silent):
+class Signalled(SilentObserver):
     """Sends this process a signal once so many phases are durable, and keeps what was durable by then."""
 
     def __init__(self, tasks: TaskGroup, number: int, phases: int) -> None:

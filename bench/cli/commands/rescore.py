@@ -26,7 +26,7 @@ from bench.report import fold, results_json
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
-    from bench.engine.run_context import Errand
+    from bench.engine.run_context import RunScope
     from bench.plan import Plan
     from bench.report import Report
     from bench.report.judges.panel import Panel
@@ -63,7 +63,7 @@ def retry(
     """
     from bench.engine import resumed_plan
     from bench.engine.resume import failed_items
-    from bench.engine.run_context import Errand
+    from bench.engine.run_context import RunScope
 
     catalog, environment = surroundings()
     flags = given(RunFlags(concurrency=concurrency))
@@ -83,7 +83,7 @@ def retry(
     folder, plan, chosen = anyio.run(planned)
     if not chosen:
         return _nothing_to_retry(folder)
-    return carry_out(plan, environment, resume=folder, errand=Errand(only=chosen))
+    return carry_out(plan, environment, resume=folder, scope=RunScope(only=chosen))
 
 
 def _nothing_to_retry(folder: Path) -> int:
@@ -134,14 +134,14 @@ def rescore(
         if prompts:
             flags["judge_prompt"] = prompts
 
-        async def planned(prompt: str = name) -> tuple[Path, Plan, Errand]:
+        async def planned(prompt: str = name) -> tuple[Path, Plan, RunScope]:
             return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment, prompt=prompt)
 
-        folder, plan, errand = anyio.run(planned)
+        folder, plan, scope = anyio.run(planned)
         if len(scorings) > 1 and not current.get().json:
             console.line(f"Judge prompt {name}")
-        code = carry_out(plan, environment, resume=folder, errand=errand)
-        generations[errand.generation] = name
+        code = carry_out(plan, environment, resume=folder, scope=scope)
+        generations[scope.generation] = name
         if code not in (0, FINISHED_BADLY):
             return code
     _show_panels(folder, generations)
@@ -245,17 +245,17 @@ def fork(
     if spread := {"cluster", "workers"}.intersection(found):
         raise UsageError("a fork cannot run in several processes", hint=f"remove --{spread.pop()}")
 
-    async def planned() -> tuple[Plan, Errand]:
-        plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)
+    async def planned() -> tuple[Plan, RunScope]:
+        plan, scope = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)
         only = await stored_items(find_run(catalog.workspace, run_id), start)
         if not only:
             results = "answers" if start is Phase.EVALUATE else "search results"
             raise UsageError(f"run {run_id} has no stored {results}", hint="bench run starts a new run")
         alone = plan.request.model_copy(update={"cluster": None, "shards": None, "workers": None})
-        return replace(plan, request=alone), replace(errand, only=only)
+        return replace(plan, request=alone), replace(scope, only=only)
 
-    plan, errand = anyio.run(planned)
-    return carry_out(plan, environment, resume=None, errand=errand)
+    plan, scope = anyio.run(planned)
+    return carry_out(plan, environment, resume=None, scope=scope)
 
 
 def score(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.engine import Outcome
-    from bench.engine.run_context import Errand
+    from bench.engine.run_context import RunScope
     from bench.journal import RunMeta
     from bench.plan import Plan
     from bench.report import Report
@@ -353,14 +353,14 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
         download_benchmark(catalog, name, source=None)
 
 
-def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
+def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, scope: RunScope | None = None) -> int:
     """Run the plan, write and show the report, and print the next steps; return the exit code."""
     again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
     interrupts.stage("no model or provider was called yet", hint=again)
     check_gates(plan)
     if plan.request.sign:
         _check_key(plan)
-    outcome, report, folder, told = anyio.run(_execute, plan, environment, resume, errand)
+    outcome, report, folder, told = anyio.run(_execute, plan, environment, resume, scope)
     failed_gates = missed_gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
     if current.get().json:
@@ -394,7 +394,7 @@ def _announce(plan: Plan, meta: RunMeta) -> None:
 
 
 async def _execute(
-    plan: Plan, environment: Environment, resume: Path | None, errand: Errand | None
+    plan: Plan, environment: Environment, resume: Path | None, scope: RunScope | None
 ) -> tuple[Outcome, Report, Path, list[str]]:
     from bench import events
     from bench.cli.display import display_for, follow
@@ -406,7 +406,7 @@ async def _execute(
         console.note(text)
     announce = partial(_announce, plan) if plan.request.publishable and resume is None else None
     async with follow(display):
-        if plan.is_spread and errand is None:
+        if plan.is_spread and scope is None:
             from bench.cluster import execute_on_cluster
 
             outcome = await execute_on_cluster(
@@ -414,7 +414,7 @@ async def _execute(
             )
         else:
             outcome = await execute(
-                plan, environment=environment, observer=display, resume=resume, errand=errand, announce=announce
+                plan, environment=environment, observer=display, resume=resume, scope=scope, announce=announce
             )
     from bench.journal import Reader
     from bench.report import fold

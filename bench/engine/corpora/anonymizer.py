@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    veil = Veil.over("locomo", "conv-26", memories)
-    veil.memories[0].id                             # "m3f1c09a2b7d4e5f6"
-    veil.sources(["m3f1c09a2b7d4e5f6"])[0].turns    # ("D1:1", "D1:2")
+    anonymized = AnonymizedCorpus.over("locomo", "conv-26", memories)
+    anonymized.memories[0].id                             # "m3f1c09a2b7d4e5f6"
+    anonymized.sources(["m3f1c09a2b7d4e5f6"])[0].turns    # ("D1:1", "D1:2")
     space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=CorpusState()).namespace
     # "bench-demo-r1-3780d278..."
 
@@ -35,25 +35,25 @@ from bench.providers.batching import whole_id
 from bench.providers.namespaces import namespace
 
 
-def opaque(kind: str, *parts: str) -> str:
+def opaque_id(kind: str, *parts: str) -> str:
     """Return an opaque id: the letter ``kind`` and 16 hex digits of a hash of all arguments."""
     return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Veil:
+class AnonymizedCorpus:
     """The memories of one corpus with the opaque ids that a provider gets, and the map back to the dataset's ids."""
 
     memories: tuple[Memory, ...]
     _rendered: dict[str, RenderedMemory] = field(repr=False)
-    _standing: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
+    _evidence: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
     """the sessions or turns that the memories hold, by evidence level; filled on first use"""
 
     @classmethod
-    def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> Veil:
+    def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> AnonymizedCorpus:
         """Return the memories of a corpus with an opaque id for every memory and session."""
-        hidden = {opaque("m", benchmark, corpus, one.memory.id): one for one in rendered}
-        memories = tuple(_veiled(name, benchmark, corpus, one.memory) for name, one in hidden.items())
+        hidden = {opaque_id("m", benchmark, corpus, one.memory.id): one for one in rendered}
+        memories = tuple(_anonymized_memory(name, benchmark, corpus, one.memory) for name, one in hidden.items())
         return cls(memories=memories, _rendered=hidden)
 
     def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
@@ -93,9 +93,9 @@ class Veil:
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
         """Return the wanted sessions or turns that no memory of the corpus holds."""
-        known = self._standing.get(level)
+        known = self._evidence.get(level)
         if known is None:
-            known = self._standing[level] = frozenset(ids_at_level(self._rendered.values(), level))
+            known = self._evidence[level] = frozenset(ids_at_level(self._rendered.values(), level))
         return tuple(name for name in dict.fromkeys(wanted) if name not in known)
 
     def ids_of_session(self, session: str) -> tuple[str, ...]:
@@ -103,20 +103,22 @@ class Veil:
         return tuple(name for name, one in self._rendered.items() if session in one.sessions)
 
 
-def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
-    session = opaque("s", benchmark, corpus, memory.session_id) if memory.session_id is not None else None
+def _anonymized_memory(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
+    session = opaque_id("s", benchmark, corpus, memory.session_id) if memory.session_id is not None else None
     return replace(memory, id=name, session_id=session)
 
 
-def veil_of(lane: Lane, corpus: Corpus) -> Veil:
+def anonymize(lane: Lane, corpus: Corpus) -> AnonymizedCorpus:
     """Render a corpus into the memories of a lane, with opaque ids."""
     benchmark = lane.benchmark
-    return Veil.over(benchmark.name, corpus.id, memories(benchmark.config, corpus, unit=lane.unit, text=lane.text))
+    return AnonymizedCorpus.over(
+        benchmark.name, corpus.id, memories(benchmark.config, corpus, unit=lane.unit, text=lane.text)
+    )
 
 
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
     """Return the namespace of the last attempt to ingest a corpus; it is the same in every process."""
-    hidden, run_id = opaque("c", lane.benchmark.name, corpus), history.reused_from or run_id
+    hidden, run_id = opaque_id("c", lane.benchmark.name, corpus), history.reused_from or run_id
     name = history.namespace or namespace(
         lane.provider.config,
         journal="" if history.began else journal,

@@ -18,7 +18,7 @@ from functools import partial
 from bench.canonical import digest
 from bench.config.provider.config import ProviderConfig, identity
 from bench.engine.corpora.isolation import DEEP_K, look, samples
-from bench.engine.run_context import reread
+from bench.engine.run_context import retry_unreadable
 from bench.model import Memory, Space
 from bench.providers import Counts, Provider, Restores
 from bench.scalars import tree
@@ -37,7 +37,7 @@ async def contents(
     """
     whole, found = await _whole(provider, space), dict[str, object]()
     for memory in samples(memories) if DIGEST not in whole else ():
-        hits = (await reread(partial(look, provider, space, memory.content, k=DEEP_K))).hits
+        hits = (await retry_unreadable(partial(look, provider, space, memory.content, k=DEEP_K))).hits
         found[memory.id] = digest(sorted([hit.id, hit.content] for hit in hits)) if hits else None
     return {**whole, FOUND: found, CONFIG: digest(identity(config))}
 
@@ -59,7 +59,7 @@ def is_unsearched(kept: Mapping[str, object]) -> bool:
 
 async def _whole(provider: Provider, space: Space) -> dict[str, object]:
     """Return the count and the digest, if the provider supports them."""
-    counted = {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
+    counted = {COUNT: await retry_unreadable(partial(provider.count, space))} if isinstance(provider, Counts) else {}
     return {**counted, DIGEST: await provider.digest(space)} if isinstance(provider, Restores) else {**counted}
 
 

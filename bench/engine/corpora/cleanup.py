@@ -26,7 +26,7 @@ from bench.config.model import ModelFile
 from bench.config.provider.checks import calls_of
 from bench.config.provider.config import ProviderConfig
 from bench.config.run import RunRequest
-from bench.engine.corpora.anonymizer import opaque, space_of, veil_of
+from bench.engine.corpora.anonymizer import anonymize, opaque_id, space_of
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import clear_provably
 from bench.engine.models import embedding_options
@@ -91,7 +91,7 @@ async def sweep(
                 context = ProviderContext(
                     http=http,
                     environment=known,
-                    run_dir=folder / "stores" / opaque("l", lane.build),
+                    run_dir=folder / "stores" / opaque_id("l", lane.build),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
                 with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
@@ -305,8 +305,8 @@ async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: Pr
         for number, one in enumerate(left):
             clear = partial(provider.clear, one.space)
             if number < proven and provider.keeps_store:
-                veil = veil_of(lane, lane.benchmark.dataset.corpus(one.corpus))
-                clear = partial(clear_provably, provider, one.space, veil, anyio.sleep)
+                anonymized = anonymize(lane, lane.benchmark.dataset.corpus(one.corpus))
+                clear = partial(clear_provably, provider, one.space, anonymized, anyio.sleep)
             with recording() as calls:
                 removed = await clear()
             journal.append(

@@ -2,7 +2,7 @@
 
 Example::
 
-    outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None after a request to stop
+    outcome = await prepare(lane, "conv-26")      # a ReadyCorpus, a Failure, or None after a request to stop
 
 Only the ingest uses one of the lane's ingest slots. A batch in doubt (it is unknown whether it was stored) is resolved
 by `bench.engine.corpora.doubts`. If that is not possible, the namespace is cleared and the corpus is ingested again in
@@ -13,31 +13,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.corpus_state import CorpusState, Step
 from bench.engine.corpora.doubts import settle
 from bench.engine.corpora.ingest import Ending, IndexWait, IngestPass
 from bench.engine.corpora.isolation import samples
-from bench.engine.open_lane import OpenLane, Ready
+from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.events import bind
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Phase
 
 
-async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
+async def prepare(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:
     """Do the missing steps until the corpus is ready.
 
     Returns None when the run was asked to stop, or ends after the ingest phase.
     """
-    history = CorpusState.of(await lane.live.journal.corpus(lane.key, corpus_id))
-    if lane.asks and not lane.is_unsearched(corpus_id):
+    history = CorpusState.of(await lane.run.journal.corpus(lane.key, corpus_id))
+    if lane.runs_items and not lane.is_unsearched(corpus_id):
         space = lane.space(corpus_id, history)
-        return Ready(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
+        return ReadyCorpus(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
     corpus = lane.corpus(corpus_id)
-    work = Preparation(lane=lane, corpus=corpus, veil=lane.veil(corpus))
-    step = history.next_step(durability=lane.provider.durability, resumed=lane.live.resumed)
-    lane.ownership.register(lane.place(lane.space(corpus_id, history), corpus_id), work.veil)
+    work = Preparation(lane=lane, corpus=corpus, anonymized=lane.anonymize(corpus))
+    step = history.next_step(durability=lane.provider.durability, resumed=lane.run.resumed)
+    lane.ownership.register(lane.place(lane.space(corpus_id, history), corpus_id), work.anonymized)
     if step is not Step.USE:
         ingest = await work.ingested(history, step)
         if not isinstance(ingest, IngestPass):
@@ -46,14 +46,14 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
             return None
         lane.ownership.register_given(lane.place(ingest.space, corpus_id), ingest.collected.ids)
         failure = await work.indexed(ingest)
-        if failure is not None or lane.build_halted:
+        if failure is not None or lane.is_build_stopped:
             return failure
         space = ingest.space
     else:
-        space = IngestPass.after(history, lane, corpus_id, work.veil).space
+        space = IngestPass.after(history, lane, corpus_id, work.anonymized).space
         lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
-    lane.remember_samples(corpus_id, samples(work.veil.memories))
-    return Ready(lane=lane, corpus_id=corpus_id, space=space, held=not history.reused_from)
+    lane.remember_samples(corpus_id, samples(work.anonymized.memories))
+    return ReadyCorpus(lane=lane, corpus_id=corpus_id, space=space, held=not history.reused_from)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,13 +62,13 @@ class Preparation:
 
     lane: OpenLane
     corpus: Corpus
-    veil: Veil
+    anonymized: AnonymizedCorpus
     retries: int = 0
 
     async def ingested(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
         """Ingest in an ingest slot; return None when the run was asked to stop."""
         if step is Step.WAIT:
-            return IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+            return IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
         async with self.lane.ingest_slots:
             with bind(phase=Phase.INGEST):
                 try:
@@ -82,7 +82,7 @@ class Preparation:
             lane=self.lane,
             corpus=self.corpus.id,
             space=ingest.space,
-            veil=self.veil,
+            anonymized=self.anonymized,
             ingested=ingest.collected.value,
             last_ack_us=ingest.last_ack_us,
         )
@@ -92,10 +92,10 @@ class Preparation:
         return failure
 
     async def _ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
-        while not self.lane.build_halted:
+        while not self.lane.is_build_stopped:
             if step is Step.RESET:
                 history, step = await self._reset(history), Step.BEGIN
-            ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+            ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
             if step is Step.BEGIN and (failure := await ingest.occupied() or await ingest.enter()) is not None:
                 return failure
             if step is Step.DOUBT and (settled := await self._settled(ingest, history)) is not True:
@@ -117,8 +117,8 @@ class Preparation:
 
     async def _reread(self) -> CorpusState:
         """Return the state of the corpus from the journal."""
-        await self.lane.live.journal.flush()
-        return CorpusState.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
+        await self.lane.run.journal.flush()
+        return CorpusState.of(await self.lane.run.journal.corpus(self.lane.key, self.corpus.id))
 
     async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
         """Resolve batches in doubt without a reset; return False when that is not possible."""
@@ -128,7 +128,7 @@ class Preparation:
 
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear the namespace of the last attempt and begin the next attempt."""
-        ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+        ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
         why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
         cost = f", including {ingest.sent} memories that it had acknowledged" if ingest.sent else ""
         text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
@@ -138,7 +138,7 @@ class Preparation:
 
     def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:
         """Record and return the failure, without a change at the provider; a later process resolves the doubt."""
-        self.lane.live.journal.append(
+        self.lane.run.journal.append(
             CorpusRow(
                 lane=self.lane.key,
                 corpus=self.corpus.id,

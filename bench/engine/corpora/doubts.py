@@ -19,7 +19,7 @@ from typing import TypeVar
 from bench.engine.corpora.ingest import IngestPass
 from bench.engine.corpora.isolation import DEEP_K, look, shares_text
 from bench.engine.outcome import Failure
-from bench.engine.run_context import Attempt, reread
+from bench.engine.run_context import Attempt, retry_unreadable
 from bench.model import Hit, Memory, Space
 from bench.providers import AtLeast, Counts
 from bench.providers.batching import whole_id
@@ -60,14 +60,16 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 
     Return None if the count proves neither, and a Failure if the provider is unreachable.
     """
-    provider, live = ingest.lane.provider, ingest.lane.live
+    provider, run = ingest.lane.provider, ingest.lane.run
     if not isinstance(provider, Counts):
         return None
     before, sizes = ingest.sent, sum(len(ingest.batch(position)) for position in doubts)
     for number in range(LOOKS):
         if number:
-            await live.stopping.pause_for(max(LEAST_PAUSE_S, provider.wait.interval_s))
-        counted = await live.aside(lambda: reread(lambda: provider.count(ingest.space)), ingest.ledger)
+            await run.stopping.pause_for(max(LEAST_PAUSE_S, provider.wait.interval_s))
+        counted = await run.attempt_and_log(
+            lambda: retry_unreadable(lambda: provider.count(ingest.space)), ingest.call_owner
+        )
         if counted.value is None:
             return _away(counted)
         if counted.value == before + sizes:
@@ -100,7 +102,7 @@ async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]
         return False
     known = max(ingest.done)
     for _ in range(LOOKS - 1):
-        await ingest.lane.live.stopping.pause_for(LEAST_PAUSE_S)
+        await ingest.lane.run.stopping.pause_for(LEAST_PAUSE_S)
         if await _seen(ingest, known, doubts) is not True or await _seen(ingest, position, doubts) is not False:
             return False
     return True
@@ -171,7 +173,7 @@ async def _asked(ingest: IngestPass, space: Space, memory: Memory) -> Attempt[tu
     async def hits() -> tuple[Hit, ...]:
         return (await look(ingest.lane.provider, space, memory.content, k=DEEP_K)).hits
 
-    return await ingest.lane.live.aside(partial(reread, hits), ingest.ledger)
+    return await ingest.lane.run.attempt_and_log(partial(retry_unreadable, hits), ingest.call_owner)
 
 
 def _away(looked: Attempt[Value]) -> Failure | None:

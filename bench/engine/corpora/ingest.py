@@ -6,8 +6,8 @@ Also in this module:
 
 Example::
 
-    end = await IngestPass.after(history, lane, corpus, veil).run()     # an Ending
-    failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
+    end = await IngestPass.after(history, lane, corpus, anonymized).run()     # an Ending
+    failure = await IndexWait(lane=lane, corpus=corpus, space=space, anonymized=anonymized, ingested=ingested).wait()
 
 Batches are sent one after the other if the provider requires it (``ingest.order: serial``) or the benchmark wants a
 pause between them; else up to `PARALLEL_BATCHES` are in flight. Each is in doubt from its intent to its row.
@@ -30,14 +30,14 @@ from typing import Literal
 
 import anyio
 
-from bench.engine.corpora.anonymizer import Veil
+from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.build_contents import steady, unsearched
 from bench.engine.corpora.corpus_state import SPOILS, Collected, CorpusState, returned
 from bench.engine.corpora.isolation import Sentinel, foreign_sample, holdings, look, samples, shares_text, strangers
 from bench.engine.items.item_pipeline import tokens_of_all
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
-from bench.engine.run_context import OCCUPIED, Ledger, reread
+from bench.engine.run_context import OCCUPIED, CallOwner, retry_unreadable
 from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, ProbeRow
@@ -77,7 +77,7 @@ class IngestPass:
     lane: OpenLane
     corpus: str
     space: Space
-    veil: Veil
+    anonymized: AnonymizedCorpus
     collected: Collected = field(default_factory=Collected)
     prepared: Mapping[str, object] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
@@ -92,13 +92,13 @@ class IngestPass:
     """the memories to send that are not embedded yet"""
 
     @classmethod
-    def after(cls, history: CorpusState, lane: OpenLane, corpus: str, veil: Veil) -> IngestPass:
+    def after(cls, history: CorpusState, lane: OpenLane, corpus: str, anonymized: AnonymizedCorpus) -> IngestPass:
         """Return the ingest that continues at the state in the journal."""
         return cls(
             lane=lane,
             corpus=corpus,
             space=lane.space(corpus, history),
-            veil=veil,
+            anonymized=anonymized,
             collected=history.collected,
             prepared=history.prepared,
             done=set(history.batches),
@@ -112,10 +112,10 @@ class IngestPass:
 
         No row records the content that was found, so a cleanup does not delete it.
         """
-        chosen = samples(self.veil.memories)
+        chosen = samples(self.anonymized.memories)
         if not self.lane.single or not chosen:
             return None
-        looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self.ledger)
+        looked = await self.lane.run.attempt_and_log(lambda: self._held(chosen[-1]), self.call_owner)
         if looked.value:
             held = f"{self.lane.provider.name} has only one namespace, which already contained {looked.value} memories"
             text = f"{held} before this run: nothing was written or deleted; empty it, then resume"
@@ -126,7 +126,7 @@ class IngestPass:
         """Set up the namespace and check that it is empty."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
-        entered = await self.lane.live.aside(self._set_up, self.ledger)
+        entered = await self.lane.run.attempt_and_log(self._set_up, self.call_owner)
         if entered.failure is not None:
             self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
         return entered.failure
@@ -140,22 +140,22 @@ class IngestPass:
         await self._send_all(todo)
         if self.failure is not None:
             return Ending(failure=self.failure)
-        if self.lane.build_halted:
+        if self.lane.is_build_stopped:
             self._row(CorpusKind.CLEAN_STOP)
             return Ending()
-        finished = await self.lane.live.attempt(self._finish, self.ledger)
+        finished = await self.lane.run.attempt(self._finish, self.call_owner)
         if finished.failure is not None:
             self.failure = finished.failure
-            self.lane.live.keep(finished.calls, self.ledger)
+            self.lane.run.keep(finished.calls, self.call_owner)
             if finished.failure.kind not in DOUBTFUL:
                 self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
             return Ending(failure=self.failure)
         last = finished.value or Ingested()
         self._take(last)
         times = {"ingest": monotonic_us() - began}
-        memories = self.veil.memories
+        memories = self.anonymized.memories
         whole = tokens_of_all(memories, dated=self.lane.plan.unit != "session")
-        data = {**returned(last), "memories": len(memories), "tokens": whole, "sha256": self.veil.sha256}
+        data = {**returned(last), "memories": len(memories), "tokens": whole, "sha256": self.anonymized.sha256}
         self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
         return Ending(complete=True)
 
@@ -199,8 +199,8 @@ class IngestPass:
 
     async def _set_up(self) -> None:
         await self._prepare()
-        chosen = samples(self.veil.memories)
-        if self.lane.isolated and chosen:
+        chosen = samples(self.anonymized.memories)
+        if self.lane.checks_isolation and chosen:
             await self.lane.first_write.turn(self.corpus)
             held = await self._held(chosen[-1])
             if held and self._may_be_own:
@@ -208,12 +208,12 @@ class IngestPass:
                 await self._prepare()
                 held = await self._held(chosen[-1])
             probe = await self._probe(held, chosen[-1])
-            self.lane.live.journal.append(probe)
+            self.lane.run.journal.append(probe)
             if held:
                 raise Contaminated(in_words(probe))
 
     async def _held(self, sample: Memory) -> int:
-        return await reread(lambda: holdings(self.lane.provider, self.space, sample))
+        return await retry_unreadable(lambda: holdings(self.lane.provider, self.space, sample))
 
     async def _prepare(self) -> None:
         provider = self.lane.provider
@@ -230,7 +230,7 @@ class IngestPass:
         Without intents, a process can end after it sent a batch and before it wrote the first row.
         """
         provider = self.lane.provider
-        return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
+        return self.lane.run.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 
     async def _send_all(self, todo: Iterator[Batch]) -> None:
         delay_s = self.lane.plan.benchmark.config.ingestion.delay_between_batches / 1000
@@ -243,18 +243,18 @@ class IngestPass:
 
     async def _send_some(self, todo: Iterator[Batch], delay_s: float = 0) -> None:
         for position, memories in todo:
-            if self.failure is not None or self.lane.build_halted:
+            if self.failure is not None or self.lane.is_build_stopped:
                 return
             if self.done and delay_s:
-                await self.lane.live.stopping.pause_for(delay_s)
+                await self.lane.run.stopping.pause_for(delay_s)
             await self._send(position, memories)
 
     async def _send(self, position: int, memories: tuple[Memory, ...]) -> None:
         if self.lane.provider.durability != "process":
             # durable before it is sent, with all rows before it: a kill leaves only batches without a row in doubt
             await self._intent({"batch": position})
-        await self.lane.live.journal.room()
-        sent = await self.lane.live.attempt(lambda: self._ingest(memories), self.ledger)
+        await self.lane.run.journal.room()
+        sent = await self.lane.run.attempt(lambda: self._ingest(memories), self.call_owner)
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
             self.lane.first_write.done()
@@ -265,7 +265,7 @@ class IngestPass:
             return
         if self.failure is None or self.failure.kind not in SPOILS:
             self.failure = sent.failure
-        self.lane.live.keep(sent.calls, self.ledger)
+        self.lane.run.keep(sent.calls, self.call_owner)
         if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
             clean = sent.failure.kind in NOT_STORED
             data = {"clean": True, "batch": position} if clean else {"clean": False}
@@ -281,7 +281,7 @@ class IngestPass:
 
     async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:
         """Embed the texts of the next batches ahead in full requests, so that the embedder has them cached."""
-        size, embedder = self.lane.batching.embeds, self.lane.readers.embedders.get(self.lane.key)
+        size, embedder = self.lane.batching.embeds, self.lane.models.embedders.get(self.lane.key)
         if not size or embedder is None:
             return
         async with self.embedding:
@@ -303,7 +303,7 @@ class IngestPass:
     def _batches(self) -> Iterator[Batch]:
         batching = self.lane.batching
         wanted = self.lane.plan.benchmark.config.ingestion.batch_size
-        return enumerate(batches(pieces(self.veil.memories, batching), batching, wanted=wanted))
+        return enumerate(batches(pieces(self.anonymized.memories, batching), batching, wanted=wanted))
 
     def _take(self, got: Ingested) -> None:
         self.collected.take(got)
@@ -313,14 +313,14 @@ class IngestPass:
     # ---- rows
 
     @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.lane.key, self.corpus, self.space.attempt)
+    def call_owner(self) -> CallOwner:
+        return CallOwner(self.lane.key, self.corpus, self.space.attempt)
 
     async def _intent(self, data: Mapping[str, object]) -> None:
-        await self.lane.live.journal.put(self._made(CorpusKind.INTENT, data=data))
+        await self.lane.run.journal.put(self._made(CorpusKind.INTENT, data=data))
 
     def _row(self, kind: CorpusKind, **fields: object) -> None:
-        self.lane.live.journal.append(self._made(kind, **fields))  # type: ignore[arg-type]
+        self.lane.run.journal.append(self._made(kind, **fields))  # type: ignore[arg-type]
 
     def _made(
         self,
@@ -352,7 +352,7 @@ class IngestPass:
         if held:
             with suppress(CallError):
                 hits = (await look(self.lane.provider, self.space, sample.content)).hits
-                data |= self.lane.owner_among(self.corpus, self.space, self.veil, hits)
+                data |= self.lane.owner_among(self.corpus, self.space, self.anonymized, hits)
         return ProbeRow(
             lane=self.lane.key,
             corpus=self.corpus,
@@ -375,7 +375,7 @@ class IndexWait:
     lane: OpenLane
     corpus: str
     space: Space
-    veil: Veil
+    anonymized: AnonymizedCorpus
     ingested: Ingested
     last_ack_us: int = 0
     """time of the last acknowledged batch in microseconds; 0 when an earlier process sent it"""
@@ -390,9 +390,12 @@ class IndexWait:
         After a request to stop, return None without a journal row.
         """
         began = monotonic_us()
-        self.lane.thorough, thorough = max(0, self.lane.thorough - 1), self.lane.thorough > 0
+        self.lane.thorough_checks_left, thorough = (
+            max(0, self.lane.thorough_checks_left - 1),
+            self.lane.thorough_checks_left > 0,
+        )
         settles = self.lane.provider.wait.by == "sentinel"
-        sentinel = Sentinel(self.lane.provider, self.space, self.veil, must_settle=settles, thorough=thorough)
+        sentinel = Sentinel(self.lane.provider, self.space, self.anonymized, must_settle=settles, thorough=thorough)
         ready = await self._loop(began, sentinel)
         if ready is None:
             return None
@@ -402,7 +405,7 @@ class IndexWait:
         if self.last_ack_us:
             times["searchable"] = now - self.last_ack_us
         if failure is None and self._sentinel_wanted:
-            counted = await self.lane.live.aside(lambda: self._count(sentinel, began), self._ledger)
+            counted = await self.lane.run.attempt_and_log(lambda: self._count(sentinel, began), self._call_owner)
             self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
         if failure is None:
             data = {"sentinel": self._sentinel_wanted, **self._captures, **await self._contents()}
@@ -414,21 +417,21 @@ class IndexWait:
     async def _loop(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
         rule = self.lane.provider.wait
         interval_s = rule.interval_s
-        while not self.lane.build_halted:
-            looked = await self.lane.live.aside(lambda: self._look(sentinel), self._ledger)
+        while not self.lane.is_build_stopped:
+            looked = await self.lane.run.attempt_and_log(lambda: self._look(sentinel), self._call_owner)
             if looked.failure is not None or looked.value:
                 return looked.failure or True
             if monotonic_us() - began >= rule.timeout_s * 1e6:
                 seen = self.pending or sentinel.seen
                 text = f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"
                 return Failure.of(NotReady(f"{text}: {seen}" if seen else text))
-            await self.lane.live.stopping.pause_for(interval_s)
+            await self.lane.run.stopping.pause_for(interval_s)
             interval_s = min(interval_s * GROWTH, rule.max_interval_s)
         return None
 
     async def _look(self, sentinel: Sentinel) -> bool:
         """Run one round: status calls, then the sentinel."""
-        stands = await reread(lambda: self.lane.provider.ready(self.space, self.ingested))
+        stands = await retry_unreadable(lambda: self.lane.provider.ready(self.space, self.ingested))
         if stands.state == "failed":
             raise IngestFailed(stands.detail or f"the provider reports that indexing {self.corpus} failed")
         if stands.captures:
@@ -441,7 +444,7 @@ class IndexWait:
             return False
         if not self._sentinel_wanted:
             return True
-        return await reread(sentinel.found)
+        return await retry_unreadable(sentinel.found)
 
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
         """Count the sample memories that the service finds, and retry missing ones while they may still appear.
@@ -450,23 +453,23 @@ class IndexWait:
         """
         if self.lane.plan.provider.built_in is not None:
             return {}
-        missing = await reread(sentinel.missing)
+        missing = await retry_unreadable(sentinel.missing)
         rule = self.lane.provider.wait
-        first = {memory.id for memory in samples(self.veil.memories)}
+        first = {memory.id for memory in samples(self.anonymized.memories)}
         patient = rule.by == "sentinel" and any(memory.id in first for memory in missing)
         until = began + rule.timeout_s * 1e6 if patient else monotonic_us() + min(rule.timeout_s, PATIENCE_S) * 1e6
         pause_s = min(rule.interval_s, rule.timeout_s)
-        while missing and not self.lane.build_halted:
-            await self.lane.live.stopping.pause_for(pause_s)
-            if await reread(partial(sentinel.finds, missing[0])):
+        while missing and not self.lane.is_build_stopped:
+            await self.lane.run.stopping.pause_for(pause_s)
+            if await retry_unreadable(partial(sentinel.finds, missing[0])):
                 missing.pop(0)
-            elif self.lane.loses or monotonic_us() >= until:
-                self.lane.loses = True
+            elif self.lane.loses_memories or monotonic_us() >= until:
+                self.lane.loses_memories = True
                 break
             else:
                 pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
         looked = sentinel.decided
-        if missing and self.lane.build_halted:
+        if missing and self.lane.is_build_stopped:
             return {}
         return {"looked": looked, "found": looked - len(missing), **self._named(), **await self._held()}
 
@@ -477,16 +480,16 @@ class IndexWait:
 
     async def _held(self) -> dict[str, int]:
         """Count the memories in the namespace, if the service can; repeat while the number grows."""
-        provider, sent = self.lane.provider, len(self.veil.memories)
+        provider, sent = self.lane.provider, len(self.anonymized.memories)
         if not isinstance(provider, Counts):
             return {}
-        before, held = -1, await reread(lambda: provider.count(self.space))
-        while before < held < sent and not (self.lane.loses or self.lane.build_halted):
-            await self.lane.live.stopping.pause_for(min(provider.wait.interval_s, provider.wait.timeout_s))
-            before, held = held, await reread(lambda: provider.count(self.space))
+        before, held = -1, await retry_unreadable(lambda: provider.count(self.space))
+        while before < held < sent and not (self.lane.loses_memories or self.lane.is_build_stopped):
+            await self.lane.run.stopping.pause_for(min(provider.wait.interval_s, provider.wait.timeout_s))
+            before, held = held, await retry_unreadable(lambda: provider.count(self.space))
         if held < sent and isinstance(held, AtLeast):
             return {}
-        self.lane.loses = self.lane.loses or held < sent
+        self.lane.loses_memories = self.lane.loses_memories or held < sent
         return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:
@@ -495,14 +498,14 @@ class IndexWait:
         provider = lane.provider
         if not lane.keeps or not provider.keeps_store or not outlives(provider):
             return {}
-        record = steady if lane.isolated else unsearched
-        look = partial(record, provider, lane.plan.provider.config, self.space, self.veil.memories)
-        kept = (await lane.live.aside(look, self._ledger)).value
+        record = steady if lane.checks_isolation else unsearched
+        look = partial(record, provider, lane.plan.provider.config, self.space, self.anonymized.memories)
+        kept = (await lane.run.attempt_and_log(look, self._call_owner)).value
         return {} if kept is None else {"contents": kept}
 
     @property
-    def _ledger(self) -> Ledger:
-        return Ledger(self.lane.key, self.corpus, self.space.attempt)
+    def _call_owner(self) -> CallOwner:
+        return CallOwner(self.lane.key, self.corpus, self.space.attempt)
 
     @property
     def _captures(self) -> dict[str, object]:
@@ -511,20 +514,20 @@ class IndexWait:
     @property
     def _sentinel_wanted(self) -> bool:
         provider = self.lane.provider
-        return provider.keeps_store and (self.lane.isolated or provider.wait.by == "sentinel")
+        return provider.keeps_store and (self.lane.checks_isolation or provider.wait.by == "sentinel")
 
     async def _settle(self) -> Failure | None:
-        await self.lane.live.stopping.pause_for(self.lane.provider.wait.settle_s)
-        if not self.lane.canaries:
+        await self.lane.run.stopping.pause_for(self.lane.provider.wait.settle_s)
+        if not self.lane.checks_canaries:
             return None
-        return (await self.lane.live.aside(self._canary, self._ledger)).failure
+        return (await self.lane.run.attempt_and_log(self._canary, self._call_owner)).failure
 
     async def _canary(self) -> None:
-        other = foreign_sample(self.veil, self.lane.samples_of_others(self.corpus))
+        other = foreign_sample(self.anonymized, self.lane.samples_of_others(self.corpus))
         if other is None:
             return
-        found = await reread(lambda: strangers(self.lane.provider, self.space, self.veil, other))
-        data = self.lane.owner_among(self.corpus, self.space, self.veil, found)
+        found = await retry_unreadable(lambda: strangers(self.lane.provider, self.space, self.anonymized, other))
+        data = self.lane.owner_among(self.corpus, self.space, self.anonymized, found)
         probe = self._probe("canary", passed=not found, data=data)
         if found:
             raise Contaminated(in_words(probe))
@@ -538,11 +541,11 @@ class IndexWait:
             passed=passed,
             data={"namespace": self.space.namespace, **data},
         )
-        self.lane.live.journal.append(probe)
+        self.lane.run.journal.append(probe)
         return probe
 
     def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
-        self.lane.live.journal.append(
+        self.lane.run.journal.append(
             CorpusRow(
                 lane=self.lane.key,
                 corpus=self.corpus,

@@ -7,8 +7,8 @@ Also in this module:
 Example::
 
     ownership = Ownership()
-    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
-    ownership.owner_of(hit, place, veil)        # the other corpus place that the hit belongs to, or None
+    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
+    ownership.owner_of(hit, place, anonymized)        # the other corpus place that the hit belongs to, or None
 
 * Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
 * Sentinel, after index: a search for the start of the last, first or longest memory must find the corpus. For a
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from bench.engine.corpora.anonymizer import Veil, opaque
+from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
 from bench.errors import CallError, NotCleared, Rejected
 from bench.model import Found, Hit, Memory, Query, Space
 from bench.providers import AtLeast, Counts, Provider
@@ -71,7 +71,7 @@ def spread(memories: Sequence[Memory]) -> tuple[Memory, ...]:
 async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K) -> Found:
     """Search a namespace for the start of a text."""
     words = start_of(text)
-    return await provider.search(space, Query(text=words, k=k, key=opaque("p", words)))
+    return await provider.search(space, Query(text=words, k=k, key=opaque_id("p", words)))
 
 
 async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
@@ -122,7 +122,7 @@ class Sentinel:
 
     provider: Provider
     space: Space
-    veil: Veil
+    anonymized: AnonymizedCorpus
     must_settle: bool
     """no status call exists: the count or result must be the same twice"""
     thorough: bool = False
@@ -139,9 +139,9 @@ class Sentinel:
         With ``must_settle``, the result must also equal that of the call before. True for a corpus without text.
         """
         found = 0
-        for memory in samples(self.veil.memories):
+        for memory in samples(self.anonymized.memories):
             answer = await self._look(memory)
-            if any(belongs(self.veil, hit) for hit in answer.hits):
+            if any(belongs(self.anonymized, hit) for hit in answer.hits):
                 self.seen = "its memories are found, but the result still changes"
                 return not self.must_settle or await self._still(answer)
             found += len(answer.hits)
@@ -151,11 +151,11 @@ class Sentinel:
             if found
             else "searches for its memories found nothing"
         )
-        return not samples(self.veil.memories)
+        return not samples(self.anonymized.memories)
 
     async def missing(self) -> list[Memory]:
         """Return the sample memories that are not found, after one more search for each."""
-        every = samples(self.veil.memories) + (spread(self.veil.memories) if self.thorough else ())
+        every = samples(self.anonymized.memories) + (spread(self.anonymized.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
             if not self._seen.get(memory.id):
@@ -174,7 +174,7 @@ class Sentinel:
 
     async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
         answer = await look(self.provider, self.space, memory.content, k=k)
-        known = all(belongs(self.veil, hit) for hit in answer.hits)
+        known = all(belongs(self.anonymized, hit) for hit in answer.hits)
         self._seen[memory.id] = any(_is(memory, hit) for hit in answer.hits) or (False if known else None)
         return answer
 
@@ -188,7 +188,7 @@ class Sentinel:
 
 
 async def clear_provably(
-    provider: Provider, space: Space, veil: Veil, pause: Callable[[float], Awaitable[None]]
+    provider: Provider, space: Space, anonymized: AnonymizedCorpus, pause: Callable[[float], Awaitable[None]]
 ) -> int | None:
     """Clear a namespace and check that a search no longer finds its memories.
 
@@ -198,13 +198,13 @@ async def clear_provably(
         NotCleared: memories of the corpus are still found after a few seconds.
     """
     removed, left = await provider.clear(space), 0
-    for pause_s in CLEARED_LATE_S if (chosen := samples(veil.memories)) else ():
+    for pause_s in CLEARED_LATE_S if (chosen := samples(anonymized.memories)) else ():
         await pause(pause_s)
         try:
             found = await look(provider, space, chosen[0].content)
         except CallError:
             return removed
-        left = sum(belongs(veil, hit) for hit in found.hits)
+        left = sum(belongs(anonymized, hit) for hit in found.hits)
         if not left:
             return removed
     if left:
@@ -212,11 +212,11 @@ async def clear_provably(
     return removed
 
 
-def belongs(veil: Veil, hit: Hit) -> bool:
+def belongs(anonymized: AnonymizedCorpus, hit: Hit) -> bool:
     """Return True when a hit belongs to this corpus, by its ids or, without ids, by its text."""
     if hit.source_ids:
-        return veil.knows(hit.source_ids)
-    return any(shares_text(hit.content, memory.content) for memory in veil.memories)
+        return anonymized.knows(hit.source_ids)
+    return any(shares_text(hit.content, memory.content) for memory in anonymized.memories)
 
 
 def _is(memory: Memory, hit: Hit) -> bool:
@@ -229,20 +229,20 @@ def shares_text(one: str, other: str) -> bool:
     return (len(short) >= SHORTEST_TELLING and short in long) or (bool(short) and short == long)
 
 
-async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory) -> list[Hit]:
+async def strangers(provider: Provider, space: Space, anonymized: AnonymizedCorpus, other: Memory) -> list[Hit]:
     """Search for a memory of another corpus; return the hits with its text, or with ids unknown in this corpus."""
     answer = await look(provider, space, other.content)
     return [
         hit
         for hit in answer.hits
-        if shares_text(hit.content, other.content) or (hit.source_ids and not veil.knows(hit.source_ids))
+        if shares_text(hit.content, other.content) or (hit.source_ids and not anonymized.knows(hit.source_ids))
     ]
 
 
-def foreign_sample(veil: Veil, others: Sequence[Memory]) -> Memory | None:
+def foreign_sample(anonymized: AnonymizedCorpus, others: Sequence[Memory]) -> Memory | None:
     """Return a memory of another corpus whose text this corpus does not contain, or None."""
     for other in others:
-        if not any(shares_text(other.content, memory.content) for memory in veil.memories):
+        if not any(shares_text(other.content, memory.content) for memory in anonymized.memories):
             return other
     return None
 
@@ -282,11 +282,11 @@ class Ownership:
     _repeats_ids: bool = False
     """the service gave the same id to memories of two corpora"""
 
-    def register(self, place: CorpusPlace, veil: Veil) -> None:
+    def register(self, place: CorpusPlace, anonymized: AnonymizedCorpus) -> None:
         """Register the ids and texts of a corpus and its namespace."""
         number = self._number(place)
         self._own(("namespace", place.namespace), number)
-        for memory in veil.memories:
+        for memory in anonymized.memories:
             self._own(("sent", memory.id), number)
             text = memory.content.strip()
             if len(text) >= TELLING_CHARS:
@@ -300,13 +300,13 @@ class Ownership:
                 if one != memory and not self._own(("given", one), number):
                     self._repeats_ids = True
 
-    def owner_of(self, hit: Hit, place: CorpusPlace, veil: Veil) -> CorpusPlace | None:
+    def owner_of(self, hit: Hit, place: CorpusPlace, anonymized: AnonymizedCorpus) -> CorpusPlace | None:
         """Return the other corpus place that a hit provably belongs to, or None."""
-        if hit.source_ids and veil.holds_all(hit.source_ids):
+        if hit.source_ids and anonymized.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):
             owner = self._other(key, place)
-            if owner is not None and not (key[0] == "text" and holds(veil, key[1])):
+            if owner is not None and not (key[0] == "text" and holds(anonymized, key[1])):
                 return owner
         return None
 
@@ -342,6 +342,6 @@ class Ownership:
         return len(self._places) - 1
 
 
-def holds(veil: Veil, text: str) -> bool:
+def holds(anonymized: AnonymizedCorpus, text: str) -> bool:
     """Return True when a memory of the corpus contains the text."""
-    return any(text in memory.content for memory in veil.memories)
+    return any(text in memory.content for memory in anonymized.memories)

@@ -2,7 +2,7 @@
 
 Example::
 
-    await reuse_builds(live, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
+    await reuse_builds(run, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
 
 A build matches when its config, versions and memories are the same as this run would ingest, every corpus of the
 selection is ready in it, and the contents of its namespaces have not changed. If the build of a named run does not
@@ -23,11 +23,11 @@ from pathlib import Path
 import anyio
 
 from bench import canonical
-from bench.engine.corpora.anonymizer import opaque, space_of
+from bench.engine.corpora.anonymizer import opaque_id, space_of
 from bench.engine.corpora.build_contents import changed_contents, contents, is_unsearched
 from bench.engine.corpora.corpus_state import CorpusState, returned
 from bench.engine.open_lane import OpenLane
-from bench.engine.run_context import Ledger, Live
+from bench.engine.run_context import CallOwner, RunContext
 from bench.errors import IdentityError, JournalError, UsageError
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow, Reader
 from bench.journal.borrowers import give_back, lend
@@ -57,30 +57,30 @@ class StoredBuild:
     probes: Sequence[ProbeRow]
 
 
-async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
+async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
     """Take over the builds that this run searches, and check those that an earlier process took over.
 
     Raises:
         UsageError: an unknown run, or no provider of this run keeps its memories for other runs.
         IdentityError: a build differs from what this run would ingest, or its contents have changed.
     """
-    wanted = live.plan.request.reuse_build
-    searching = [lane for lane in lanes if not lane.plan.shares and any(one.todo.unsearched for one in lane.members)]
-    if live.errand.rescores or not searching:
+    wanted = run.plan.request.reuse_build
+    searching = [lane for lane in lanes if not lane.plan.shares and any(one.pending.unsearched for one in lane.members)]
+    if run.scope.is_rescore or not searching:
         return
-    noted = await _noted(live)
+    noted = await _noted(run)
     for lane in searching:
         if lane.key in noted:
-            await _look_again(live, lane, noted[lane.key])
+            await _look_again(run, lane, noted[lane.key])
     fresh = [lane for lane in searching if lane.key not in noted and not await _began(lane)]
     if wanted == NEVER or not fresh:
         return
     able = [lane for lane in fresh if _is_kept_elsewhere(lane)]
     if wanted == AUTO:
         for lane in able:
-            await _newest(live, lane)
+            await _newest(run, lane)
         return
-    folder = _folder(live, wanted)
+    folder = _folder(run, wanted)
     if not able:
         names = ", ".join(lane.provider.name for lane in fresh)
         raise UsageError(
@@ -89,7 +89,7 @@ async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
             hint="give bench run the same flags; it ingests again, which costs nothing for a built-in provider",
         )
     for lane in able:
-        await _named(live, lane, folder)
+        await _named(run, lane, folder)
 
 
 def _is_kept_elsewhere(lane: OpenLane) -> bool:
@@ -97,58 +97,58 @@ def _is_kept_elsewhere(lane: OpenLane) -> bool:
     return provider.keeps_store and outlives(provider) and not lane.single and can_share(lane.plan)
 
 
-def _folder(live: Live, wanted: str) -> Path:
-    folder = find_run(live.plan.workspace, wanted).resolve()
+def _folder(run: RunContext, wanted: str) -> Path:
+    folder = find_run(run.plan.workspace, wanted).resolve()
     folder = folder if folder.is_dir() else folder.parent
-    if folder.parent != (live.plan.workspace / CHECKPOINTS).resolve() or folder == live.folder.resolve():
+    if folder.parent != (run.plan.workspace / CHECKPOINTS).resolve() or folder == run.folder.resolve():
         raise UsageError(f"--reuse-build {wanted} is not another run of this workspace", hint="give a run id, or auto")
     return folder
 
 
-async def _noted(live: Live) -> dict[str, Mapping[str, object]]:
-    if not live.resumed:
+async def _noted(run: RunContext) -> dict[str, Mapping[str, object]]:
+    if not run.resumed:
         return {}
-    async with Reader.open(live.folder) as reader:
+    async with Reader.open(run.folder) as reader:
         return {event.scope: event.data for _, event in await reader.events() if event.kind == REUSED}
 
 
 async def _began(lane: OpenLane) -> bool:
     """Return True when this run has ingested a corpus of the lane itself."""
-    return any([(await lane.live.journal.corpus(lane.key, name)) for name in lane.corpus_ids])
+    return any([(await lane.run.journal.corpus(lane.key, name)) for name in lane.corpus_ids])
 
 
 # ----------------------------------------------------------------- choosing
 
 
-async def _named(live: Live, lane: OpenLane, folder: Path) -> None:
+async def _named(run: RunContext, lane: OpenLane, folder: Path) -> None:
     stored = await _stored(folder, lane)
-    found: list[tuple[Changes, StoredBuild]] = [(await _unlike(live, lane, one), one) for one in stored]
+    found: list[tuple[Changes, StoredBuild]] = [(await _unlike(run, lane, one), one) for one in stored]
     if not found:
-        run, benchmark, provider = folder.name, lane.plan.benchmark.name, lane.plan.provider.config.name
+        benchmark, provider = lane.plan.benchmark.name, lane.plan.provider.config.name
         raise IdentityError(
-            f"run {run} has no build of {benchmark} by {provider}",
+            f"run {folder.name} has no build of {benchmark} by {provider}",
             hint="bench builds list shows the builds of each run",
         )
     different, one = min(found, key=lambda pair: len(pair[0]))
-    different = different or await _lent(live, lane, one)
+    different = different or await _lent(run, lane, one)
     if different:
         raise _refused(lane, one.build.run_id, one.build.build, different)
-    await _take_over(live, lane, one)
+    await _take_over(run, lane, one)
 
 
-async def _newest(live: Live, lane: OpenLane) -> None:
-    for name in run_ids(live.plan.workspace):
-        folder = live.plan.workspace / CHECKPOINTS / name
+async def _newest(run: RunContext, lane: OpenLane) -> None:
+    for name in run_ids(run.plan.workspace):
+        folder = run.plan.workspace / CHECKPOINTS / name
         try:
-            stored = [] if name == live.run_id else await _stored(folder, lane)
+            stored = [] if name == run.run_id else await _stored(folder, lane)
         except JournalError:
             continue
         for one in stored:
-            if await _unlike(live, lane, one):
+            if await _unlike(run, lane, one):
                 continue
-            different = await _lent(live, lane, one)
+            different = await _lent(run, lane, one)
             if not different:
-                await _take_over(live, lane, one)
+                await _take_over(run, lane, one)
                 return
             _tell(lane, f"build {one.build.build} of run {name} has other contents than before: {_line(different[0])}")
     _tell(lane, "--reuse-build auto: no build of this workspace matches, so this run ingests the memories itself")
@@ -195,9 +195,9 @@ def _flat(data: Mapping[str, object]) -> dict[str, object]:
 # ----------------------------------------------------------------- comparing
 
 
-async def _unlike(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
+async def _unlike(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
     """Return the differences in what would be ingested, and the missing corpora; no corpus is searched."""
-    now = build_identity(lane.plan, live.environment)
+    now = build_identity(lane.plan, run.environment)
     now |= {"version": version_of({"version": lane.provider.version}), "upstream": await _upstream(lane)}
     different = changes(stored.made_with, canonical.parse(canonical.dumps(now)))
     for name in lane.corpus_ids:
@@ -206,7 +206,7 @@ async def _unlike(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
         if state != READY:
             different.append((f"corpora.{name}", state, READY))
             continue
-        before, ours = _data(rows, CorpusKind.INGESTED).get("sha256"), lane.veil(lane.corpus(name)).sha256
+        before, ours = _data(rows, CorpusKind.INGESTED).get("sha256"), lane.anonymize(lane.corpus(name)).sha256
         if before != ours:
             different.append((f"corpora.{name}.memories", f"sha256 {before}", f"sha256 {ours}"))
     return different
@@ -216,7 +216,7 @@ async def _upstream(lane: OpenLane) -> str | None:
     provider = lane.provider
     if not isinstance(provider, Versioned):
         return None
-    return (await lane.live.aside(provider.upstream_version, Ledger(lane.key))).value
+    return (await lane.run.attempt_and_log(provider.upstream_version, CallOwner(lane.key))).value
 
 
 def _standing(rows: Sequence[CorpusRow]) -> str:
@@ -241,17 +241,17 @@ def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
     return next((row.data for row in reversed(rows) if row.kind is kind), {})
 
 
-async def _lent(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
+async def _lent(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
     """Protect the namespaces from clearing, then compare their contents; release them if they differ."""
-    lend(stored.folder, to=live.run_id)
+    lend(stored.folder, to=run.run_id)
     different: Changes = []
     try:
         rows = {name: stored.rows[name] for name in lane.corpus_ids}
-        run_dir = stored.folder / "stores" / opaque("l", stored.build.build)
+        run_dir = stored.folder / "stores" / opaque_id("l", stored.build.build)
         different = await _changed(lane, rows, stored.build.run_id, restored_from=run_dir)
     finally:
         if different:
-            give_back(stored.folder, by=live.run_id)
+            give_back(stored.folder, by=run.run_id)
     return different
 
 
@@ -273,9 +273,9 @@ async def _changed(
                 with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
                     await lane.provider.restore(space, restored_from)
             before = tree(_data(rows[name], CorpusKind.READY)["contents"])
-            memories = lane.veil(lane.corpus(name)).memories
+            memories = lane.anonymize(lane.corpus(name)).memories
             look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)
-            now = await lane.live.aside(look, Ledger(lane.key))
+            now = await lane.run.attempt_and_log(look, CallOwner(lane.key))
             if now.value is None:
                 found[name] = [(f"corpora.{name}", "ready", now.message)]
             else:
@@ -289,14 +289,14 @@ async def _changed(
     return [change for name in rows for change in found[name]]
 
 
-async def _look_again(live: Live, lane: OpenLane, noted: Mapping[str, object]) -> None:
+async def _look_again(run: RunContext, lane: OpenLane, noted: Mapping[str, object]) -> None:
     """Compare the build that an earlier process took over, for the corpora that are still to be searched."""
     run_id, build = str(noted["run"]), str(noted["build"])
-    lender = live.folder.parent / run_id
+    lender = run.folder.parent / run_id
     if lender.is_dir():
-        lend(lender, to=live.run_id)
+        lend(lender, to=run.run_id)
     names = [name for name in lane.corpus_ids if lane.is_unsearched(name)]
-    rows = {name: await live.journal.corpus(lane.key, name) for name in names}
+    rows = {name: await run.journal.corpus(lane.key, name) for name in names}
     different = changes({"upstream": noted.get("upstream")}, {"upstream": await _upstream(lane)})
     different += await _changed(lane, {name: some for name, some in rows.items() if _is_reused(some)}, run_id)
     if different:
@@ -310,7 +310,7 @@ def _is_reused(rows: Sequence[CorpusRow]) -> bool:
 # ----------------------------------------------------------------- taking over
 
 
-async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
+async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> None:
     """Write the rows of the build, and the run that paid for it, into this run's journal."""
     for name in lane.corpus_ids:
         rows = stored.rows[name]
@@ -326,12 +326,12 @@ async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
         }
         row = CorpusRow(lane=lane.key, corpus=name, attempt=state.attempt, kind=CorpusKind.INGESTED, data=data)
         ready = {key: value for key, value in _data(rows, CorpusKind.READY).items() if key in ("sentinel", "contents")}
-        await live.journal.room()
-        live.journal.append(row)
-        live.journal.append(replace(row, kind=CorpusKind.READY, data=ready))
+        await run.journal.room()
+        run.journal.append(row)
+        run.journal.append(replace(row, kind=CorpusKind.READY, data=ready))
         for probe in stored.probes:
             if (probe.corpus, probe.attempt) == (name, state.attempt):
-                live.journal.append(replace(probe, lane=lane.key))
+                run.journal.append(replace(probe, lane=lane.key))
     build = stored.build
     unknown = f", {build.cost_unknown_calls} of unknown price" if build.cost_unknown_calls else ""
     text = (
@@ -342,7 +342,7 @@ async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
     data = {name: getattr(build, name) for name in facts}
     data |= {"run": build.run_id, "build": build.build, "upstream": stored.made_with.get("upstream")}
     lane.tell(Event(kind=REUSED, scope=lane.key, message=text, data=data))
-    await live.journal.flush()
+    await run.journal.flush()
 
 
 def _unseen(stored: StoredBuild) -> str:

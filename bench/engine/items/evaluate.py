@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    done = await live.attempt(lambda: evaluate(lane, job, ready, item, 1, found, said, memo), ledger)
+    done = await run.attempt(lambda: evaluate(lane, job, ready, item, 1, found, said, memo), call_owner)
     journal.append(done.value.entry(key, done))
-    await calibrate_judges(live, readers)       # one event per judge and judge prompt, kind ``judge_calibration``
+    await calibrate_judges(run, models)       # one event per judge and judge prompt, kind ``judge_calibration``
 
 Without an answer, evaluators that need one do not run. The item then has the state from the other evaluators, or
 ``measured`` if there are none.
@@ -30,9 +30,9 @@ from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.items.item_row import facts, row_of, shown
 from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets
 from bench.engine.items.search import MISSING
-from bench.engine.models import Readers
-from bench.engine.open_lane import OpenLane, Ready
-from bench.engine.run_context import Attempt, Ledger, Live
+from bench.engine.models import OpenModels
+from bench.engine.open_lane import OpenLane, ReadyCorpus
+from bench.engine.run_context import Attempt, CallOwner, RunContext
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
@@ -159,7 +159,7 @@ class OnceJudge:
 async def evaluate(
     lane: OpenLane,
     job: Job,
-    ready: Ready,
+    ready: ReadyCorpus,
     item: Item,
     epoch: int,
     found: SearchResult,
@@ -169,15 +169,15 @@ async def evaluate(
     kept: Stored | None = None,
 ) -> Evaluated:
     """Run all evaluators and metrics, in a rescore also for the corrected answer; ``kept``: the judge's old replies."""
-    judge = lane.readers.judge(job.judge)
-    better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
+    judge = lane.models.judge(job.judge)
+    better = lane.plan.benchmark.corrected_answer(item.id) if lane.run.scope.is_rescore and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
-    mine: Sequence[Evaluator] = lane.readers.evaluators(lane.plan)
+    mine: Sequence[Evaluator] = lane.models.evaluators(lane.plan)
     if lane.plan.benchmark.config.evaluation.methods:
         mine = [chosen(one, item) for one in mine]
     evaluators = [one for one in mine if said is not None or not needs_answer(one)]
     stored = kept or ({} if judge is None else await _stored(lane, job, item, epoch, evaluators))
-    limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
+    limit, earlier = judge_tokens(lane.plan.benchmark, lane.run.plan.request), len(memo)
     once = None
     if judge is not None:
         once = OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch, asked=[])
@@ -216,13 +216,13 @@ async def evaluate(
     )
 
 
-def _not_sent(lane: OpenLane, ready: Ready, item: Item, row: Row) -> tuple[str, ...]:
+def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple[str, ...]:
     """Return the evidence that no memory of the corpus holds."""
-    veil = ready.content.veil
+    anonymized = ready.content.anonymized
     if lane.plan.level != "text":
-        return veil.missing(row.relevant, lane.plan.level)
+        return anonymized.missing(row.relevant, lane.plan.level)
     sentences = evidence_sentences(item, ready.content.turn_texts)
-    sent = {name for memory in veil.memories for name in contained_ids(sentences, memory.content)}
+    sent = {name for memory in anonymized.memories for name in contained_ids(sentences, memory.content)}
     return tuple(name for name in row.relevant if name not in sent)
 
 
@@ -271,11 +271,11 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
 
     Evaluators that share a name are left out, because their replies cannot be distinguished; they call the judge again.
     """
-    if not lane.live.errand.rescores:
+    if not lane.run.scope.is_rescore:
         return {}
     named = Counter(one.name for one in evaluators)
     key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
-    return replies_of(one for one in await lane.live.journal.said(key) if named[one.evaluator] == 1)
+    return replies_of(one for one in await lane.run.journal.said(key) if named[one.evaluator] == 1)
 
 
 def replies_of(verdicts: Iterable[Verdict]) -> Stored:
@@ -291,7 +291,7 @@ def replies_of(verdicts: Iterable[Verdict]) -> Stored:
     return found
 
 
-def scored_item(ready: Ready, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
+def scored_item(ready: ReadyCorpus, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
     """Return the part of an item that evaluators may see.
 
     ``stored`` has the texts that the provider lists. If it is given, the evidence texts are all turns of the evidence
@@ -333,46 +333,46 @@ FAILED = "judge_calibration_failed"
 WARNING = "judge_warning"
 
 
-async def calibrate_judges(live: Live, readers: Readers) -> None:
+async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
     """Calibrate each judge with the prompts of each benchmark; warn about judges that accept wrong answers."""
-    known = await _known(live)
-    for lane, job, evaluator in _judged(live, readers):
-        if live.stopping.asked:
+    known = await _known(run)
+    for lane, job, evaluator in _judged(run, models):
+        if run.stopping.requested:
             break
         prompts = lane.benchmark.prompts.judges
         if {(job.judge, prompt.sha256) for prompt in prompts.all} <= known.keys():
             continue
-        plain = readers.judge_alone(job.judge)
+        plain = models.unbatched_judge(job.judge)
         assert plain is not None
-        judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, live.plan.request))
-        done = await live.aside(
+        judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, run.plan.request))
+        done = await run.attempt_and_log(
             lambda: calibrate(judge, prompts, evaluator=evaluator),  # noqa: B023  awaited here
-            Ledger(job.key),
+            CallOwner(job.key),
         )
         if done.failure is not None:
-            live.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
+            run.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
         for found in done.value or ():
             known[job.judge, found.prompt_sha256] = found.fpr.value
-            live.journal.append(Event(kind=KIND, data=_data(job.judge, found, done.calls)))
-    for lane, job, _ in _judged(live, readers):
-        _warn(live, lane, job, known)
-    await live.journal.flush()
+            run.journal.append(Event(kind=KIND, data=_data(job.judge, found, done.calls)))
+    for lane, job, _ in _judged(run, models):
+        _warn(run, lane, job, known)
+    await run.journal.flush()
 
 
-def _judged(live: Live, readers: Readers) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
+def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
     """Yield the jobs with a judge that decides whether answers are right."""
-    for lane in live.plan.running:
-        opened = each_of(readers.evaluators(lane))
+    for lane in run.plan.running:
+        opened = each_of(models.evaluators(lane))
         evaluator = next((one for one in opened if isinstance(one, JudgeEvaluator)), None)
         for job in lane.jobs if evaluator is not None else ():
             if job.judge != NONE and evaluator is not None:
                 yield lane, job, evaluator
 
 
-async def _known(live: Live) -> dict[tuple[str, str], float | None]:
+async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
     """Return the false positive rates by (judge, prompt) from an earlier process of this run."""
     found: dict[tuple[str, str], float | None] = {}
-    async with Reader.open(live.folder) as reader:
+    async with Reader.open(run.folder) as reader:
         for _, event in await reader.events():
             if event.kind == KIND:
                 rate = event.data["fpr"]
@@ -398,10 +398,10 @@ def _data(judge: str, found: Calibration, calls: tuple[Call, ...]) -> dict[str, 
     }
 
 
-def _warn(live: Live, lane: Lane, job: Job, known: Mapping[tuple[str, str], float | None]) -> None:
+def _warn(run: RunContext, lane: Lane, job: Job, known: Mapping[tuple[str, str], float | None]) -> None:
     rates = [known.get((job.judge, prompt.sha256)) for prompt in lane.benchmark.prompts.judges.all]
     worst = max((rate for rate in rates if rate is not None), default=0.0)
     if worst > WARN_ABOVE:
         text = f"{job.judge} judges {worst:.0%} of the wrong answers as right, so its scores are too high"
-        live.journal.append(Event(kind=WARNING, scope=job.key, message=text))
-        live.progress.events.append(f"{job.key}: {text}")
+        run.journal.append(Event(kind=WARNING, scope=job.key, message=text))
+        run.progress.events.append(f"{job.key}: {text}")

@@ -38,9 +38,9 @@ from bench.engine.items.evaluate import Memo, evaluate
 from bench.engine.items.item_row import failed_row
 from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets, flags_of
 from bench.engine.items.search import search
-from bench.engine.open_lane import OpenLane, Ready
+from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
-from bench.engine.run_context import Attempt, Ledger
+from bench.engine.run_context import Attempt, CallOwner
 from bench.events import bind
 from bench.journal import JournaledPhase, Key
 from bench.metrics.answers.choices import listed
@@ -110,7 +110,7 @@ async def answer(
     """Generate the answer of one model from the search result."""
     benchmark = lane.plan.benchmark
     chosen = benchmark.prompts.answer(item.question_type, choices=bool(item.choices))
-    limit = answer_tokens(benchmark, lane.live.plan.request)
+    limit = answer_tokens(benchmark, lane.run.plan.request)
     budget = _budget(lane, model, chosen, corpus, item, limit)
     context = fill(found.hits, budget_tokens=budget, dated=lane.plan.unit != "session")
     text = chosen.template.render(_values(chosen, corpus, item, context))
@@ -118,13 +118,13 @@ async def answer(
         messages=(ChatMessage(role="user", content=text),),
         max_tokens=limit,
         temperature=benchmark.config.evaluation.answering_model.temperature,
-        seed=lane.live.plan.request.seed,
+        seed=lane.run.plan.request.seed,
         question=item.question,
         context=context.texts,
         stable=_stable(lane, corpus, context, text),
         epoch=epoch,
     )
-    said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
+    said = completion_without_secrets(await lane.models.model(model).complete(prompt))
     usage, error = (
         said.usage,
         missing_answer_error(said) or non_answer_error(said, prompt=text, accepted=(*item.answers, *item.choices)),
@@ -180,7 +180,7 @@ def _budget(
     """Return the token budget of the context: the benchmark's, or less if the model's context is smaller."""
     own = lane.plan.benchmark.context_budget
     prefix, _, name = model.partition("/")
-    file = lane.live.plan.model_files.get(prefix)
+    file = lane.run.plan.model_files.get(prefix)
     settings = file.models.get(name) if file is not None else None
     if settings is None or settings.context is None:
         return own
@@ -212,17 +212,17 @@ def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerCon
 T = TypeVar("T")
 
 
-async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
+async def ask(lane: OpenLane, ready: ReadyCorpus, ref: ItemRef) -> bool:
     """Run one item in every epoch; return True when no phase failed or is missing."""
     item = lane.plan.benchmark.dataset.item(ref)
-    timeout_s = lane.live.plan.request.item_timeout
+    timeout_s = lane.run.plan.request.item_timeout
     good = True
     with bind(corpus=ref.corpus, item=item.id):
-        if lane.live.plan.request.batch:
-            every = [ItemEpoch(lane=lane, ready=ready, item=item, epoch=one) for one in lane.todo.epochs(item.id)]
+        if lane.run.plan.request.batch:
+            every = [ItemEpoch(lane=lane, ready=ready, item=item, epoch=one) for one in lane.pending.epochs(item.id)]
             return await _together([one.run for one in every])
-        for epoch in lane.todo.epochs(item.id):
-            if lane.halted:
+        for epoch in lane.pending.epochs(item.id):
+            if lane.is_stopped:
                 return False
             deadline = None if timeout_s is None else anyio.current_time() + timeout_s
             good &= await ItemEpoch(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
@@ -247,7 +247,7 @@ class ItemEpoch:
     """One item in one epoch."""
 
     lane: OpenLane
-    ready: Ready
+    ready: ReadyCorpus
     item: Item
     epoch: int
     deadline: float | None = None
@@ -262,7 +262,7 @@ class ItemEpoch:
         if self.lane.last is Phase.SEARCH:
             return False
         models = self.lane.plan.answering_models
-        if self.lane.live.plan.request.batch:
+        if self.lane.run.plan.request.batch:
             return await _together([partial(self._read, model, found) for model in models])
         good = True
         for model in models:
@@ -272,7 +272,7 @@ class ItemEpoch:
     async def _read(self, model: str, found: SearchResult) -> bool:
         """Generate the answer of one model and run all its judges."""
         open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
-        jobs = [job for job in open_jobs if job.key not in self.lane.halts.jobs]
+        jobs = [job for job in open_jobs if job.key not in self.lane.breaker.jobs]
         if not jobs:
             return not open_jobs
         said: AnswerResult | None = None
@@ -285,7 +285,7 @@ class ItemEpoch:
             return False
         good = len(jobs) == len(open_jobs)
         for job in jobs:
-            if self.lane.halted:
+            if self.lane.is_stopped:
                 return False
             good &= await self._judged(job, found, said)
         return good
@@ -294,7 +294,7 @@ class ItemEpoch:
 
     async def _searched(self) -> SearchResult | Failure | None:
         key = self._key(self.lane.key, Phase.SEARCH)
-        if (self.item.id, self.epoch) in self.lane.todo.searched:
+        if (self.item.id, self.epoch) in self.lane.pending.searched:
             entry = await self._stored(key)
             known = SearchResult.of(entry) if entry is not None else None
             if known is not None:
@@ -308,13 +308,13 @@ class ItemEpoch:
         if result is not None:
             result = result.timed(done.times_us).billed(done.calls)
             self.lane.count_search(empty=not result.hits)
-        self.lane.halts.count_end("search", lambda: self.lane.plan.jobs, done.failure)
+        self.lane.breaker.count_end("search", lambda: self.lane.plan.jobs, done.failure)
         self._append(key, done, result, done.failure)
         return result if result is not None else done.failure
 
     async def _answered(self, model: str, owner: str, found: SearchResult) -> AnswerResult | Failure | None:
         key = self._key(owner, Phase.ANSWER)
-        if (self.item.id, self.epoch) in self.lane.todo.answered[owner]:
+        if (self.item.id, self.epoch) in self.lane.pending.answered[owner]:
             entry = await self._stored(key)
             if entry is not None:
                 known = AnswerResult.of(entry)
@@ -328,12 +328,12 @@ class ItemEpoch:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None
         failure = done.failure if result is None else result.failure
-        self.lane.halts.count_end(f"answer of {model}", lambda: self.lane.plan.jobs_of(model), failure)
+        self.lane.breaker.count_end(f"answer of {model}", lambda: self.lane.plan.jobs_of(model), failure)
         self._append(key, done, result, failure)
         return result if failure is None else failure
 
     async def _judged(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
-        if job.key in self.lane.halts.jobs:
+        if job.key in self.lane.breaker.jobs:
             return False
         done = await self._attempt(
             job.key,
@@ -346,23 +346,23 @@ class ItemEpoch:
         def same_judge() -> list[Job]:
             return [one for one in self.lane.plan.jobs if one.judge == job.judge]
 
-        self.lane.halts.count_end(f"evaluation by {job.judge}", same_judge, done.failure)
+        self.lane.breaker.count_end(f"evaluation by {job.judge}", same_judge, done.failure)
         if done.value is None:
             return self._failed(done.failure, [job], concerns=same_judge(), calls=done.calls)
         key = self._key(job.key, Phase.EVALUATE)
-        self.lane.live.journal.append(done.value.entry(key, done, self.lane.live.errand.generation))
+        self.lane.run.journal.append(done.value.entry(key, done, self.lane.run.scope.generation))
         return True
 
     # ---- inside
 
     async def _attempt(self, owner: str, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
         """Run a phase within the item's deadline; return None without running it when the lane is stopped."""
-        if self.lane.halted:
+        if self.lane.is_stopped:
             return None
         with bind(phase=phase):
             timed = act if self.deadline is None else self._in_time(act)
-            ledger = Ledger(owner, self.item.corpus, self.ready.space.attempt)
-            return await self.lane.live.attempt(timed, ledger, measures_work=phase is Phase.SEARCH)
+            call_owner = CallOwner(owner, self.item.corpus, self.ready.space.attempt)
+            return await self.lane.run.attempt(timed, call_owner, measures_work=phase is Phase.SEARCH)
 
     def _in_time(self, act: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         assert self.deadline is not None
@@ -375,7 +375,7 @@ class ItemEpoch:
         return in_time
 
     async def _stored(self, key: Key) -> JournaledPhase | None:
-        return (await self.lane.live.journal.load([key])).get(key)
+        return (await self.lane.run.journal.load([key])).get(key)
 
     def _append(
         self,
@@ -384,7 +384,7 @@ class ItemEpoch:
         result: SearchResult | AnswerResult | None,
         failure: Failure | None,
     ) -> None:
-        self.lane.live.journal.append(
+        self.lane.run.journal.append(
             JournaledPhase(
                 key=key,
                 outcome="ok" if failure is None else failure.kind,
@@ -409,13 +409,13 @@ class ItemEpoch:
                 if not self._evaluated(job):
                     key = self._key(job.key, Phase.EVALUATE)
                     row = failed_row(self.lane.plan, key, self.item, failure)
-                    self.lane.live.journal.append(replace(row, calls=tuple(calls)))
+                    self.lane.run.journal.append(replace(row, calls=tuple(calls)))
             if failure.stops_lane:
-                self.lane.halts.stop(concerns, failure)
+                self.lane.breaker.stop(concerns, failure)
         return False
 
     def _evaluated(self, job: Job) -> bool:
-        return (self.item.id, self.epoch) in self.lane.todo.evaluated[job.key]
+        return (self.item.id, self.epoch) in self.lane.pending.evaluated[job.key]
 
     def _key(self, owner: str, phase: Phase) -> Key:
         return Key(owner=owner, phase=phase, corpus=self.item.corpus, unit=self.item.id, epoch=self.epoch)
@@ -426,9 +426,9 @@ async def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:
         for epoch in range(1, lane.plan.benchmark.epochs + 1):
-            if lane.live.stopping.asked:
+            if lane.run.stopping.requested:
                 return
-            await lane.live.journal.room()
-            if (item.id, epoch) not in lane.todo.evaluated[job.key]:
+            await lane.run.journal.room()
+            if (item.id, epoch) not in lane.pending.evaluated[job.key]:
                 key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
-                lane.live.journal.append(failed_row(lane.plan, key, item, failure))
+                lane.run.journal.append(failed_row(lane.plan, key, item, failure))

@@ -10,7 +10,7 @@ Example::
 
     result = await search(lane, ready, item)       # a SearchResult; a failure is raised
     found = await provider.search(ready.space, query_of(lane, item, item.question))
-    result = mapped(lane, ready.content.veil, found)    # a SearchResult
+    result = mapped(lane, ready.content.anonymized, found)    # a SearchResult
     found = await Oracle().knowing(evidence_memories).search(space, query)
 
 Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
@@ -38,11 +38,11 @@ from typing import Self
 
 from bench.datasets import RenderedMemory, gold_ids, ids_at_level, ranked_ids
 from bench.datasets.memories import contained_ids, evidence_sentences
-from bench.engine.corpora.anonymizer import Veil, opaque
+from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
 from bench.engine.corpora.isolation import Sentinel
 from bench.engine.items.phase_results import REDACTED_HITS, SearchResult, hits_without_secrets
-from bench.engine.open_lane import OpenLane, Ready
-from bench.engine.run_context import reread
+from bench.engine.open_lane import OpenLane, ReadyCorpus
+from bench.engine.run_context import retry_unreadable
 from bench.errors import MappingError, NotReady, Unsupported
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import (
@@ -91,20 +91,25 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
         text=text,
         k=benchmark.k,
         when=item.question_date,
-        key=opaque("q", benchmark.name, item.id),
+        key=opaque_id("q", benchmark.name, item.id),
         threshold=benchmark.config.search.default_threshold,
         include_chunks=benchmark.config.search.include_chunks,
     )
 
 
 def mapped(
-    lane: OpenLane, veil: Veil, found: Found, *, reason: str = "", sentences: Mapping[str, str] | None = None
+    lane: OpenLane,
+    anonymized: AnonymizedCorpus,
+    found: Found,
+    *,
+    reason: str = "",
+    sentences: Mapping[str, str] | None = None,
 ) -> SearchResult:
     """Return the search result with hits cut to k and mapped to dataset ids or evidence sentences, with flags."""
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
-    sources = [veil.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
-    kept, dates = dated(veil, kept, sources)
+    sources = [anonymized.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
+    kept, dates = dated(anonymized, kept, sources)
     if lane.plan.unit == "session":  # its text begins with its date
         dates = tuple(flag for flag in dates if flag != DATES_MISSING)
     slots = None
@@ -113,7 +118,7 @@ def mapped(
     elif found.ids_available:
         slots = tuple(ranked_ids(sources, level=lane.plan.level, unit=lane.plan.unit))
     flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
-    flags += stored_flags(veil, kept, sources)
+    flags += stored_flags(anonymized, kept, sources)
     if len({(hit.id, hit.content) for hit in kept}) < len(kept):
         flags.append(REPEATED)
     if (way := reversed_scores(lane.plan.provider.config, kept)) is not None:
@@ -121,7 +126,7 @@ def mapped(
     hits = hits_without_secrets(kept)
     if hits is not kept:
         flags.append(REDACTED_HITS)
-        lane.tell_once(REDACTED_HITS, f"{lane.provider.name} returned a secret of this run in a hit: it was redacted")
+        lane.report_once(REDACTED_HITS, f"{lane.provider.name} returned a secret of this run in a hit: it was redacted")
     return SearchResult(
         hits=hits,
         retrieved=None if slots is None else slots[:k],
@@ -136,15 +141,19 @@ def mapped(
     )
 
 
-def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]:
+def stored_flags(anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sources) -> list[str]:
     """Return flags for hits in the order of storing, and for hits whose text differs from the memory."""
     alone = [(hit, known[0].memory) for hit, known in zip(hits, sources, strict=True) if len(known) == 1]
-    ordered = len(alone) == len(hits) < len(veil.memories) and in_order([veil.places[one.id] for _, one in alone])
+    ordered = len(alone) == len(hits) < len(anonymized.memories) and in_order(
+        [anonymized.places[one.id] for _, one in alone]
+    )
     texts = text_flags([(hit.content, memory.content) for hit, memory in alone if not hit.chunks])
     return [*([IN_ORDER] if ordered else []), *texts]
 
 
-def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+def dated(
+    anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sources
+) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Give hits without a date the date of their memory, so that all contexts have dates; return hits and flags."""
     found, flags, missing = list(hits), set[str](), False
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
@@ -157,7 +166,7 @@ def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit,
             flags.add(DATES_RESTORED)
         elif not known:
             missing = True
-    if missing and veil.is_dated:
+    if missing and anonymized.is_dated:
         flags.add(DATES_MISSING)
     return tuple(found), tuple(sorted(flags))
 
@@ -203,7 +212,7 @@ def tell_flags(lane: OpenLane, result: SearchResult) -> None:
     }
     for flag in result.flags:
         if flag in texts:
-            lane.tell_once(flag, f"{name} {texts[flag]}")
+            lane.report_once(flag, f"{name} {texts[flag]}")
 
 
 def _flags(lane: OpenLane, found: Found, kept: Sequence[Hit]) -> list[str]:
@@ -225,7 +234,7 @@ INTENT = "delete_intent"
 MISSING = "not_found_before_delete"
 
 
-async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: Deletion) -> SearchResult:
+async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, deletion: Deletion) -> SearchResult:
     """Run the three steps and return the result of the verification search.
 
     If step 1 does not find the content, return its result with the reason ``not_found_before_delete``.
@@ -234,20 +243,20 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
     if not isinstance(provider, Deletes):
         raise Unsupported(f"{provider.name} cannot delete a memory")
     pause_s = _pause_s(lane)
-    targets = ready.content.veil.ids_of_session(deletion.target)
+    targets = ready.content.anonymized.ids_of_session(deletion.target)
     if (item.id, ready.space.attempt) not in lane.deletions_begun:
         before = await provider.search(space, query_of(lane, item, deletion.verify_query))
-        lane.watch(ready.corpus_id, space, ready.content.veil, before.hits)
+        lane.watch(ready.corpus_id, space, ready.content.anonymized, before.hits)
         if not _holds(before, deletion, targets):
-            return mapped(lane, ready.content.veil, before, reason=MISSING)
-        await lane.live.stopping.pause_for(pause_s)
+            return mapped(lane, ready.content.anonymized, before, reason=MISSING)
+        await lane.run.stopping.pause_for(pause_s)
         data = {"item": item.id, "attempt": ready.space.attempt}
-        await lane.live.journal.put(Event(kind=INTENT, scope=lane.key, data=data))
+        await lane.run.journal.put(Event(kind=INTENT, scope=lane.key, data=data))
     await provider.delete(space, targets)
-    await lane.live.stopping.pause_for(pause_s)
+    await lane.run.stopping.pause_for(pause_s)
     after = await provider.search(space, query_of(lane, item, deletion.verify_query))
-    lane.watch(ready.corpus_id, space, ready.content.veil, after.hits)
-    return mapped(lane, ready.content.veil, after)
+    lane.watch(ready.corpus_id, space, ready.content.anonymized, after.hits)
+    return mapped(lane, ready.content.anonymized, after)
 
 
 def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
@@ -316,16 +325,16 @@ class Oracle:
         return 0
 
 
-async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
+async def search(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchResult:
     """Search for one item's question, or run its deletion."""
     if item.deletion is not None:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
-    lane.watch(ready.corpus_id, ready.space, ready.content.veil, found.hits)
-    if not found.hits and lane.provider.keeps_store and lane.isolated:
+    lane.watch(ready.corpus_id, ready.space, ready.content.anonymized, found.hits)
+    if not found.hits and lane.provider.keeps_store and lane.checks_isolation:
         await still_there(lane, ready)
     sentences = evidence_sentences(item, ready.content.turn_texts) if lane.plan.level == "text" else None
-    result = mapped(lane, ready.content.veil, found, sentences=sentences)
+    result = mapped(lane, ready.content.anonymized, found, sentences=sentences)
     if lane.provider.keeps_store and lane.plan.provider.built_in is None:
         result = replace(result, flags=(*result.flags, *_lacks(result)), replied=found.replied)
     asked = item.question.strip()
@@ -333,12 +342,12 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))
     tell_flags(lane, result)
     if result.hits and result.reason == "no_source_ids" and _wants_ids(lane):
-        lane.tell_once(
+        lane.report_once(
             "no_source_ids",
             f"{lane.provider.name} returned hits that cannot be mapped to memories: there are no retrieval metrics; "
             "correct search.response.id_from, or write id_from: none",
         )
-    return replace(result, stored=await stored_of(lane, ready, item)) if lane.audits else result
+    return replace(result, stored=await stored_of(lane, ready, item)) if lane.lists_stored else result
 
 
 def _lacks(result: SearchResult) -> list[str]:
@@ -350,7 +359,7 @@ def _lacks(result: SearchResult) -> list[str]:
     return [ERROR_HIT] if is_error else []
 
 
-async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...] | None:
+async def stored_of(lane: OpenLane, ready: ReadyCorpus, item: Item) -> tuple[str, ...] | None:
     """Return the texts that a provider lists for an item's evidence sessions; None if it cannot list.
 
     If no listed memory can be mapped to a session, return all texts.
@@ -359,7 +368,9 @@ async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...]
     if not isinstance(provider, Lists):
         return None
     listed, wanted = await provider.list(ready.space), set(item.evidence.sessions)
-    whose = [{name for one in ready.content.veil.sources(hit.source_ids) for name in one.sessions} for hit in listed]
+    whose = [
+        {name for one in ready.content.anonymized.sources(hit.source_ids) for name in one.sessions} for hit in listed
+    ]
     if wanted and any(whose):
         listed = [hit for hit, names in zip(listed, whose, strict=True) if names & wanted]
     return tuple(hit.content for hit in hits_without_secrets(tuple(listed)))
@@ -373,20 +384,20 @@ def _wants_ids(lane: OpenLane) -> bool:
     )
 
 
-async def still_there(lane: OpenLane, ready: Ready) -> None:
+async def still_there(lane: OpenLane, ready: ReadyCorpus) -> None:
     """Search for a stored memory after an empty result, to detect a service that lost its data.
 
     Raises:
         NotReady: no memory of the corpus is found; the next resume ingests it again.
     """
-    sentinel = Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False)
-    if await reread(sentinel.found):
+    sentinel = Sentinel(lane.provider, ready.space, ready.content.anonymized, must_settle=False)
+    if await retry_unreadable(sentinel.found):
         return
     text = (
         f"nothing of {ready.corpus_id} is found at {lane.provider.name} any more: the service has lost it since the "
         "ingest"
     )
-    lane.live.journal.append(
+    lane.run.journal.append(
         CorpusRow(
             lane=lane.plan.build,
             corpus=ready.corpus_id,
@@ -401,19 +412,19 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
     raise NotReady(text, hint=hint)
 
 
-def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
+def provider_for(lane: OpenLane, ready: ReadyCorpus, item: Item) -> Provider:
     """Return the lane's provider; the oracle also gets the evidence of the item."""
     provider = lane.provider
     if not isinstance(provider, Oracle):
         return provider
-    veil = ready.content.veil
+    anonymized = ready.content.anonymized
     wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
     sentences = evidence_sentences(item, ready.content.turn_texts)
 
     def told(memory: Memory) -> tuple[str, ...]:
         if lane.plan.level == "text":
             return contained_ids(sentences, memory.content)
-        return ids_at_level(veil.sources([memory.id]), lane.plan.level)
+        return ids_at_level(anonymized.sources([memory.id]), lane.plan.level)
 
-    holding = [memory for memory in veil.memories if wanted.intersection(told(memory))]
+    holding = [memory for memory in anonymized.memories if wanted.intersection(told(memory))]
     return provider.knowing(holding)
