@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from bench.evaluators.registry import catalog as evaluators
 from bench.metrics.protocol import RegisteredMetric
@@ -11,10 +13,12 @@ from bench.metrics.registry import FAMILIES, registry, with_cut
 from bench.receipt.verification.recompute import read_definition
 from docs.site.markdown import code, page, prose, table
 
+STATISTIC = re.compile(r"p\d\d|mean|max")
+"""the part by which names and summaries of the metrics of times differ"""
 LEAD = """\
 These are the built-in metrics. In a name, replace `K` by a number of hits: `ndcg_at_10`. An option that changes the
 arithmetic is part of the definition: `ndcg@10[gain=exponential]/1`. Values with different definitions are never
-compared. For the aggregation of item values and for the intervals, see [Statistics](../statistics.md)."""
+compared. [Statistics](../statistics.md) describes the intervals."""
 
 
 def text() -> str:
@@ -31,16 +35,38 @@ def _families() -> Iterator[str]:
         yield f"## {prose(title).rstrip('.')}"
         yield " ".join([*map(prose, told), f"Formulas: `bench/metrics/{source}.py`."])
         head = ["name", "definition", "value", "range", "better", "options"]
-        yield table(head, map(_row, family.ENTRIES))
+        yield table(head, _rows(family.ENTRIES))
+
+
+def _rows(entries: Iterable[RegisteredMetric]) -> Iterator[list[str]]:
+    """Yield a row per metric; metrics that differ only in their statistic share a row."""
+    for _, several in groupby(entries, key=lambda entry: STATISTIC.sub("", f"{entry.name} {entry.summary}")):
+        rows = list(several)
+        first = _row(rows[0])
+        if len(rows) > 1:
+            statistics = [found[0] for entry in rows if (found := STATISTIC.search(entry.summary))]
+            value = STATISTIC.sub(", ".join(statistics), rows[0].summary, count=1)
+            first[:3] = [_names(rows), code(STATISTIC.sub("STATISTIC", rows[0].name) + "/1"), prose(value)]
+        yield first
 
 
 def _row(entry: RegisteredMetric) -> list[str]:
-    name = with_cut(entry.name, "K" if entry.cut == "required" else None)
-    info = registry().info(name)
-    others = [with_cut(alias, "K" if entry.cut == "required" else None) for alias in entry.aliases]
-    names = code(name) + (f", also {', '.join(map(code, others))}" if others else "")
+    info = registry().info(_shown(entry, entry.name))
     better = "lower" if entry.lower_is_better else "higher"
-    return [names, code(info.definition), prose(entry.summary), _range(entry, info.definition), better, _options(entry)]
+    definition = info.definition
+    return [
+        _names([entry]), code(definition), prose(entry.summary), _range(entry, definition), better, _options(entry),
+    ]  # fmt: skip
+
+
+def _names(entries: Sequence[RegisteredMetric]) -> str:
+    names = ", ".join(code(_shown(entry, entry.name)) for entry in entries)
+    others = ", ".join(code(_shown(entry, alias)) for entry in entries for alias in entry.aliases)
+    return f"{names}, also {others}" if others else names
+
+
+def _shown(entry: RegisteredMetric, name: str) -> str:
+    return with_cut(name, "K" if entry.cut == "required" else None)
 
 
 def _range(entry: RegisteredMetric, definition: str) -> str:

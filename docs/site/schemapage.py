@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -15,33 +16,42 @@ Schema = Mapping[str, object]
 REQUEST = "RequestSection"
 LARGEST = 2**31 - 1
 """The maximum of numbers without a maximum of their own; the pages do not show it."""
+ENOUGH = 4
+"""Number of equal keys from which a part refers to another one instead of repeating them."""
+FORMS: Mapping[str, str] = {
+    r"^(?:[0-7][0-9A-HJKMNP-TV-Z]{25})$": "ULID",
+    r"^(mean|other|macro:.+)$": "`mean`, `other`, `macro:DIMENSION`",
+    r"^\d+/\d+$": "text such as `1/4`",
+    r"^[a-z0-9][a-z0-9._-]{0,63}$": "text of 1 to 64 characters",
+}
+"""Pattern of a text -> its form in words."""
 VALUE = "true or false or whole number or number or text"
 """The form of a value that can be anything but a list or map; the pages call it a value."""
 
 INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     "benchmark": (
         "Benchmark config (YAML)",
-        "Every key of `configs/benchmarks/NAME.yaml`. Keys may be camelCase or snake_case. To write one, see "
-        "[Add a benchmark](../add-a-benchmark.md).",
+        "The keys of `configs/benchmarks/NAME.yaml`. Keys may be camelCase or snake_case. [Add a "
+        "benchmark](../add-a-benchmark.md) shows how to write such a file.",
     ),
     "manifest": (
         "Benchmark manifest (JSON)",
-        "Every key of `configs/benchmarks/NAME/manifest.json`. To write one, see "
-        "[Add a benchmark](../add-a-benchmark.md).",
+        "The keys of `configs/benchmarks/NAME/manifest.json`. [Add a benchmark](../add-a-benchmark.md) shows how to "
+        "write such a file.",
     ),
     "provider": (
         "Provider config (YAML)",
-        "Every key of `configs/providers/NAME.yaml`. Keys may be camelCase or snake_case. Keys under `headers`, "
-        "`body`, `query` and `vars` belong to the API. For examples, see [Add a provider](../add-a-provider.md).",
+        "The keys of `configs/providers/NAME.yaml`. Keys may be camelCase or snake_case. Keys under `headers`, `body`, "
+        "`query` and `vars` belong to the API. [Add a provider](../add-a-provider.md) shows examples.",
     ),
     "run": (
         "Run file (YAML)",
-        "Every key of a file for `bench run -c FILE`. A flag overrides the key of the same name.",
+        "The keys of a file for `bench run -c FILE`. A flag overrides the key of the same name.",
     ),
     "receipt": (
         "Receipt (JSON)",
-        "Every field of a receipt of schema `bench.receipt/1`. For its meaning, see "
-        "[What a receipt proves](../what-a-receipt-proves.md).",
+        "The fields of a receipt of schema `bench.receipt/1`. [What a receipt proves](../what-a-receipt-proves.md) "
+        "describes what a signature means. Only `memoryCost` is optional.",
     ),
 }
 
@@ -51,24 +61,42 @@ def text(kind: Kind) -> str:
     title, lead = INTRODUCTIONS[kind]
     schema = schema_of(kind)
     known = _map(schema.get("$defs"))
-    shown = f"`bench schema {kind}` prints the same keys as a JSON Schema. Editors complete and check files with it."
-    parts = [_keys(schema)]
+    shown = f"`bench schema {kind}` prints the same as a JSON Schema, with which editors complete and check files."
+    parts = [_keys(schema, kind)]
+    described: list[str] = []
     for name in _reached(schema, known):
         if _map(known[name].get("properties")):
             parts += [f"## {_title(name)}", prose(str(known[name].get("description", "")))]
-            parts += _part(known[name], known.get(REQUEST, {}) if name != REQUEST else {})
+            base = next((one for one in (REQUEST, *described) if _extends(name, one, known)), None)
+            parts += _part(known[name], base, known, kind)
+            described.append(name)
     return page(title, f"{lead}\n\n{shown}", *parts)
 
 
-def _part(schema: Schema, shared: Schema) -> list[str]:
-    """Return the table of a part; the keys that it shares with a request are one line."""
-    common = _map(shared.get("properties"))
-    if not common or any(_map(schema.get("properties")).get(name) != inner for name, inner in common.items()):
-        return [_keys(schema)]
+def _common(schema: Schema, other: Schema) -> list[str]:
+    """Return the names of the keys that both parts describe in the same way."""
+    keys, others = _map(schema.get("properties")), _map(other.get("properties"))
+    return [name for name, inner in keys.items() if others.get(name) == inner]
+
+
+def _extends(name: str, other: str, known: Mapping[str, Schema]) -> bool:
+    """Return True when a part has keys of its own next to those of another part, which need no second description."""
+    if name in (other, REQUEST) or other not in known:
+        return False
+    common = len(_common(known[name], known[other]))
+    return ENOUGH <= common < len(_map(known[name].get("properties")))
+
+
+def _part(schema: Schema, base: str | None, known: Mapping[str, Schema], kind: Kind) -> list[str]:
+    """Return the table of a part; the keys that another part has too are one line."""
+    if base is None:
+        return [_keys(schema, kind)]
+    common, link = _common(schema, known[base]), f"[{_title(base)}](#{anchor(_title(base))})"
+    lead = f"The keys of {link}, and these:"
+    if len(common) < len(_map(known[base].get("properties"))):
+        lead = f"The keys {', '.join(map(code, common))} are as in {link}. Further keys:"
     own = {name: inner for name, inner in _map(schema.get("properties")).items() if name not in common}
-    if not own:
-        return ["The keys are those of [Request](#request)."]
-    return ["The keys are those of [Request](#request) and these:", _keys({**schema, "properties": own})]
+    return [lead, _keys({**schema, "properties": own}, kind)]
 
 
 def _title(name: str) -> str:
@@ -76,12 +104,15 @@ def _title(name: str) -> str:
     return name.removesuffix("Section").removeprefix("Receipt").removeprefix("Manifest")
 
 
-def _keys(schema: Schema) -> str:
+def _keys(schema: Schema, kind: Kind) -> str:
+    """Return the table of the keys; the fields of a receipt have no defaults."""
     needed = _list(schema.get("required"))
     rows = (
         [code(name), _type(inner), _default(inner, name in needed), prose(str(inner.get("description", "")))]
         for name, inner in _map(schema.get("properties")).items()
     )
+    if kind == "receipt":
+        return table(["field", "value", "meaning"], ([name, value, meaning] for name, value, _, meaning in rows))
     return table(["key", "value", "default", "meaning"], rows)
 
 
@@ -138,8 +169,13 @@ def _plain(schema: Schema) -> str:
         case "boolean":
             return "true or false"
         case "string":
-            return "text" if "pattern" not in schema else f"text like `{schema['pattern']}`"
+            return _text(str(schema["pattern"])) if "pattern" in schema else "text"
     return "anything"
+
+
+def _text(pattern: str) -> str:
+    digits = re.fullmatch(r"\^\(\?:\[0-9a-f\]\{(\d+)\}\)\$", pattern)
+    return f"{digits[1]} hex digits" if digits else FORMS.get(pattern, f"text like `{pattern}`")
 
 
 def _range(schema: Schema) -> str:
