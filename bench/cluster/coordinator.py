@@ -210,7 +210,7 @@ class ClusterRun:
         await refuse_unfit(self.cluster, self._order(shards[0]), within_s=self.silent_s)
         pause = PauseFile(self.folder / PAUSE_FILE)
         async with self._held(resumed=resumed) as journal:
-            meta = journal.meta
+            meta, journal.on_failure = journal.meta, self.stopping.now
             todo = [shard for shard in shards if not await self._recalled(shard)]
             if todo and resumed:
                 self.round.near = await survivors(self.cluster, self._order(todo[0]))

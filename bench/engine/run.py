@@ -274,6 +274,7 @@ class Execution:
         anew = self.scope.is_rescore
         counter = await ProgressCounter.over(run.plan, run.progress, self.folder, resumed=run.resumed and not anew)
         run.journal.on_commit = counter
+        run.journal.on_failure = run.stopping.now
         run.journal.oldest_s = run.http.oldest_s
         lanes = await open_lanes(stack, run, models, slots_of(run.plan))
         await reuse_builds(run, lanes)

@@ -14,7 +14,7 @@ import sqlite3
 from pathlib import Path
 from time import monotonic
 
-from bench.errors import Locked
+from bench.errors import JournalError, Locked
 from bench.journal.codec import micros, to_json
 from bench.journal.queries import READ, holder_of
 from bench.journal.rows import HEARTBEAT_S, Holder, RunState, set_clock, wall
@@ -34,6 +34,7 @@ class Hold:
         self._path = path
         self._me = Holder.me()
         self._beaten = 0.0
+        self._file: int | None = None
 
     def take(self, raw: sqlite3.Connection) -> None:
         """Take the lock and mark the run as running; the lock row is read and written in one transaction.
@@ -54,13 +55,17 @@ class Hold:
         raw.executemany(_WRITE["set_meta"], state)
         raw.commit()
         me.take()
+        self._file = self._found()
 
     def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
         """Renew the heartbeat when it is due, and store when the oldest request in flight was sent.
 
         Raises:
+            JournalError: the file is no longer at its path; SQLite would continue in a file without a name.
             Locked: another process has taken over the run.
         """
+        if self._found() != self._file:
+            raise JournalError("the journal was deleted or replaced during the run", where=str(self._path))
         if monotonic() - self._beaten < HEARTBEAT_S:
             return
         self._beaten = monotonic()
@@ -69,6 +74,13 @@ class Hold:
             raise Locked("another process has taken over the run", where=str(self._path))
         sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
+
+    def _found(self) -> int | None:
+        """Return the number of the file at the path; None without one."""
+        try:
+            return self._path.stat().st_ino
+        except FileNotFoundError:
+            return None
 
     def release(self, raw: sqlite3.Connection) -> None:
         """Release the lock and empty the WAL, if disk and readers allow."""

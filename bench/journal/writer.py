@@ -115,6 +115,8 @@ class Journal:
         """rows made durable by this process"""
         self.on_commit: Callable[[Sequence[JournalRow]], None] | None = None
         """called on the event loop after each commit with the rows that became durable"""
+        self.on_failure: Callable[[], object] = lambda: None
+        """called on the event loop when a write has failed: no row becomes durable any more"""
         self.oldest_s: Callable[[], float | None] = lambda: None
         """called on the event loop at each commit: the age of the oldest request in flight, for other processes"""
         self._new = new
@@ -305,6 +307,7 @@ class Journal:
                 except JournalError as error:
                     self._failure = await self._explain(writing, error)
                     self._waiting.release_all()
+                    self.on_failure()
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[aiosqlite.Connection, RowWriter]]:
