@@ -49,7 +49,7 @@ from pydantic import BaseModel
 import bench
 from bench import events
 from bench.cli import app
-from bench.engine.run import frozen_by_host
+from bench.engine.run import has_frozen_objects
 
 PRELOADED = (
     "aiohttp.web",
@@ -332,8 +332,8 @@ def preload() -> None:
     run_once()
     gc.freeze()
     use_large_pages()
-    frozen_by_host.cache_clear()
-    assert frozen_by_host(), "a run that unfreezes these objects copies their memory"
+    has_frozen_objects.cache_clear()
+    assert has_frozen_objects(), "a run that unfreezes these objects copies their memory"
 
 
 def run_once() -> None:

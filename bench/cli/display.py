@@ -26,7 +26,7 @@ import anyio
 from bench.cli import console
 from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
-from bench.engine.run import inmost
+from bench.engine.run import innermost_exception
 from bench.model import Phase
 from bench.visible import visible
 
@@ -367,4 +367,4 @@ async def ticking(every_s: float, tick: Callable[[], None]) -> AsyncIterator[Non
             yield
             ticker.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        raise inmost(group) from group
+        raise innermost_exception(group) from group

@@ -31,7 +31,7 @@ from bench.cluster.round import Round, refuse_unfit, survivors, workers
 from bench.config.run import new_run_id
 from bench.engine import Observer, Outcome, SilentObserver, Stop, execute
 from bench.engine.outcome import STOPPED_EXIT, exit_code_of, job_outcomes, status_of
-from bench.engine.run import PAUSE_FILE, RUN_LOG, AnnounceRun, StartupFolders, inmost, results_folder
+from bench.engine.run import PAUSE_FILE, RUN_LOG, AnnounceRun, StartupFolders, innermost_exception, results_folder
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import GRACE_S, PauseFile, StopControl, watch_stops
 from bench.errors import IdentityError, UsageError
@@ -122,7 +122,7 @@ async def execute_on_cluster(
             )
             return await run.execute(resumed=folder is not None)
     except BaseExceptionGroup as group:
-        raise inmost(group) from group
+        raise innermost_exception(group) from group
 
 
 def _fleet(plan: Plan, token: str) -> AbstractAsyncContextManager[Fleet]:

@@ -30,7 +30,7 @@ from bench.cluster.messages import Refusal, Returned, ShardOrder, Word, pack
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, SilentObserver, Stop, execute
-from bench.engine.run import PAUSE_FILE, inmost
+from bench.engine.run import PAUSE_FILE, innermost_exception
 from bench.errors import BenchError, IdentityError, Locked, UsageError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL
@@ -89,7 +89,7 @@ def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> Returne
     try:
         return anyio.run(_carry_out, order, post)
     except BaseExceptionGroup as group:
-        problem = inmost(group)
+        problem = innermost_exception(group)
         if not isinstance(problem, BenchError):
             raise problem from group
     except BenchError as error:

@@ -6,10 +6,10 @@ Also in this module:
 
 Example::
 
-    plan, rows = foreign_plan(catalog, request, rows, label="their-system", environment=environment)
-    await score_foreign(plan, rows, folder, environment=environment)     # a journal like that of any run
-    known = Known.of(dataset, "conv-26")
-    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and match nothing
+    plan, rows = external_plan(catalog, request, rows, label="their-system", environment=environment)
+    await score_external(plan, rows, folder, environment=environment)     # a journal like that of any run
+    known = CorpusIds.of(dataset, "conv-26")
+    search_result_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and match nothing
 
 No provider is opened. The evaluate phase is the same as in any run: evaluators, states, metric values. Items that the
 file lacks stay pending.
@@ -32,8 +32,8 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranked_ids
 from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.corpora.corpus_state import CorpusState
-from bench.engine.external_rows import ForeignRow, Hits
-from bench.engine.items.evaluate import Stored, evaluate
+from bench.engine.external_rows import ExternalRow, Hits
+from bench.engine.items.evaluate import StoredReplies, evaluate
 from bench.engine.items.item_row import failed_row
 from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of
 from bench.engine.lane_setup import open_lanes
@@ -56,14 +56,14 @@ NO_RANKING = "no_ranking"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CorpusIds:
     """The ids of one corpus and the memories that they refer to."""
 
     by_id: dict[str, RenderedMemory]
     sessions: frozenset[str]
 
     @classmethod
-    def of(cls, dataset: Dataset, corpus_id: str) -> Known:
+    def of(cls, dataset: Dataset, corpus_id: str) -> CorpusIds:
         """Read the sessions and turns of a corpus; an id that a session and a turn share refers to the session."""
         corpus = dataset.corpus(corpus_id)
         found: dict[str, RenderedMemory] = {}
@@ -79,11 +79,11 @@ class Known:
         """Map each hit to dataset memories; an unknown id maps to none and keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
-    def strangers(self, row: ForeignRow) -> Iterator[tuple[str, str]]:
+    def unknown_ids(self, row: ExternalRow) -> Iterator[tuple[str, str]]:
         """Yield the unknown ids, each with its place in the file."""
         return ((name, where) for name, where in _ids(row) if self._named(name) not in self.by_id)
 
-    def kinds(self, row: ForeignRow) -> Iterator[tuple[str, bool, str]]:
+    def kinds(self, row: ExternalRow) -> Iterator[tuple[str, bool, str]]:
         """Yield the known ids, each with True for a session and its place in the file."""
         for name, where in _ids(row):
             known = self._named(name)
@@ -94,7 +94,7 @@ class Known:
         return known_name(name, self.by_id)
 
 
-def _ids(row: ForeignRow) -> Iterator[tuple[str, str]]:
+def _ids(row: ExternalRow) -> Iterator[tuple[str, str]]:
     """Yield every id of a ranking with its place in the file."""
     return ((name, row.where_of(slot)) for slot, hit in enumerate(row.hits or ()) for name in hit)
 
@@ -105,7 +105,9 @@ def known_name(name: str, known: Container[str]) -> str:
     return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
 
 
-def found_of(row: ForeignRow, known: Known, lane: Lane, sentences: Mapping[str, str] | None = None) -> SearchResult:
+def search_result_of(
+    row: ExternalRow, known: CorpusIds, lane: Lane, sentences: Mapping[str, str] | None = None
+) -> SearchResult:
     """Return the ranking as a search result: cut to k, with duplicates and unknown ids kept at their ranks."""
     k = lane.benchmark.k
     if row.hits is None:
@@ -143,9 +145,9 @@ SILENT = "oracle"
 """a provider that needs nothing to be opened; used instead of the planned one"""
 
 
-def foreign_plan(
-    catalog: Catalog, request: RunRequest, rows: Sequence[ForeignRow], *, label: str, environment: Environment
-) -> tuple[Plan, list[ForeignRow]]:
+def external_plan(
+    catalog: Catalog, request: RunRequest, rows: Sequence[ExternalRow], *, label: str, environment: Environment
+) -> tuple[Plan, list[ExternalRow]]:
     """Plan the scoring of one file; the rows are returned with the benchmark's item ids.
 
     The request names the benchmark, judge and metrics.
@@ -172,13 +174,13 @@ def foreign_plan(
     return replace(plan, lanes=(theirs,)), rows
 
 
-async def score_foreign(
+async def score_external(
     plan: Plan,
-    rows: Sequence[ForeignRow],
+    rows: Sequence[ExternalRow],
     folder: Path,
     *,
     environment: Environment,
-    replies: Mapping[str, Stored] | None = None,
+    replies: Mapping[str, StoredReplies] | None = None,
 ) -> None:
     """Write a run journal from the results of another tool.
 
@@ -216,28 +218,28 @@ async def score_foreign(
         stack.callback(models.close)
         width = request.concurrency if isinstance(request.concurrency, int) else 1
         (open_one,) = await open_lanes(stack, run, models, width)
-        foreign = Foreign(lane=open_one, rows=rows, replies=replies or {})
+        foreign = ExternalScoring(lane=open_one, rows=rows, replies=replies or {})
         await foreign.run()
-        if foreign.strange:
-            journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.told_of_strange))
+        if foreign.unknown_places:
+            journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.unknown_ids_note))
         whole = len(rows) == lane.benchmark.n_selected
         await journal.set_state(RunState.COMPLETE if whole else RunState.PARTIAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
+class ExternalScoring:
     """The scoring of one file."""
 
     lane: OpenLane
-    rows: Sequence[ForeignRow]
-    replies: Mapping[str, Stored] = field(default_factory=dict)
-    strange: dict[str, str] = field(default_factory=dict)
+    rows: Sequence[ExternalRow]
+    replies: Mapping[str, StoredReplies] = field(default_factory=dict)
+    unknown_places: dict[str, str] = field(default_factory=dict)
     """unknown id -> its first place in the file"""
 
     @property
-    def told_of_strange(self) -> str:
+    def unknown_ids_note(self) -> str:
         """Return a note on unknown hit ids: misspelled ids would look like a system that finds nothing."""
-        (name, where), count = next(iter(self.strange.items())), len(self.strange)
+        (name, where), count = next(iter(self.unknown_places.items())), len(self.unknown_places)
         ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
         return f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as irrelevant hits'
 
@@ -246,31 +248,31 @@ class Foreign:
         work = self._by_corpus()
         async with anyio.create_task_group() as workers:
             for _ in range(min(self.lane.width, len(self.rows))):
-                workers.start_soon(self._some, work)
+                workers.start_soon(self._score_rows, work)
 
-    async def _some(self, work: Iterator[tuple[ForeignRow, ReadyCorpus, Known]]) -> None:
+    async def _score_rows(self, work: Iterator[tuple[ExternalRow, ReadyCorpus, CorpusIds]]) -> None:
         for row, ready, known in work:
             await self.lane.run.journal.room()
             await self._score(row, ready, known)
 
-    def _by_corpus(self) -> Iterator[tuple[ForeignRow, ReadyCorpus, Known]]:
+    def _by_corpus(self) -> Iterator[tuple[ExternalRow, ReadyCorpus, CorpusIds]]:
         """Yield the rows grouped by corpus, so that each corpus is read once."""
         dataset = self.lane.plan.benchmark.dataset
-        groups: dict[str, list[ForeignRow]] = {}
+        groups: dict[str, list[ExternalRow]] = {}
         for row in self.rows:
             groups.setdefault(dataset.find(row.item).corpus, []).append(row)
         for corpus, rows in groups.items():
             ready = ReadyCorpus(lane=self.lane, corpus_id=corpus, space=self.lane.space(corpus, CorpusState()))
-            known = Known.of(dataset, corpus)
+            known = CorpusIds.of(dataset, corpus)
             for row in rows:
-                for name, where in known.strangers(row):
-                    self.strange.setdefault(name, where)
+                for name, where in known.unknown_ids(row):
+                    self.unknown_places.setdefault(name, where)
                 yield row, ready, known
 
-    async def _score(self, row: ForeignRow, ready: ReadyCorpus, known: Known) -> None:
+    async def _score(self, row: ExternalRow, ready: ReadyCorpus, known: CorpusIds) -> None:
         lane, item = self.lane.plan, self.lane.plan.benchmark.dataset.item(row.item)
         sentences = evidence_sentences(item, ready.content.turn_texts) if lane.level == "text" else None
-        found = found_of(row, known, lane, sentences)
+        found = search_result_of(row, known, lane, sentences)
         self._append(self._key(item, lane.key, Phase.SEARCH), found)
         said = (
             None if row.answer is None else given_answer(row.answer, item, exact=lane.benchmark.scoring.compares_whole)
@@ -283,9 +285,9 @@ class Foreign:
             if failure is not None:
                 self.lane.run.journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
             else:
-                await self._judge(job, ready, item, found, said)
+                await self._evaluate(job, ready, item, found, said)
 
-    async def _judge(
+    async def _evaluate(
         self, job: Job, ready: ReadyCorpus, item: Item, found: SearchResult, said: AnswerResult | None
     ) -> None:
         done = await self.lane.run.attempt(
@@ -331,7 +333,7 @@ def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
     )
 
 
-def _item_id(dataset: Dataset, row: ForeignRow) -> str:
+def _item_id(dataset: Dataset, row: ExternalRow) -> str:
     """Return the benchmark's item id; TREC files percent-encode ids with white space."""
     found = next((name for name in (row.item, unquote(row.item)) if dataset.index_of(name) is not None), None)
     if found is None:
@@ -341,7 +343,7 @@ def _item_id(dataset: Dataset, row: ForeignRow) -> str:
     return found
 
 
-def _ranks_turns(dataset: Dataset, rows: Sequence[ForeignRow]) -> bool:
+def _ranks_turns(dataset: Dataset, rows: Sequence[ExternalRow]) -> bool:
     """Return True when the first known id is a turn.
 
     Raises:
@@ -349,7 +351,7 @@ def _ranks_turns(dataset: Dataset, rows: Sequence[ForeignRow]) -> bool:
     """
     turns: bool | None = None
     for row in rows if dataset.turn_evidence else ():
-        for name, is_session, where in Known.of(dataset, dataset.find(row.item).corpus).kinds(row):
+        for name, is_session, where in CorpusIds.of(dataset, dataset.find(row.item).corpus).kinds(row):
             turns = not is_session if turns is None else turns
             if turns and is_session:
                 raise DataError(

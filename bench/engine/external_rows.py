@@ -30,7 +30,7 @@ Hits = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignRow:
+class ExternalRow:
     """The hits and the answer of one item in the file."""
 
     item: str
@@ -58,7 +58,7 @@ class TrecLine:
     score: float
 
 
-def read_foreign(path: Path) -> list[ForeignRow]:
+def read_external(path: Path) -> list[ExternalRow]:
     """Read a whole file; the first non-empty line decides its format. A truncated last line gives a warning.
 
     Raises:
@@ -114,8 +114,8 @@ def _decoded(raw: bytes, where: str) -> str:
 # ----------------------------------------------------------------------- JSON lines
 
 
-def _from_json(lines: list[tuple[str, str]]) -> list[ForeignRow]:
-    rows: dict[str, ForeignRow] = {}
+def _from_json(lines: list[tuple[str, str]]) -> list[ExternalRow]:
+    rows: dict[str, ExternalRow] = {}
     for where, text in lines:
         row = _json_row(_object(text, where), where)
         if row.item in rows:
@@ -134,7 +134,7 @@ def _object(text: str, where: str) -> Mapping[str, object]:
     return value
 
 
-def _json_row(row: Mapping[str, object], where: str) -> ForeignRow:
+def _json_row(row: Mapping[str, object], where: str) -> ExternalRow:
     unknown = next((key for key in row if key not in KEYS), None)
     if unknown is not None:
         raise DataError(f'unknown key "{unknown}"', where=where, hint=JSONL_HINT)
@@ -146,7 +146,7 @@ def _json_row(row: Mapping[str, object], where: str) -> ForeignRow:
     hits = row.get("hits")
     if hits is None and answer is None:
         raise DataError("the row has neither hits nor answer", where=where, hint=JSONL_HINT)
-    return ForeignRow(
+    return ExternalRow(
         item=str(row["item"]), where=where, hits=None if hits is None else _json_hits(hits, where), answer=answer
     )
 
@@ -165,7 +165,7 @@ def _is_id(value: object) -> bool:
 # ----------------------------------------------------------------------------- TREC
 
 
-def _from_trec(lines: list[tuple[str, str]]) -> list[ForeignRow]:
+def _from_trec(lines: list[tuple[str, str]]) -> list[ExternalRow]:
     by_item: dict[str, dict[str, TrecLine]] = {}
     for where, text in lines:
         line = _trec_line(text, where)
@@ -198,9 +198,9 @@ def _trec_line(text: str, where: str) -> TrecLine:
     return line
 
 
-def _trec_row(item: str, lines: list[TrecLine]) -> ForeignRow:
+def _trec_row(item: str, lines: list[TrecLine]) -> ExternalRow:
     ordered = sorted(lines, key=lambda line: (-line.score, line.rank))
-    return ForeignRow(
+    return ExternalRow(
         item=item,
         where=lines[0].where,
         hits=tuple((one.hit,) for one in ordered),

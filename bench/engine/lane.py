@@ -20,9 +20,9 @@ from functools import partial
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from bench.engine.corpora.corpus import prepare
+from bench.engine.corpora.corpus import prepare_corpus
 from bench.engine.corpora.corpus_state import CorpusState
-from bench.engine.items.item_pipeline import ask, end_failed
+from bench.engine.items.item_pipeline import record_failed_item, run_item
 from bench.engine.open_lane import LaneItem, OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.run_context import OCCUPIED, CallOwner
@@ -43,35 +43,35 @@ async def run_lane(build: OpenLane) -> None:
         return
     with bind(job=build.key):
         if not build.single:
-            await _work(build, iter(build.open_corpora))
+            await _run_build(build, iter(build.open_corpora))
             return
-        async with build.run.turns.setdefault(build.plan.provider.config.name, anyio.Lock()):
-            await _work(build, iter(await _one_by_one(build)))
+        async with build.run.namespace_locks.setdefault(build.plan.provider.config.name, anyio.Lock()):
+            await _run_build(build, iter(await _single_namespace_order(build)))
 
 
-async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
+async def _run_build(build: OpenLane, corpora: Iterator[str]) -> None:
     if any(one.pending.unsearched for one in build.members):
         await _record_version(build)
     queue: WorkQueue[ReadyCorpus, LaneItem] = WorkQueue(bound=build.ingest_width)
     done, leaving = anyio.create_memory_object_stream[ReadyCorpus](math.inf)
     async with anyio.create_task_group() as workers:
-        workers.start_soon(_prepare_all, build, corpora, queue)
+        workers.start_soon(_prepare_corpora, build, corpora, queue)
         for _ in range(min(build.width, build.open_items)):
-            workers.start_soon(_ask_all, build, queue, done.clone())
+            workers.start_soon(_run_items, build, queue, done.clone())
         for _ in range(min(CLEARERS, build.ingest_width)):
-            workers.start_soon(_leave_all, build, leaving.clone())
+            workers.start_soon(_clear_finished, build, leaving.clone())
         done.close()
         leaving.close()
     for lane in build.members:
         if (note := getattr(lane.models.embedders.get(lane.key), "cut_note", None)) is not None:
             lane.report_once("texts_cut", note)
-    if not build.run.scope.is_rescore and build.run.scope.only is None:
-        await _sweep(build)
+    if not build.run.scope.is_rescore and build.run.scope.item_ids is None:
+        await _clear_remaining(build)
 
 
-async def _one_by_one(build: OpenLane) -> list[str]:
+async def _single_namespace_order(build: OpenLane) -> list[str]:
     """Return the corpora in order for a service with one namespace; a corpus that is already in it comes first."""
-    held = {name: history async for name, history in _histories(build) if history.held}
+    held = {name: history async for name, history in _corpus_states(build) if history.holds_memories}
     wanted = build.open_corpora
     first = next(iter(held), None)
     if len(held) == 1 and first in wanted:
@@ -82,7 +82,7 @@ async def _one_by_one(build: OpenLane) -> list[str]:
     return wanted
 
 
-async def _histories(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
+async def _corpus_states(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
     """Yield the state of each corpus of the selection."""
     for name in build.corpus_ids:
         yield name, CorpusState.of(await build.run.journal.corpus(build.key, name))
@@ -92,7 +92,7 @@ async def _record_version(build: OpenLane) -> None:
     """Record the version of the memory system for the receipt."""
     upstream = None
     if isinstance(build.provider, Versioned):
-        upstream = (await build.run.attempt_and_log(build.provider.upstream_version, CallOwner(build.key))).value
+        upstream = (await build.run.attempt_and_journal(build.provider.upstream_version, CallOwner(build.key))).value
     data = {
         "version": build.provider.version,
         "upstream": upstream,
@@ -105,20 +105,20 @@ async def _record_version(build: OpenLane) -> None:
     build.run.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))
 
 
-async def _prepare_all(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
+async def _prepare_corpora(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
     async with anyio.create_task_group() as workers:
         for _ in range(min(build.max_preparing, len(build.open_corpora))):
-            workers.start_soon(_prepare_some, build, corpora, queue)
+            workers.start_soon(_prepare_next, build, corpora, queue)
     queue.close()
 
 
-async def _prepare_some(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
+async def _prepare_next(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
     for corpus_id in corpora:
         if build.is_build_stopped:
             return
         with bind(corpus=corpus_id):
-            outcome = await prepare(build, corpus_id)
-            _tell(build, outcome)
+            outcome = await prepare_corpus(build, corpus_id)
+            _log_outcome(build, outcome)
         if isinstance(outcome, ReadyCorpus):
             _count_corpus(build, corpus_id, None)
         if isinstance(outcome, ReadyCorpus) and build.runs_items:
@@ -130,17 +130,17 @@ async def _prepare_some(build: OpenLane, corpora: Iterator[str], queue: WorkQueu
                 await build.namespace_free.wait()
         elif isinstance(outcome, Failure):
             build.unfinished.add(corpus_id)
-            await _corpus_failed(build, corpus_id, outcome)
+            await _record_failed_corpus(build, corpus_id, outcome)
 
 
-def _tell(build: OpenLane, outcome: ReadyCorpus | Failure | None) -> None:
+def _log_outcome(build: OpenLane, outcome: ReadyCorpus | Failure | None) -> None:
     if isinstance(outcome, ReadyCorpus):
         log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
     elif outcome is not None:
         log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
 
 
-async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> None:
+async def _record_failed_corpus(build: OpenLane, corpus_id: str, failure: Failure) -> None:
     """Record the failure of a corpus for each of its items, and stop the lanes if the failure requires this.
 
     Items of a corpus that found its only namespace occupied stay pending. After another failure, the only namespace of
@@ -149,7 +149,7 @@ async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> N
     for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
         if build.run.stopping.requested:
             break
-        await end_failed(lane, ref, failure)
+        await record_failed_item(lane, ref, failure)
     _count_corpus(build, corpus_id, failure)
     if failure.stops_lane:
         for lane in build.members:
@@ -157,25 +157,25 @@ async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> N
     elif build.single and not build.run.stopping.requested:
         await build.run.journal.flush()
         history = CorpusState.of(await build.run.journal.corpus(build.key, corpus_id))
-        if history.held:
+        if history.holds_memories:
             await build.clear(corpus_id, build.space(corpus_id, history))
 
 
 def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> None:
     for lane in build.members:
-        lane.breaker.count_end(
+        lane.breaker.count_outcome(
             "corpus", partial(getattr, lane.plan, "jobs"), failure, items=lane.pending.count_of(corpus_id)
         )
 
 
-async def _ask_all(
+async def _run_items(
     build: OpenLane, queue: WorkQueue[ReadyCorpus, LaneItem], done: MemoryObjectSendStream[ReadyCorpus]
 ) -> None:
     async with done:
         while not build.is_build_stopped and (work := await queue.take()) is not None:
             ready, (lane, ref) = work
             await build.run.journal.room()
-            good = await ask(lane, ready, ref)
+            good = await run_item(lane, ready, ref)
             ready.all_good = ready.all_good and good
             ready.open_items -= 1
             if not ready.all_good:
@@ -188,7 +188,7 @@ async def _ask_all(
             queue.drop()
 
 
-async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
+async def _clear_finished(build: OpenLane, leaving: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
     """Clear the corpora whose items all have results, concurrently with the item workers."""
     wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
     async with leaving:
@@ -200,7 +200,7 @@ async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[ReadyCo
             build.namespace_free.set()
 
 
-async def _sweep(build: OpenLane) -> None:
+async def _clear_remaining(build: OpenLane) -> None:
     """Clear the remaining namespaces: for ``--cleanup run``, and those of an earlier process."""
     rule = build.run.plan.request.cleanup
     if (
@@ -211,8 +211,8 @@ async def _sweep(build: OpenLane) -> None:
     ):
         return
     await build.run.journal.flush()
-    async for corpus_id, history in _histories(build):
+    async for corpus_id, history in _corpus_states(build):
         if build.run.stopping.requested:
             return
-        if history.held and corpus_id not in build.unfinished:
+        if history.holds_memories and corpus_id not in build.unfinished:
             await build.clear(corpus_id, build.space(corpus_id, history))

@@ -18,7 +18,7 @@ from bench.engine.batches import WAITING_ITEMS
 from bench.engine.corpora.anonymizer import opaque_id
 from bench.engine.corpora.isolation import Ownership
 from bench.engine.items.item_row import unsupported_rows
-from bench.engine.items.search import Oracle, begun
+from bench.engine.items.search import Oracle, deletions_begun
 from bench.engine.models import CallPricing, OpenModels
 from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import CircuitBreaker, RunContext
@@ -50,7 +50,7 @@ async def open_lanes(stack: AsyncExitStack, run: RunContext, models: OpenModels,
     opened: dict[str, OpenLane] = {}
     for lane in running:
         # stored results need no memory system: none is opened, no key asked for, no container started
-        stored = run.scope.first is not None and lane.build not in unsearched
+        stored = run.scope.copy_rows is not None and lane.build not in unsearched
         builder = opened.get(lane.shares)
         one = await open_lane(
             stack, run, lane, models, width, pending=pending_by_lane[lane.key], stored=stored, builder=builder
@@ -97,7 +97,7 @@ async def open_lane(
         leaking=set() if builder is None else builder.leaking,
         search_price=_search_price(run, lane),
         lists_stored=any(map(needs_listing, each_of(models.evaluators(lane)))),
-        deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
+        deletions_begun=deletions_begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
 
 
@@ -122,7 +122,7 @@ def _provider(
 ) -> AbstractAsyncContextManager[Provider]:
     if lane.provider.built_in == "oracle":
         return Oracle()
-    config = _in_this_run(run, lane)
+    config = _run_config(run, lane)
 
     async def reader(name: str) -> Model:
         from bench.models import open_model
@@ -149,7 +149,7 @@ def _provider(
     return open_provider(config, context)
 
 
-def _in_this_run(run: RunContext, lane: Lane) -> ProviderConfig:
+def _run_config(run: RunContext, lane: Lane) -> ProviderConfig:
     """Return the provider's config with the timeout and call prices of the run."""
     request, config = run.plan.request, lane.provider.config
     changes: dict[str, object] = {}
@@ -161,7 +161,7 @@ def _in_this_run(run: RunContext, lane: Lane) -> ProviderConfig:
 
 def _search_price(run: RunContext, lane: Lane) -> str | None:
     """Return the price of one search call in USD; None when it is unknown."""
-    price = _in_this_run(run, lane).prices.search
+    price = _run_config(run, lane).prices.search
     return None if price is None else str(price)
 
 

@@ -18,7 +18,7 @@ import anyio
 from bench.datasets import ItemRef
 from bench.engine.corpora.anonymizer import AnonymizedCorpus, anonymize, space_of
 from bench.engine.corpora.corpus_state import CorpusState
-from bench.engine.corpora.isolation import CorpusPlace, FirstWrite, Ownership, clear_provably
+from bench.engine.corpora.isolation import CorpusNamespace, FirstWriteOrder, Ownership, clear_provably
 from bench.engine.models import OpenModels
 from bench.engine.run_context import CallOwner, CircuitBreaker, RunContext
 from bench.engine.work_queue import PendingItems
@@ -59,7 +59,7 @@ class OpenLane:
     """deletions that an earlier process began: (item, number of the attempt to ingest its corpus)"""
     breaker: CircuitBreaker
     ownership: Ownership
-    first_write: FirstWrite = field(default_factory=FirstWrite)
+    first_write: FirstWriteOrder = field(default_factory=FirstWriteOrder)
     unfinished: set[str] = field(default_factory=set)
     """corpora with an item that ended as error, or that could not be prepared"""
     leaking: set[str] = field(default_factory=set)
@@ -201,8 +201,8 @@ class OpenLane:
         journal = self.run.journal.uuid
         return space_of(self.plan, journal=journal, run_id=self.run.run_id, corpus=corpus_id, history=history)
 
-    def place(self, space: Space, corpus_id: str) -> CorpusPlace:
-        return CorpusPlace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
+    def corpus_namespace(self, space: Space, corpus_id: str) -> CorpusNamespace:
+        return CorpusNamespace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
 
     def watch(self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]) -> None:
         """Journal the first hit in the namespace of a corpus that provably belongs to another corpus."""
@@ -222,8 +222,8 @@ class OpenLane:
         self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]
     ) -> dict[str, object]:
         """Return the first hit that provably belongs to another corpus, and that corpus; empty if there is none."""
-        place = self.place(space, corpus_id)
-        owned = ((hit, self.ownership.owner_of(hit, place, anonymized)) for hit in hits)
+        corpus_namespace = self.corpus_namespace(space, corpus_id)
+        owned = ((hit, self.ownership.owner_of(hit, corpus_namespace, anonymized)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
 
     def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
@@ -252,7 +252,7 @@ class OpenLane:
         """
         left = sum(one.pending.left_out.get(corpus_id, 0) for one in self.members)
         if left:
-            self.tell(
+            self.report(
                 Event(
                     kind="kept",
                     scope=self.key,
@@ -266,7 +266,7 @@ class OpenLane:
 
     # ---- rows
 
-    def tell(self, event: Event) -> None:
+    def report(self, event: Event) -> None:
         """Journal an event and show it."""
         self.run.journal.append(event)
         self.run.progress.events.append(f"{self.key}: {event.message}")
@@ -275,7 +275,7 @@ class OpenLane:
         """Journal and show an event, once per kind and process."""
         if kind not in self.reported_kinds:
             self.reported_kinds.add(kind)
-            self.tell(Event(kind=kind, scope=self.key, message=message))
+            self.report(Event(kind=kind, scope=self.key, message=message))
 
     async def clear(self, corpus_id: str, space: Space) -> None:
         """Clear a namespace; a failure is recorded as an event, not as an error of the run."""
@@ -289,9 +289,9 @@ class OpenLane:
         cleared = await self.run.attempt(clear, call_owner)
         self.clear_checks_left -= proves and cleared.failure is None
         if cleared.failure is not None:
-            self.run.keep(cleared.calls, call_owner)
+            self.run.journal_calls(cleared.calls, call_owner)
             text = f"{cleared.message}; bench clean {self.run.run_id} --orphans --yes tries again"
-            self.tell(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
+            self.report(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return
         self.run.journal.append(
             CorpusRow(

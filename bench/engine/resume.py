@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={}, environment=environment)
-    await execute(plan, environment=environment, resume=folder, scope=RunScope(only=await failed_items(folder)))
+    await execute(plan, environment=environment, resume=folder, scope=RunScope(item_ids=await failed_items(folder)))
     folder, plan, scope = await rescored_plan("r1", catalog=catalog, flags={"metrics": "mrr"}, environment=environment)
     plan, scope = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
@@ -152,12 +152,12 @@ async def rescored_plan(
     async def announce(journal: Journal) -> None:
         journal.append(Event(kind=RESCORED, data={"generation": before + 1, "prompt": prompt}))
         await _keep_failures(path, plan, journal)
-        await journal.amend(**{EXTRA_KEY: dump(_of_as_many(records(plan), read(meta.extra)))})
+        await journal.amend(**{EXTRA_KEY: dump(_with_stored_sizes(records(plan), read(meta.extra)))})
 
-    return path, plan, RunScope(generation=before + 1, first=announce)
+    return path, plan, RunScope(generation=before + 1, copy_rows=announce)
 
 
-def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
+def _with_stored_sizes(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
     """Return the jobs with the item count of the old plan, since a rescore does not change the selection."""
     known = {job.benchmark: job for job in old}
     sizes = [known.get(job.benchmark, job) for job in new]
@@ -206,7 +206,7 @@ async def forked_plan(
     ranges = None if narrowed else selected_from(meta)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)
     check_stored(meta.identity, plan, start)
-    return plan, RunScope(first=copying(path, plan, start))
+    return plan, RunScope(copy_rows=copy_rows_of(path, plan, start))
 
 
 async def extended_plan(
@@ -231,7 +231,7 @@ async def extended_plan(
     before = make_plan(catalog, stored, environment)
     check_identity(meta, before)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
-    other = changes(_but_selection(meta.identity), _but_selection(plan.identity))
+    other = changes(_without_selection(meta.identity), _without_selection(plan.identity))
     if other:
         raise IdentityError(
             f"only the item selection of run {meta.run_id} can be extended; its other settings cannot change",
@@ -249,7 +249,7 @@ async def extended_plan(
     return path, plan
 
 
-def _but_selection(identity: RunIdentity) -> dict[str, object]:
+def _without_selection(identity: RunIdentity) -> dict[str, object]:
     return {
         **identity,
         "benchmarks": {name: {**one, "selected": None} for name, one in identity["benchmarks"].items()},
@@ -274,9 +274,7 @@ def _items(lane: Lane) -> frozenset[int]:
     return frozenset(ref.position for ref in lane.benchmark.dataset.items(lane.benchmark.selection))
 
 
-async def refitted_plan(
-    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
-) -> Plan:
+async def reuse_plan(target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment) -> Plan:
     """Plan a new run that searches the memories of another run, with that run's flags; given flags take precedence.
 
     Raises:
@@ -298,22 +296,22 @@ def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
     Raises:
         IdentityError: they differ, with a readable diff.
     """
-    found = changes(resting_on(identity, start), resting_on(plan.identity, start))
+    found = changes(stored_inputs(identity, start), stored_inputs(plan.identity, start))
     if start is Phase.EVALUATE:
         names = {job.answering for job in plan.jobs}
-        found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
+        found += changes(_answer_settings(identity, names), _answer_settings(plan.identity, names))
     if found:
         raise IdentityError("the stored results were computed with other settings", changes=found)
 
 
-def _asked_of(identity: RunIdentity, names: Set[str]) -> dict[str, object]:
+def _answer_settings(identity: RunIdentity, names: Set[str]) -> dict[str, object]:
     """Return the token limit and the extra request fields of answering models."""
     settings, models = identity["settings"], identity["models"]
     own = {name: models[name].get("settings") for name in sorted(names) if name in models}
     return {"settings": {"max_answer_tokens": settings.get("max_answer_tokens")}, "models": own}
 
 
-def resting_on(identity: RunIdentity, start: Phase) -> dict[str, object]:
+def stored_inputs(identity: RunIdentity, start: Phase) -> dict[str, object]:
     """Return the part of an identity that stored searches or answers depend on."""
     benchmarks, settings = identity["benchmarks"], identity["settings"]
     kept = {name: {key: one.get(key) for key in FROM_BENCHMARK} for name, one in benchmarks.items()}
@@ -329,7 +327,7 @@ def resting_on(identity: RunIdentity, start: Phase) -> dict[str, object]:
     }
 
 
-def copying(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
+def copy_rows_of(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
     """Return a function that copies the successful rows of earlier phases with their texts, but without their calls."""
     phases = (Phase.SEARCH, Phase.ANSWER) if start is Phase.EVALUATE else (Phase.SEARCH,)
     wanted = {lane.key for lane in plan.running} | {job.answer_owner for job in plan.jobs}

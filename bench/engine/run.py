@@ -91,7 +91,7 @@ PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
 """folder in a run's folder that exists while the run is distributed over a cluster"""
-SELDOM = (20_000, 20, 50)
+GC_THRESHOLDS = (20_000, 20, 50)
 """thresholds of the garbage collector: new objects, and passes of one generation before the next older one"""
 FROZEN_BY_PYTHON = 1_000
 """maximum number of objects that an interpreter excludes from garbage collection by itself (Python 3.12: 375)"""
@@ -128,19 +128,19 @@ async def execute(
                 hint=f"finish it first: bench resume {folder.name}",
             )
         work = Execution(plan, environment, observer, folder, share, scope, StartupFolders(run_begun=True))
-        return await _carried_out(work, resume=resume)
+        return await _execute_journaled(work, resume=resume)
     require_prices(plan)
     run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
     folder, results = plan.workspace / CHECKPOINTS / run_id, results_folder(plan)
     with StartupFolders.of(folder, report_folder(results, run_id)) as startup:
         results.mkdir(parents=True, exist_ok=True)  # a run without a place for its report is not begun
         work = Execution(plan, environment, observer, folder, share, scope, startup, announce)
-        return await _carried_out(work, new=run_id)
+        return await _execute_journaled(work, new=run_id)
 
 
-async def _carried_out(work: Execution, *, new: str | None = None, resume: Path | None = None) -> Outcome:
+async def _execute_journaled(work: Execution, *, new: str | None = None, resume: Path | None = None) -> Outcome:
     plan, code = work.plan, CodeState.read(work.environment)
-    bound = ROWS_A_SLOT * slots_of(plan)
+    bound = ROWS_A_SLOT * request_slots(plan)
     if resume is not None:
         journal = Journal.resume(resume, bound=bound)
     else:
@@ -160,7 +160,7 @@ async def _carried_out(work: Execution, *, new: str | None = None, resume: Path 
     except DiskFull as full:
         outcome = await work.disk_full(full)
     except BaseExceptionGroup as group:
-        cause = inmost(group)
+        cause = innermost_exception(group)
         if not isinstance(cause, DiskFull):
             raise cause from group
         outcome = await work.disk_full(cause)
@@ -173,34 +173,34 @@ def results_folder(plan: Plan) -> Path:
     return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
 
 
-def slots_of(plan: Plan) -> int:
+def request_slots(plan: Plan) -> int:
     """Return the limit of concurrent requests: the concurrency of the run, or the ceiling of ``auto``."""
     return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
 
 
-def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first exception inside nested exception groups."""
     first = group.exceptions[0]
-    return inmost(first) if isinstance(first, BaseExceptionGroup) else first
+    return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 @contextmanager
-def settled_memory() -> Iterator[None]:
+def rare_garbage_collection() -> Iterator[None]:
     """Make the garbage collector run rarely and skip loaded objects; else it uses a seventh of an item's CPU time."""
     before = gc.get_threshold()
-    if not frozen_by_host():
+    if not has_frozen_objects():
         gc.freeze()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        if not frozen_by_host():
+        if not has_frozen_objects():
             gc.unfreeze()
 
 
 @cache
-def frozen_by_host() -> bool:
+def has_frozen_objects() -> bool:
     """Return True if this process froze objects before its first run; cached, because counting visits each object."""
     return gc.get_freeze_count() > FROZEN_BY_PYTHON
 
@@ -263,25 +263,25 @@ class Execution:
             budget.resume(*await journal.spending())
             models = open_models(run)
             stack.callback(models.close)
-            lanes = await self._opened(run, stack, models)
-            await self._work(run, lanes, models)
-        return await self._ended(run, lanes)
+            lanes = await self._open_lanes(run, stack, models)
+            await self._run_lanes(run, lanes, models)
+        return await self._outcome(run, lanes)
 
-    async def _opened(self, run: RunContext, stack: AsyncExitStack, models: OpenModels) -> list[OpenLane]:
+    async def _open_lanes(self, run: RunContext, stack: AsyncExitStack, models: OpenModels) -> list[OpenLane]:
         """Open models and providers, so that missing settings are reported before the first call."""
-        if self.scope.first is not None:
-            await self.scope.first(run.journal)
-        anew = self.scope.is_rescore
-        counter = await ProgressCounter.over(run.plan, run.progress, self.folder, resumed=run.resumed and not anew)
+        if self.scope.copy_rows is not None:
+            await self.scope.copy_rows(run.journal)
+        rescore = self.scope.is_rescore
+        counter = await ProgressCounter.over(run.plan, run.progress, self.folder, resumed=run.resumed and not rescore)
         run.journal.on_commit = counter
         run.journal.on_failure = run.stopping.now
         run.journal.oldest_s = run.http.oldest_s
-        lanes = await open_lanes(stack, run, models, slots_of(run.plan))
+        lanes = await open_lanes(stack, run, models, request_slots(run.plan))
         await reuse_builds(run, lanes)
-        counter.expect({lane.key: lane.pending for lane in lanes}, anew=anew)
+        counter.expect({lane.key: lane.pending for lane in lanes}, rescore=rescore)
         return lanes
 
-    async def _work(self, run: RunContext, lanes: list[OpenLane], models: OpenModels) -> None:
+    async def _run_lanes(self, run: RunContext, lanes: list[OpenLane], models: OpenModels) -> None:
         if self.announce is not None:
             await anyio.to_thread.run_sync(self.announce, run.journal.meta)
         self.startup.run_begun = True
@@ -289,7 +289,7 @@ class Execution:
         run.progress.watch_rows(lambda: run.journal.pending)
         self.observer.launched(run.progress)
         log().info("run_started", digest=run.plan.digest, lanes=len(lanes), resumed=run.resumed)
-        with run.stopping.scope, settled_memory():
+        with run.stopping.scope, rare_garbage_collection():
             for lane in run.plan.lanes:
                 if lane.skipped is not None:
                     await skip_lane(run, lane)
@@ -301,7 +301,7 @@ class Execution:
                     if not open_one.plan.shares:
                         workers.start_soon(run_lane, open_one)
 
-    async def _ended(self, run: RunContext, lanes: list[OpenLane]) -> Outcome:
+    async def _outcome(self, run: RunContext, lanes: list[OpenLane]) -> Outcome:
         """Make everything durable, then read the outcome from the journal."""
         await run.journal.flush()
         stop = run.stopping.reason
@@ -309,7 +309,7 @@ class Execution:
         jobs = await job_outcomes(run.plan, self.folder, stopped)
         status = status_of(run.plan, jobs, stop, stopped)
         done = sum(run.journal.durable.values())
-        message = self._why(stop) if stop else next((failure.message for failure in stopped.values()), "")
+        message = self._stop_message(stop) if stop else next((failure.message for failure in stopped.values()), "")
         if not message and not any(lane.pending.count for lane in lanes):
             message = "nothing left to do"
         await run.journal.set_state(status, message)
@@ -326,7 +326,7 @@ class Execution:
             unknown_costs=run.progress.unknown_costs,
         )
 
-    def _why(self, stop: Stop) -> str:
+    def _stop_message(self, stop: Stop) -> str:
         """Return the reason of a stop; for a budget also the amount spent."""
         if stop is not Stop.MAX_COST:
             return stop.value

@@ -15,9 +15,9 @@ Example::
     budget.resume(*await journal.spending())     # what earlier processes of this run spent
     budget.spend(calls)                          # a call of unknown price counts as 0 and in a separate number
     RunScope()                                          # run, resume
-    RunScope(only=await failed_items(folder))           # retry: only failures
+    RunScope(item_ids=await failed_items(folder))           # retry: only failures
     RunScope(generation=2)                              # rescore: stored answers, new verdicts, no provider called
-    RunScope(first=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
+    RunScope(copy_rows=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
     breaker.stop(plan.jobs, failure)          # the provider refused: every job of the lane
     breaker.stop(plan.jobs_of(model), failure)
     breaker.every                             # True once no job of the lane is left
@@ -95,11 +95,11 @@ class Budget:
 class RunScope:
     """The part of a plan to run."""
 
-    only: frozenset[str] | None = None
+    item_ids: frozenset[str] | None = None
     """ids of the items to run; None = all"""
     generation: int = 0
     """above 0: score every stored answer again as this generation"""
-    first: Callable[[Journal], Awaitable[None]] | None = None
+    copy_rows: Callable[[Journal], Awaitable[None]] | None = None
     """function that writes rows into the journal before it is read"""
 
     @property
@@ -183,15 +183,15 @@ class RunContext:
     """an earlier process worked on this run: data in the memory of its providers is lost"""
     ownerships: dict[str, Ownership] = field(default_factory=dict)
     """owners of ids and texts, by provider label"""
-    turns: dict[str, anyio.Lock] = field(default_factory=dict)
+    namespace_locks: dict[str, anyio.Lock] = field(default_factory=dict)
     """lock of each provider with one namespace, by name; the lane whose corpora are in it holds the lock"""
     logged_places: set[str] = field(default_factory=set)
     """places in plug-in code whose traceback is already in the log"""
 
-    async def attempt_and_log(self, act: Callable[[], Awaitable[T]], call_owner: CallOwner) -> Attempt[T]:
+    async def attempt_and_journal(self, act: Callable[[], Awaitable[T]], call_owner: CallOwner) -> Attempt[T]:
         """Run an action and journal its calls at once, since they belong to no phase row."""
         done = await self.attempt(act, call_owner)
-        self.keep(done.calls, call_owner)
+        self.journal_calls(done.calls, call_owner)
         return done
 
     async def attempt(
@@ -219,17 +219,17 @@ class RunContext:
                 ended = True
                 failure = Failure.of(error)
                 if failure.kind == PLUGIN:
-                    self._tell_plugin_error(failure, error)
+                    self._log_plugin_error(failure, error)
                 else:
                     log().info("failed", kind=failure.kind, error=failure.message)
             finally:
                 self.budget.spend(calls)
                 if not ended:
-                    self.keep(calls, call_owner)
+                    self.journal_calls(calls, call_owner)
         times_us = _times(calls, monotonic_us() - began, None if work is None else work.us)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
-    def keep(self, calls: Sequence[Call], call_owner: CallOwner) -> None:
+    def journal_calls(self, calls: Sequence[Call], call_owner: CallOwner) -> None:
         """Journal calls that belong to no phase row."""
         if calls:
             row = CorpusRow(
@@ -241,7 +241,7 @@ class RunContext:
             )
             self.journal.append(row)
 
-    def _tell_plugin_error(self, failure: Failure, error: Exception) -> None:
+    def _log_plugin_error(self, failure: Failure, error: Exception) -> None:
         """Log a plug-in error, with the traceback once per place, because formatting it is slow."""
         place = f"{type(error).__name__}{raised_at(error)}"
         log().warning("plugin_error", error=failure.message, exc_info=None if place in self.logged_places else error)
@@ -325,7 +325,7 @@ class CircuitBreaker:
             self.run.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
             self.run.progress.events.append(f"{self.lane.key}: {text}")
 
-    def count_end(
+    def count_outcome(
         self, done: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
     ) -> None:
         """Count a success or failure of what was ``done`` for some items, such as their search.

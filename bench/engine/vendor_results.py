@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.datasets import Dataset
-from bench.engine.external_rows import ForeignRow
+from bench.engine.external_rows import ExternalRow
 from bench.errors import DataError, UsageError
 from bench.model import Item
 
@@ -36,9 +36,9 @@ class VendorShape:
     def fits(self, row: Mapping[str, object]) -> bool:
         """Return True when a row has the fields of this format."""
         needed = (self.question, self.expected, *((self.id,) if self.id else ()))
-        return all(name in row for name in needed) and self.answered(row) is not None
+        return all(name in row for name in needed) and self.answer_of(row) is not None
 
-    def answered(self, row: Mapping[str, object]) -> str | None:
+    def answer_of(self, row: Mapping[str, object]) -> str | None:
         """Return the answer of a row, or None."""
         found = next((row[name] for name in self.answer if name in row), None)
         if isinstance(found, dict) and found:
@@ -70,7 +70,7 @@ class VendorAnswers:
     """The content of a vendor's file as rows of the benchmark."""
 
     shape: str
-    rows: tuple[ForeignRow, ...]
+    rows: tuple[ExternalRow, ...]
     n: int
     """number of rows in the file"""
     unmapped: tuple[str, ...]
@@ -105,18 +105,18 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
     shape, found = _rows(tree)
     if shape is None:
         raise DataError("no row has the fields of a known format", where=str(path), hint=HINT)
-    known = _Known.of(dataset)
-    rows: dict[str, ForeignRow] = {}
+    known = ItemIndex.of(dataset)
+    rows: dict[str, ExternalRow] = {}
     unmapped: list[str] = []
     repeated = 0
     for at, row in enumerate(found, 1):
-        item, answer = known.item(shape, row), shape.answered(row)
+        item, answer = known.item(shape, row), shape.answer_of(row)
         if item is None or answer is None:
             unmapped.append(str(row.get(shape.id or shape.question)))
         elif item in rows:
             repeated += 1
         else:
-            rows[item] = ForeignRow(item=item, where=f"{path}, row {at}", answer=answer)
+            rows[item] = ExternalRow(item=item, where=f"{path}, row {at}", answer=answer)
     if not rows:
         hint = f"check that these are answers to {dataset.name}"
         raise DataError(f"none of {len(found)} rows maps to an item of {dataset.name}", where=str(path), hint=hint)
@@ -155,14 +155,14 @@ def _objects(tree: object) -> Iterator[Mapping[str, object]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class ItemIndex:
     """The benchmark's items by id and by question."""
 
     dataset: Dataset
     by_question: Mapping[str, Sequence[Item]]
 
     @classmethod
-    def of(cls, dataset: Dataset) -> _Known:
+    def of(cls, dataset: Dataset) -> ItemIndex:
         found: dict[str, list[Item]] = {}
         for ref in dataset.items():
             item = dataset.item(ref)

@@ -89,13 +89,13 @@ class PendingItems:
                 await anyio.lowlevel.checkpoint()
                 if stopping.requested:
                     return cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
-            if not any(pending.epochs(ref.id)) or pending._within(ref, ends):
+            if not any(pending.epochs(ref.id)) or pending._is_finished(ref, ends):
                 continue
-            if scope.only is not None and ref.id not in scope.only:
+            if scope.item_ids is not None and ref.id not in scope.item_ids:
                 pending.left_out[ref.corpus] = pending.left_out.get(ref.corpus, 0) + 1
             else:
                 pending.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
-                if not pending._within(ref, [searched]):
+                if not pending._is_finished(ref, [searched]):
                     pending.unsearched.add(ref.corpus)
         return pending
 
@@ -104,7 +104,7 @@ class PendingItems:
         every = range(1, self.lane.benchmark.epochs + 1)
         return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
 
-    def _within(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
+    def _is_finished(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
         """Return True when every epoch of the item is in each of the sets."""
         return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
 
@@ -210,13 +210,13 @@ class ProgressCounter:
             await counter._recall(folder)
         return counter
 
-    def expect(self, pending_by_lane: Mapping[str, PendingItems], *, anew: bool = False) -> None:
+    def expect(self, pending_by_lane: Mapping[str, PendingItems], *, rescore: bool = False) -> None:
         """Set the length of each bar to the work of this process.
 
         In a rescore, ended items count again, so each job is as long as its number of items to score.
         """
         for key, pending in pending_by_lane.items():
-            for job in pending.lane.jobs if anew else ():
+            for job in pending.lane.jobs if rescore else ():
                 self.progress.jobs[job.key].planned = pending.count
             phases, epochs = self.progress.lanes[key].phases, pending.lane.benchmark.epochs
             if not pending.lane.shares:

@@ -377,7 +377,7 @@ class Service:
                 folder, plan = await resumed_plan(
                     one.order.run_id, catalog=catalog, flags={}, environment=self.environment
                 )
-                scope = RunScope(only=await failed_items(folder)) if one.order.retry else None
+                scope = RunScope(item_ids=await failed_items(folder)) if one.order.retry else None
                 outcome = await execute(plan, environment=self.environment, observer=one, resume=folder, scope=scope)
             else:
                 request = RunRequest.combine(None, dict(one.order.request or {}))

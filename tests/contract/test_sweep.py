@@ -63,7 +63,7 @@ def with_locomo(world: World, root: Path, shared: Path) -> World:
     return world
 
 
-def sweep(name: str, threshold: str, value: str) -> dict[str, object]:
+def clear_run(name: str, threshold: str, value: str) -> dict[str, object]:
     """Two values of a setting that the search alone has, times two variants of its largest k, times five k."""
     names = [f"{name}@{one}-{other}" for one in ("low", "high") for other in ("plain", "cut")]
     settings = {f"{one}.{threshold}": value for one in names if "high" in one}
@@ -89,7 +89,7 @@ async def test_on_a_plain_memory_server(
         "faulty", base=PROVIDER.replace(LIMIT, f'{LIMIT}, floor: "${{floor}}"'), extra='vars: {floor: "0"}\n'
     )
     one = await adds_of(world, calls, "POST add", providers="faulty")
-    many = await adds_of(world, calls, "POST add", **sweep("faulty", "vars.floor", '"0.2"'))
+    many = await adds_of(world, calls, "POST add", **clear_run("faulty", "vars.floor", '"0.2"'))
     print("fault server:", one, many)
     assert (one[0], many[0]) == (1, 20) and one[1] == many[1] > 0
 
@@ -105,6 +105,6 @@ async def test_on_chroma(
     world.write("configs/providers/chroma.yaml", text)
     world.write("configs/providers/chroma.compose.yaml", (root / "configs/providers/chroma.compose.yaml").read_text())
     one = await adds_of(world, calls, "POST upsert", providers="chroma")
-    many = await adds_of(world, calls, "POST upsert", **sweep("chroma", WITHOUT, "hello"))
+    many = await adds_of(world, calls, "POST upsert", **clear_run("chroma", WITHOUT, "hello"))
     print("chroma:", one, many)
     assert (one[0], many[0]) == (1, 20) and one[1] == many[1] > 0

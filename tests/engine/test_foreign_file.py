@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engine.external_rows import JSONL_HINT, TREC_HINT, ForeignRow, read_foreign
+from bench.engine.external_rows import JSONL_HINT, TREC_HINT, ExternalRow, read_external
 from bench.errors import DataError, UsageError
 from tests.rows import each_row
 
@@ -20,8 +20,8 @@ def file_of(folder: Path, content: str | bytes) -> Path:
     return path
 
 
-def row(path: Path, line: int, item: str, **more: object) -> ForeignRow:
-    return ForeignRow(item=item, where=f"{path}:{line}", **more)  # type: ignore[arg-type]
+def row(path: Path, line: int, item: str, **more: object) -> ExternalRow:
+    return ExternalRow(item=item, where=f"{path}:{line}", **more)  # type: ignore[arg-type]
 
 
 def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
         '{"item": "q3", "answer": ""}\n'
         '{"item": "q4", "hits": [], "answer": null}\n',
     )
-    assert read_foreign(path) == [
+    assert read_external(path) == [
         row(path, 1, "q1", hits=(("s3",), ("s1", "s2")), answer="blue"),
         row(path, 3, "7", hits=(("4",), ("5", "x"), ())),
         row(path, 4, "q3", answer=""),
@@ -70,7 +70,7 @@ def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
 def test_a_line_of_json_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str) -> None:
     path = file_of(tmp_path, f'{{"item": "q1", "answer": "x"}}\n{line}\n')
     with pytest.raises(DataError) as refused:
-        read_foreign(path)
+        read_external(path)
     assert refused.value.message.startswith(message)
     assert (refused.value.where, refused.value.hint) == (f"{path}:2", JSONL_HINT)
 
@@ -78,7 +78,7 @@ def test_a_line_of_json_that_does_not_fit_is_named(tmp_path: Path, line: str, me
 def test_an_item_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path, '{"item": 1, "answer": "x"}\n{"item": "2", "answer": "x"}\n{"item": "1", "answer": "x"}\n')
     with pytest.raises(DataError) as refused:
-        read_foreign(path)
+        read_external(path)
     assert (refused.value.message, refused.value.where) == ('item "1" occurs twice', f"{path}:3")
     assert refused.value.hint == f"see {path}:1"
 
@@ -88,7 +88,7 @@ def test_hits_of_a_trec_file_go_by_score_and_then_by_rank(tmp_path: Path) -> Non
         tmp_path,
         "q1 Q0 a 9 0.5 me\nq2 Q0 x 1 -inf me\nq1 Q0 b 2 0.7 me\nq1 Q0 c 1 0.5 me\n\n  q1\tQ0  d 3 1e3   me\n",
     )
-    assert read_foreign(path) == [
+    assert read_external(path) == [
         row(path, 1, "q1", hits=(("d",), ("b",), ("c",), ("a",))),
         row(path, 2, "q2", hits=(("x",),)),
     ]
@@ -100,7 +100,7 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
 ) -> None:
     lines = [f"q Q0 h{at} {rank} {score!r} t" for at, (score, rank) in enumerate(scores)]
     path = file_of(tmp_path_factory.mktemp("trec"), "\n".join(lines))
-    (found,) = read_foreign(path)
+    (found,) = read_external(path)
     assert found.hits is not None
     order = [(-scores[int(name[1:])][0], scores[int(name[1:])][1]) for (name,) in found.hits]
     assert order == sorted(order)
@@ -122,14 +122,14 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
 def test_a_line_of_trec_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str, hint: str) -> None:
     path = file_of(tmp_path, f"q1 Q0 a 1 0.9 me\n{line}\n")
     with pytest.raises(DataError) as refused:
-        read_foreign(path)
+        read_external(path)
     assert (refused.value.message, refused.value.where, refused.value.hint) == (message, f"{path}:2", hint)
 
 
 def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path, "q1 Q0 a 1 0.9 me\nq2 Q0 a 1 0.9 me\nq1 Q0 a 2 0.8 me\n")
     with pytest.raises(DataError) as refused:
-        read_foreign(path)
+        read_external(path)
     assert (refused.value.message, refused.value.where) == ('hit "a" of item "q1" occurs twice', f"{path}:3")
     assert refused.value.hint == f"see {path}:1"
 
@@ -138,7 +138,7 @@ def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
 def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> None:
     path = file_of(tmp_path, content)
     with pytest.raises(DataError) as refused:
-        read_foreign(path)
+        read_external(path)
     assert (refused.value.message, refused.value.where) == ("the file has no rows", str(path))
 
 
@@ -146,26 +146,26 @@ def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> N
 @each_row("end", ["\n", "\r\n"])
 def test_a_mark_of_byte_order_and_the_ends_of_another_system_do_no_harm(tmp_path: Path, mark: str, end: str) -> None:
     path = file_of(tmp_path, mark + '{"item": "q1", "answer": "é"}' + end + '{"item": "q2", "answer": "x"}' + end)
-    assert [(one.item, one.answer) for one in read_foreign(path)] == [("q1", "é"), ("q2", "x")]
+    assert [(one.item, one.answer) for one in read_external(path)] == [("q1", "é"), ("q2", "x")]
 
 
 @each_row("torn", [b'{"item": "q2", "ans', b'{"item": "q2", "answer": "caf\xc3', b'{"item": "q2", "answer": "x"', b"{"])
 def test_a_torn_last_line_is_left_out_and_the_rest_is_read(tmp_path: Path, torn: bytes) -> None:
     path = file_of(tmp_path, b'{"item": "q1", "answer": "x"}\n' + torn)
-    assert [one.item for one in read_foreign(path)] == ["q1"]
+    assert [one.item for one in read_external(path)] == ["q1"]
 
 
 def test_a_last_line_without_an_end_is_no_torn_one(tmp_path: Path) -> None:
     path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2", "answer": "y"}')
-    assert [one.item for one in read_foreign(path)] == ["q1", "q2"]
+    assert [one.item for one in read_external(path)] == ["q1", "q2"]
     path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2"}')
     with pytest.raises(DataError, match="neither hits nor answer"):
-        read_foreign(path)
+        read_external(path)
 
 
 def test_a_torn_line_that_is_the_only_one_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="this is not JSON"):
-        read_foreign(file_of(tmp_path, '{"item": "q1", "ans'))
+        read_external(file_of(tmp_path, '{"item": "q1", "ans'))
 
 
 @pytest.mark.parametrize("line", [1, 2])
@@ -174,16 +174,16 @@ def test_text_of_another_encoding_is_named_by_its_line(tmp_path: Path, line: int
     lines[line - 1] = lines[line - 1].replace(b"item", b"it\xe4m")
     path = file_of(tmp_path, b"".join(lines))
     with pytest.raises(DataError) as refused:
-        read_foreign(path)
+        read_external(path)
     assert (refused.value.message, refused.value.where) == ("this is not UTF-8 text", f"{path}:{line}")
     assert refused.value.hint == "save the file as UTF-8"
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*gone: No such file or directory"):
-        read_foreign(tmp_path / "gone")
+        read_external(tmp_path / "gone")
     with pytest.raises(UsageError, match=r"cannot read .*: Is a directory"):
-        read_foreign(tmp_path)
+        read_external(tmp_path)
 
 
 @given(
@@ -198,7 +198,7 @@ def test_what_is_written_as_json_lines_is_read_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, rows: dict[str, tuple[list[str] | None, str]]
 ) -> None:
     lines = [json.dumps({"item": item, "hits": hits, "answer": answer}) for item, (hits, answer) in rows.items()]
-    found = read_foreign(file_of(tmp_path_factory.mktemp("json"), "\n".join(lines)))
+    found = read_external(file_of(tmp_path_factory.mktemp("json"), "\n".join(lines)))
     assert [(one.item, one.hits, one.answer) for one in found] == [
         (item, None if hits is None else tuple((hit,) for hit in hits), answer) for item, (hits, answer) in rows.items()
     ]
@@ -206,7 +206,7 @@ def test_what_is_written_as_json_lines_is_read_as_it_was(
 
 def test_each_hit_of_a_trec_file_keeps_its_own_line_whatever_its_rank(tmp_path: Path) -> None:
     path = file_of(tmp_path, "q1 Q0 a 3 1.0 x\nq2 Q0 b 1 5.0 x\nq1 Q0 c 1 9.0 x\nq1 Q0 d 2 4.0 x\n")
-    first, second = read_foreign(path)
+    first, second = read_external(path)
     assert [(hit, first.where_of(slot)) for slot, hit in enumerate(first.hits or ())] == [
         (("c",), f"{path}:3"),
         (("d",), f"{path}:4"),
@@ -214,4 +214,4 @@ def test_each_hit_of_a_trec_file_keeps_its_own_line_whatever_its_rank(tmp_path: 
     ]
     assert second.where_of(0) == f"{path}:2"
     told = file_of(tmp_path, '\n{"item": "q1", "hits": ["a", "b"]}\n')
-    assert [read_foreign(told)[0].where_of(slot) for slot in (0, 1)] == [f"{told}:2"] * 2
+    assert [read_external(told)[0].where_of(slot) for slot in (0, 1)] == [f"{told}:2"] * 2

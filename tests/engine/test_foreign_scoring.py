@@ -10,8 +10,8 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset
-from bench.engine.external_results import GIVEN, Known, foreign_plan, found_of, known_name, score_foreign
-from bench.engine.external_rows import ForeignRow, Hits
+from bench.engine.external_results import GIVEN, CorpusIds, external_plan, known_name, score_external, search_result_of
+from bench.engine.external_rows import ExternalRow, Hits
 from bench.errors import DataError, UsageError
 from bench.journal import Reader, RunState
 from bench.journal.records import ItemRecord
@@ -29,20 +29,20 @@ def world(tmp_path: Path) -> World:
     return World.make(tmp_path, corpora=2, items=4)
 
 
-def row(item: str, *hits: str | Sequence[str], answer: str | None = None, line: int = 1) -> ForeignRow:
+def row(item: str, *hits: str | Sequence[str], answer: str | None = None, line: int = 1) -> ExternalRow:
     slots: Hits = tuple((hit,) if isinstance(hit, str) else tuple(hit) for hit in hits)
-    return ForeignRow(item=item, where=f"theirs:{line}", hits=slots or None, answer=answer)
+    return ExternalRow(item=item, where=f"theirs:{line}", hits=slots or None, answer=answer)
 
 
-def planned(world: World, rows: Sequence[ForeignRow], **flags: object) -> tuple[Plan, list[ForeignRow]]:
+def planned(world: World, rows: Sequence[ExternalRow], **flags: object) -> tuple[Plan, list[ExternalRow]]:
     request = RunRequest.combine(None, {"benchmarks": "facts", **flags})
-    return foreign_plan(Catalog.load(world.workspace), request, rows, label="theirs", environment=world.environment)
+    return external_plan(Catalog.load(world.workspace), request, rows, label="theirs", environment=world.environment)
 
 
-async def scored(world: World, *rows: ForeignRow, **flags: object) -> list[ItemRecord]:
+async def scored(world: World, *rows: ExternalRow, **flags: object) -> list[ItemRecord]:
     """Score rows and give what the journal has of each item."""
     plan, named = planned(world, rows, **flags)
-    await score_foreign(plan, named, world.workspace / "scored", environment=world.environment)
+    await score_external(plan, named, world.workspace / "scored", environment=world.environment)
     async with Reader.open(world.workspace / "scored") as reader:
         (job,) = read(reader.meta.extra)
         chain = job.chain
@@ -161,10 +161,10 @@ def test_an_id_may_be_written_in_four_ways(written: str, name: str) -> None:
 def test_a_session_and_a_turn_of_one_id_are_the_session(world: World) -> None:
     path = world.workspace / "datasets/facts.jsonl"
     path.write_text(path.read_text().replace('"c0t0"', '"answer_0_1"'))
-    known = Known.of(dataset_of_plan(world), "c0")
+    known = CorpusIds.of(dataset_of_plan(world), "c0")
     ranking = row("c0q0", "answer_0_1", "c0t1", "nobody")
     assert list(known.kinds(ranking)) == [("answer_0_1", True, "theirs:1"), ("c0t1", False, "theirs:1")]
-    assert list(known.strangers(ranking)) == [("nobody", "theirs:1")]
+    assert list(known.unknown_ids(ranking)) == [("nobody", "theirs:1")]
 
 
 def dataset_of_plan(world: World) -> Dataset:
@@ -173,8 +173,8 @@ def dataset_of_plan(world: World) -> Dataset:
 
 def test_what_a_hit_says_is_the_text_of_what_it_stands_for(world: World) -> None:
     plan, _ = planned(world, [row("c0q0", "answer_0_0")])
-    known = Known.of(plan.lanes[0].benchmark.dataset, "c0")
-    found = found_of(row("c0q0", "answer_0_0", "nobody"), known, plan.lanes[0])
+    known = CorpusIds.of(plan.lanes[0].benchmark.dataset, "c0")
+    found = search_result_of(row("c0q0", "answer_0_0", "nobody"), known, plan.lanes[0])
     assert found.hits[0].content == (
         "The vault K0x0 opens with W0y0\nThe vault K0x3 opens with W0y3\nNoted in c0 part 0"
     )

@@ -16,13 +16,13 @@ from bench.engine.corpora.isolation import (
     START_CHARS,
     Sentinel,
     belongs,
+    count_found,
+    foreign_hits,
     foreign_sample,
-    holdings,
     look,
     samples,
     shares_text,
     start_of,
-    strangers,
 )
 from bench.errors import Rejected, Unavailable
 from bench.model import Found, Hit, Memory, Query, Space
@@ -113,7 +113,7 @@ async def test_a_look_is_of_ten_hits_and_its_key_shows_nothing() -> None:
 async def test_a_count_says_what_a_namespace_holds() -> None:
     provider = Counting({})
     provider.counts = [7]
-    assert await holdings(provider, SPACE, Memory(id="m", content="text")) == 7  # type: ignore[arg-type]
+    assert await count_found(provider, SPACE, Memory(id="m", content="text")) == 7  # type: ignore[arg-type]
     assert provider.asked == []
 
 
@@ -123,17 +123,17 @@ async def test_a_count_says_what_a_namespace_holds() -> None:
 )
 async def test_without_a_count_any_hit_counts_mapped_or_not(hits: Sequence[Hit], returned: int, held: int) -> None:
     provider = Shows({"text": hits}, returned=returned)
-    assert await holdings(provider, SPACE, Memory(id="m", content="text")) == held  # type: ignore[arg-type]
+    assert await count_found(provider, SPACE, Memory(id="m", content="text")) == held  # type: ignore[arg-type]
 
 
 async def test_a_namespace_that_does_not_exist_holds_nothing() -> None:
     provider = Shows(Rejected("no such collection"))
-    assert await holdings(provider, SPACE, Memory(id="m", content="text")) == 0  # type: ignore[arg-type]
+    assert await count_found(provider, SPACE, Memory(id="m", content="text")) == 0  # type: ignore[arg-type]
 
 
 async def test_a_service_that_is_down_has_not_said_that_it_is_empty() -> None:
     with pytest.raises(Unavailable):
-        await holdings(Shows(Unavailable("down")), SPACE, Memory(id="m", content="text"))  # type: ignore[arg-type]
+        await count_found(Shows(Unavailable("down")), SPACE, Memory(id="m", content="text"))  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ sentinel
@@ -211,8 +211,8 @@ def test_the_text_of_a_canary_is_one_that_the_corpus_does_not_hold_itself() -> N
 async def test_a_canary_that_finds_only_own_memories_found_no_stranger() -> None:
     anonymized, other = anonymize(*OWN), Memory(id="o", content="what another corpus was told once")
     own = hit(OWN[0], anonymized.memories[0].id)
-    assert await strangers(Shows({other.content: [own]}), SPACE, anonymized, other) == []  # type: ignore[arg-type]
-    assert await strangers(Shows({}), SPACE, anonymized, other) == []  # type: ignore[arg-type]
+    assert await foreign_hits(Shows({other.content: [own]}), SPACE, anonymized, other) == []  # type: ignore[arg-type]
+    assert await foreign_hits(Shows({}), SPACE, anonymized, other) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ async def test_a_canary_that_finds_only_own_memories_found_no_stranger() -> None
 async def test_a_canary_that_is_found_or_maps_to_nobody_here_is_a_stranger(found: Hit) -> None:
     anonymized, other = anonymize(*OWN), Memory(id="o", content="what another corpus was told once")
     own = hit(OWN[0], anonymized.memories[0].id)
-    assert await strangers(Shows({other.content: [own, found]}), SPACE, anonymized, other) == [found]  # type: ignore[arg-type]
+    assert await foreign_hits(Shows({other.content: [own, found]}), SPACE, anonymized, other) == [found]  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ whose is it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bench.engine.items.evaluate import Memo, OnceJudge
+from bench.engine.items.evaluate import Memo, MemoizedJudge
 from bench.model import ChatMessage, Completion, Prompt
 
 PROMPT = Prompt(messages=(ChatMessage(role="user", content="Right?"),), json_schema={"type": "object"})
@@ -24,13 +24,13 @@ class Counting:
 
 async def test_jobs_share_a_verdict_on_the_same_question() -> None:
     judge, memo = Counting(), Memo()
-    texts = [(await OnceJudge(judge=judge, memo=memo).ask(PROMPT)).text for _ in range(3)]
+    texts = [(await MemoizedJudge(judge=judge, memo=memo).ask(PROMPT)).text for _ in range(3)]
     assert texts == ["1", "1", "1"]
 
 
 async def test_what_changes_the_question_is_asked_anew() -> None:
     judge, memo = Counting(), Memo()
-    once = OnceJudge(judge=judge, memo=memo)
+    once = MemoizedJudge(judge=judge, memo=memo)
     changed = [
         replace(PROMPT, temperature=0.5),
         replace(PROMPT, max_tokens=7),

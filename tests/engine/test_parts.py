@@ -12,7 +12,7 @@ from bench.datasets import RenderedMemory
 from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
 from bench.engine.corpora.corpus_state import CorpusState, Step
 from bench.engine.corpora.isolation import samples, shares_text, start_of
-from bench.engine.items.item_pipeline import fill
+from bench.engine.items.item_pipeline import fill_context
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop, StopControl
@@ -32,7 +32,7 @@ def hits_of(texts: list[str]) -> list[Hit]:
 
 @given(TEXTS, st.integers(1, 40))
 def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], budget: int) -> None:
-    context = fill(hits_of(texts), budget_tokens=budget, dated=False)
+    context = fill_context(hits_of(texts), budget_tokens=budget, dated=False)
     assert context.tokens <= budget
     assert quarters(context.text) <= budget * 4
     assert list(context.texts[1:]) == texts[1 : context.kept]
@@ -40,13 +40,13 @@ def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], bu
 
 @given(TEXTS)
 def test_without_a_budget_everything_is_read(texts: list[str]) -> None:
-    assert fill(hits_of(texts), budget_tokens=None, dated=False).texts == tuple(texts)
+    assert fill_context(hits_of(texts), budget_tokens=None, dated=False).texts == tuple(texts)
 
 
 def test_a_date_is_shown_only_where_the_text_has_none() -> None:
     hit = Hit(id="1", content="tea", when=datetime(2024, 5, 1, 9, 30, tzinfo=UTC))
-    assert fill([hit], budget_tokens=None, dated=True).text == "[2024-05-01 09:30] tea"
-    assert fill([hit], budget_tokens=None, dated=False).text == "tea"
+    assert fill_context([hit], budget_tokens=None, dated=True).text == "[2024-05-01 09:30] tea"
+    assert fill_context([hit], budget_tokens=None, dated=False).text == "tea"
 
 
 def test_tokens_are_characters_by_four_rounded_up() -> None:

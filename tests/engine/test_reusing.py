@@ -28,7 +28,7 @@ async def retry(world: World, run_id: str, **chosen: object) -> Outcome:
     folder, plan = await resumed_plan(
         run_id, catalog=Catalog.load(world.workspace), flags={}, environment=world.environment
     )
-    scope = RunScope(only=await failed_items(folder, **chosen))  # type: ignore[arg-type]
+    scope = RunScope(item_ids=await failed_items(folder, **chosen))  # type: ignore[arg-type]
     return await execute(plan, environment=world.environment, resume=folder, scope=scope)
 
 

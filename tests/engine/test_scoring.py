@@ -10,9 +10,18 @@ import pytest
 
 from bench.datasets import RenderedMemory
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
-from bench.engine.items.item_row import LONGEST_LABEL, facts, failed_row, gold, labels, row_of, shown, unsupported_rows
+from bench.engine.items.item_row import (
+    LONGEST_LABEL,
+    failed_row,
+    gold,
+    item_data,
+    item_payload,
+    labels,
+    row_of,
+    unsupported_rows,
+)
 from bench.engine.items.phase_results import AnswerResult, SearchResult
-from bench.engine.items.search import Oracle, mapped, query_of
+from bench.engine.items.search import Oracle, map_hits, query_of
 from bench.engine.run_context import Failure
 from bench.journal import Key
 from bench.model import Call, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict
@@ -198,22 +207,22 @@ def test_an_item_that_failed_keeps_what_a_page_shows_of_it(lane: Lane, kind: str
     assert (entry.key, entry.state, entry.outcome, entry.message) == (key, state, outcome, "why")
     assert entry.labels == {"question_type": "one", "group": "easy"}
     assert entry.data == {"gold": ["answer_0_1"], "reason": "", "answerable": True, "adversarial": False}
-    assert entry.payloads == {"item": shown(item())}
+    assert entry.payloads == {"item": item_payload(item())}
     assert entry.values == {}
 
 
 def test_an_item_as_pages_show_it(lane: Lane) -> None:
     when = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-    assert shown(item(question_date=when, metadata={"a": 1}, flags=("odd",))) == {
+    assert item_payload(item(question_date=when, metadata={"a": 1}, flags=("odd",))) == {
         "question": "Where?", "answers": ["here", "there"], "question_date": "2026-01-02T03:04:00+00:00",
         "evidence": {"sessions": ["answer_0_1"], "turns": ["c0t1"]}, "metadata": {"a": 1}, "flags": ["odd"],
     }  # fmt: skip
-    assert shown(item())["question_date"] is None
+    assert item_payload(item())["question_date"] is None
 
 
 def test_evidence_that_was_not_sent_is_a_fact_of_the_item() -> None:
-    assert facts(("a",), "", item(), not_sent=["c0t1"])["not_ingested"] == ["c0t1"]
-    assert "not_ingested" not in facts(("a",), "", item())
+    assert item_data(("a",), "", item(), not_sent=["c0t1"])["not_ingested"] == ["c0t1"]
+    assert "not_ingested" not in item_data(("a",), "", item())
 
 
 def test_every_epoch_of_every_job_of_a_lane_that_is_skipped_is_unsupported(lane: Lane) -> None:
@@ -266,7 +275,7 @@ def test_a_provider_sees_the_question_and_no_id_of_the_dataset(lane: Lane) -> No
 def test_hits_become_the_ids_of_the_dataset_and_are_cut_to_k(lane: Lane) -> None:
     own, known = anonymized(), [memory.id for memory in anonymized().memories]
     answer = Found(hits=hits(known[2], known[0], known[1]), requested=2, returned=3)
-    result = mapped(Of(replace(lane, level="session", unit="session")), own, answer)  # type: ignore[arg-type]
+    result = map_hits(Of(replace(lane, level="session", unit="session")), own, answer)  # type: ignore[arg-type]
     assert result.retrieved == (("s2",), ("s0",))
     assert (result.requested, result.returned, result.flags, len(result.hits)) == (2, 3, ("over_returned",), 2)
 
@@ -275,7 +284,7 @@ def test_a_provider_whose_hits_are_not_cut_keeps_them_beyond_k(lane: Lane) -> No
     own, known = anonymized(), [memory.id for memory in anonymized().memories]
     answer = Found(hits=hits(*known), requested=4, returned=4)
     whole = Of(replace(lane, level="session", unit="session"), unbounded=True)
-    result = mapped(whole, own, answer)  # type: ignore[arg-type]
+    result = map_hits(whole, own, answer)  # type: ignore[arg-type]
     assert (result.retrieved, result.beyond) == ((("s0",), ("s1",)), (("s2",), ("s3",)))
     assert (len(result.hits), result.flags) == (4, ())
 
@@ -292,21 +301,21 @@ def test_a_provider_whose_hits_are_not_cut_keeps_them_beyond_k(lane: Lane) -> No
 def test_what_is_odd_about_an_answer_is_flagged(lane: Lane, changes: dict[str, int], flags: tuple[str, ...]) -> None:
     known = anonymized().memories[0].id
     values = {"hits": hits(known), "requested": 2, "returned": 1, **changes}
-    assert mapped(Of(lane), anonymized(), Found(**values)).flags == flags  # type: ignore[arg-type]
+    assert map_hits(Of(lane), anonymized(), Found(**values)).flags == flags  # type: ignore[arg-type]
 
 
 def test_the_same_memory_twice_is_flagged_and_hits_without_ids_are_not(lane: Lane) -> None:
     known = anonymized().memories[0].id
     twice = Found(hits=hits(known, known), requested=2, returned=2)
-    assert mapped(Of(lane), anonymized(), twice).flags == ("duplicates",)  # type: ignore[arg-type]
+    assert map_hits(Of(lane), anonymized(), twice).flags == ("duplicates",)  # type: ignore[arg-type]
     bare = Found(hits=hits("", ""), requested=2, returned=2, ids_available=False)
-    result = mapped(Of(lane), anonymized(), bare)  # type: ignore[arg-type]
+    result = map_hits(Of(lane), anonymized(), bare)  # type: ignore[arg-type]
     assert (result.flags, result.retrieved, result.reason) == ((), None, "no_source_ids")
 
 
 @pytest.mark.parametrize(("price", "cost", "priced"), [(None, None, False), ("0.01", "0.01", True), ("0", "0", True)])
 def test_a_search_costs_what_its_price_says(lane: Lane, price: str | None, cost: str | None, priced: bool) -> None:
-    result = mapped(Of(lane, price=price), anonymized(), Found(hits=(), requested=2, returned=0))  # type: ignore[arg-type]
+    result = map_hits(Of(lane, price=price), anonymized(), Found(hits=(), requested=2, returned=0))  # type: ignore[arg-type]
     assert (result.cost_usd, result.priced) == (cost, priced)
 
 
@@ -317,8 +326,8 @@ async def test_the_oracle_gives_the_evidence_and_no_more_than_k() -> None:
     space = Space(namespace="n", run_id="r", benchmark="b", corpus="c", attempt=1)
     memories = [Memory(id=f"m{at}", content=f"text {at}", when=START) for at in range(3)]
     async with Oracle() as oracle:
-        knowing = oracle.knowing(memories)
-        answer = await knowing.search(space, Query(text="anything", k=2, key="q"))
+        with_evidence = oracle.with_evidence(memories)
+        answer = await with_evidence.search(space, Query(text="anything", k=2, key="q"))
         assert [(one.source_ids, one.content, one.when) for one in answer.hits] == [
             (("m0",), "text 0", START), (("m1",), "text 1", START),
         ]  # fmt: skip

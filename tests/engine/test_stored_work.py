@@ -9,7 +9,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.engine import Outcome, execute, failed_items, forked_plan, rescored_plan
-from bench.engine.resume import failed_phase, resting_on, stored_items
+from bench.engine.resume import failed_phase, stored_inputs, stored_items
 from bench.errors import IdentityError, UsageError
 from bench.journal import JournaledPhase, Key, Reader, RunState
 from bench.model import Phase, State
@@ -197,7 +197,7 @@ def test_answers_rest_on_more_than_searches() -> None:
         "benchmarks": {"b": {"version": "1", "k": 3, "context_budget": 9, "prompts": {"answer": {"default": "x"}}}},
         "providers": {"p": "digest"}, "settings": {"seed": 1, "metrics": ["mrr"], "selection": {}},
     }  # fmt: skip
-    searches, answers = resting_on(identity, Phase.ANSWER), resting_on(identity, Phase.EVALUATE)
+    searches, answers = stored_inputs(identity, Phase.ANSWER), stored_inputs(identity, Phase.EVALUATE)
     assert searches["settings"] == {"seed": 1, "epochs": None, "selection": {}}
     assert searches["providers"] == answers["providers"] == {"p": "digest"}
     assert searches["benchmarks"] == {"b": {"version": "1", "config_sha256": None, "dataset": None, "k": 3}}

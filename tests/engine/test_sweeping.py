@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.corpora.cleanup import sweep
+from bench.engine.corpora.cleanup import clear_run
 from bench.errors import AuthError, BenchError, Locked
 from bench.journal import Journal, Reader, RunState
 from bench.plan.leftover import leftovers
@@ -39,7 +39,7 @@ async def test_every_namespace_that_is_still_held_is_cleared(world: World) -> No
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", phases="ingest,index")
     assert len(store.held) == 3
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 3
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 3
     assert store.held == {}
     rows = world.query("r", "select corpus, data from corpus_row where kind = 'cleared' order by corpus")
     assert [corpus for corpus, _ in rows] == ["c0", "c1", "c2"]
@@ -51,16 +51,16 @@ async def test_a_run_that_cleared_up_has_nothing_left(world: World) -> None:
     await world.run(providers="scripted", run_id="r")
     assert await left(world) == []
     store.forget_calls()
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 0
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 0
     assert store.calls() == []
 
 
 async def test_a_second_sweep_finds_nothing(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never")
-    await sweep(world.workspace, folder_of(world), world.environment)
+    await clear_run(world.workspace, folder_of(world), world.environment)
     store.forget_calls()
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 0
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 0
     assert store.calls() == []
 
 
@@ -68,7 +68,7 @@ async def test_a_corpus_that_never_began_is_not_cleared(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", items_of=["c1"])
     assert await left(world) == ["c1"]
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 1
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 1
     assert len(store.calls("clear")) == 1
 
 
@@ -78,7 +78,7 @@ async def test_only_the_last_attempt_is_left(world: World) -> None:
     await world.run(providers="scripted", run_id="r", cleanup="never", items_of=["c0"])
     (held,) = store.held
     store.forget_calls()
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 1
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 1
     assert [call["namespace"] for call in store.calls("clear")] == [held]
 
 
@@ -87,7 +87,7 @@ async def test_a_run_is_afterwards_what_it_was(world: World) -> None:
     await world.run(providers="scripted", run_id="r", cleanup="never", phases="search")
     before = await state(world)
     assert before[0] is RunState.PARTIAL
-    await sweep(world.workspace, folder_of(world), world.environment)
+    await clear_run(world.workspace, folder_of(world), world.environment)
     assert await state(world) == before
 
 
@@ -96,23 +96,23 @@ async def test_what_was_cleared_before_a_refusal_is_written_down(world: World) -
     await world.run(providers="scripted", run_id="r", cleanup="never")
     store.fails("clear", at=1, error="AuthError")
     with pytest.raises(AuthError):
-        await sweep(world.workspace, folder_of(world), world.environment)
+        await clear_run(world.workspace, folder_of(world), world.environment)
     assert await left(world) == ["c1", "c2"]
     assert (await state(world))[0] is not RunState.RUNNING
     store.heal()
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 2
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 2
 
 
 async def test_a_provider_that_cannot_clear_is_not_asked(world: World) -> None:
     store = ScriptedStore.install(world, clears=False)
     await world.run(providers="scripted", run_id="r")
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 0
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 0
     assert store.calls("clear") == []
 
 
 async def test_what_a_built_in_keeps_goes_with_the_folder(world: World) -> None:
     await world.run(providers="bm25", run_id="r", cleanup="never")
-    assert await sweep(world.workspace, folder_of(world)) == 0
+    assert await clear_run(world.workspace, folder_of(world)) == 0
 
 
 async def test_a_run_that_goes_on_is_not_swept(world: World) -> None:
@@ -120,7 +120,7 @@ async def test_a_run_that_goes_on_is_not_swept(world: World) -> None:
     await world.run(providers="scripted", run_id="r", cleanup="never")
     async with Journal.resume(folder_of(world)):
         with pytest.raises(Locked):
-            await sweep(world.workspace, folder_of(world), world.environment)
+            await clear_run(world.workspace, folder_of(world), world.environment)
     assert len(store.held) == 3
 
 
@@ -129,14 +129,14 @@ async def test_a_provider_that_is_configured_no_more_is_told(world: World) -> No
     await world.run(providers="scripted", run_id="r", cleanup="never")
     (world.workspace / "configs/providers/scripted.yaml").unlink()
     with pytest.raises(BenchError, match="scripted"):
-        await sweep(world.workspace, folder_of(world), world.environment)
+        await clear_run(world.workspace, folder_of(world), world.environment)
     assert (await state(world))[0] is RunState.COMPLETE
 
 
 async def test_a_run_of_a_range_is_swept_whole(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", start=2, end=4)
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 2
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 2
     assert store.held == {}
 
 
@@ -146,5 +146,5 @@ async def test_an_alias_with_a_changed_key_is_the_same_provider_beside_another_o
         file.write("aliases: [script]\n")
     flags = {"providers": "bm25,script", "set": {"script.description": "of one run"}}
     await world.run(run_id="r", cleanup="never", **flags)
-    assert await sweep(world.workspace, folder_of(world), world.environment) == 3
+    assert await clear_run(world.workspace, folder_of(world), world.environment) == 3
     assert store.held == {}

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
-from bench.engine.corpora.isolation import MOST_KEYS, CorpusPlace, FirstWrite, Ownership
+from bench.engine.corpora.isolation import MOST_KEYS, CorpusNamespace, FirstWriteOrder, Ownership
 from bench.journal import Reader
 from bench.model import Hit, Memory
 from bench.report import fold, results_json
@@ -65,16 +65,16 @@ async def test_no_other_corpus_is_probed_before_the_first_one_was_written(world_
 
 
 async def test_a_first_corpus_that_fails_lets_the_next_one_go_ahead() -> None:
-    order = FirstWrite()
-    await order.turn("a")
+    order = FirstWriteOrder()
+    await order.wait_for_turn("a")
     with anyio.move_on_after(0.01) as waiting:
-        await order.turn("b")
+        await order.wait_for_turn("b")
     assert waiting.cancelled_caught, "one corpus goes first"
     order.leave("a")
     with anyio.fail_after(60):
-        await order.turn("b")
+        await order.wait_for_turn("b")
         order.done()
-        await order.turn("c")
+        await order.wait_for_turn("c")
 
 
 def anonymized(corpus: str, *texts: str) -> AnonymizedCorpus:
@@ -83,8 +83,8 @@ def anonymized(corpus: str, *texts: str) -> AnonymizedCorpus:
     return AnonymizedCorpus(memories=memories, _rendered={memory.id: None for memory in memories})  # type: ignore[misc]
 
 
-def place(corpus: str) -> CorpusPlace:
-    return CorpusPlace(benchmark="b", corpus=corpus, namespace=f"ns-{corpus}")
+def place(corpus: str) -> CorpusNamespace:
+    return CorpusNamespace(benchmark="b", corpus=corpus, namespace=f"ns-{corpus}")
 
 
 SHARED = "Thank you very much, that was a great help to me."

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from bench.engine.corpora.anonymizer import opaque_id
-from bench.engine.corpora.cleanup import sweep
+from bench.engine.corpora.cleanup import clear_run
 from bench.journal import RunState, merge
 from bench.providers.namespaces import namespace
 from tests.small_world import World
@@ -44,7 +44,7 @@ async def test_clean_leaves_what_another_machine_ingested_under_the_same_run_id(
     await first.run(providers="faulty", run_id="nightly", cleanup="never")
     others = held(first)
     await second.run(providers="faulty", run_id="nightly", cleanup="never")
-    assert await sweep(second.workspace, second.workspace / "checkpoints/nightly", second.environment) == 1
+    assert await clear_run(second.workspace, second.workspace / "checkpoints/nightly", second.environment) == 1
     assert held(first) == others
 
 
@@ -93,6 +93,6 @@ async def test_what_the_parts_of_a_merged_run_left_is_cleared_where_they_left_it
     checkpoints = world.workspace / "checkpoints"
     await merge([checkpoints / "part1", checkpoints / "part2"], checkpoints / "whole", run_id="whole")
     assert len(held(world)) == 2
-    assert await sweep(world.workspace, checkpoints / "whole", world.environment) == 2
+    assert await clear_run(world.workspace, checkpoints / "whole", world.environment) == 2
     assert not held(world)
-    assert await sweep(world.workspace, checkpoints / "whole", world.environment) == 0
+    assert await clear_run(world.workspace, checkpoints / "whole", world.environment) == 0

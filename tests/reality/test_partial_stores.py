@@ -7,7 +7,7 @@ from aiohttp import web
 
 from bench.engine import Outcome
 from bench.engine.corpora import isolation as probes
-from bench.engine.corpora.cleanup import sweep
+from bench.engine.corpora.cleanup import clear_run
 from bench.errors import NotCleared
 from bench.journal import Reader
 from bench.plan.cost_estimate import estimate
@@ -154,7 +154,7 @@ async def test_a_clear_that_does_nothing_is_told_and_left_to_clean(
     assert any("a search still finds" in note for note in job.notes) is not clears
     if not clears:
         with pytest.raises(NotCleared, match="a search still finds 3 of its memories") as told:
-            await sweep(world.workspace, world.workspace / "checkpoints/r", world.environment)
+            await clear_run(world.workspace, world.workspace / "checkpoints/r", world.environment)
         assert "bench clean r" in told.value.hint and "--forget faulty" in told.value.hint
         stub.answers = {}
-        assert await sweep(world.workspace, world.workspace / "checkpoints/r", world.environment) == 3
+        assert await clear_run(world.workspace, world.workspace / "checkpoints/r", world.environment) == 3

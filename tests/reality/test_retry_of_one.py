@@ -25,7 +25,7 @@ async def test_the_memories_of_other_items_that_failed_are_kept(world_on: WorldO
     async def retried(*items: str) -> list[tuple[str, str]]:
         catalog = Catalog.load(world.workspace)
         folder, plan = await resumed_plan("r", catalog=catalog, flags={}, environment=world.environment)
-        await execute(plan, environment=world.environment, resume=folder, scope=RunScope(only=frozenset(items)))
+        await execute(plan, environment=world.environment, resume=folder, scope=RunScope(item_ids=frozenset(items)))
         return [tuple(row) for row in world.query("r", "select unit, state from score order by unit")]
 
     assert await retried("c0q1") == [("c0q0", "measured"), ("c0q1", "measured"), ("c0q2", "error")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.engine.corpora.cleanup import sweep
+from bench.engine.corpora.cleanup import clear_run
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
 from bench.plan.leftover import leftovers
 from tests.fakes.frame import lost
@@ -41,7 +41,7 @@ async def test_an_agent_whose_answer_was_lost_is_found_and_cleared(tmp_path: Pat
             fake.play("POST /v1/agents/", lost)
         await world.run(**FLAGS)
         assert fake.names, "it was made, and no one here knows its id"
-        assert await sweep(world.workspace, tmp_path / "checkpoints/r", world.environment) == 1
+        assert await clear_run(world.workspace, tmp_path / "checkpoints/r", world.environment) == 1
         assert fake.names == {}
 
 
@@ -60,7 +60,7 @@ async def test_a_namespace_of_an_earlier_attempt_is_left_until_it_is_cleared(tmp
         async with Reader.open(folder) as reader:
             (one,) = await leftovers(reader)
         assert [rows[0].attempt for rows in one.rows] == [1]
-        assert await sweep(world.workspace, folder, world.environment) == 1
+        assert await clear_run(world.workspace, folder, world.environment) == 1
         assert agent not in fake.names
 
 
@@ -69,5 +69,5 @@ async def test_the_name_of_a_model_may_change_before_a_clean(tmp_path: Path) -> 
         world = world_at(fake, tmp_path)
         await world.run(**FLAGS)
         world.variables["LETTA_MODEL"] = "openai-proxy/gpt-4o-mini"
-        assert await sweep(world.workspace, tmp_path / "checkpoints/r", world.environment) == 1
+        assert await clear_run(world.workspace, tmp_path / "checkpoints/r", world.environment) == 1
         assert fake.names == {}

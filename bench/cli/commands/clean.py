@@ -248,7 +248,7 @@ def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
 
 def _refuse(work: Work, one: Cleanable) -> None:
     """Raise if a live process writes the run, if the run contains a public log, or if its providers have changed."""
-    from bench.engine.corpora.cleanup import sweepable
+    from bench.engine.corpora.cleanup import clearing_plan
 
     if public_logs(one.folder):
         raise UsageError(f"{one.folder} contains a public log", hint="move the log to another folder first")
@@ -256,7 +256,7 @@ def _refuse(work: Work, one: Cleanable) -> None:
         raise Locked(f"run {one.folder.name} is locked by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:
         services = work.services
-        known = partial(sweepable, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
+        known = partial(clearing_plan, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
         anyio.run(partial(known, freed=work.freed), work.workspace, one.folder, work.environment)
 
 
@@ -295,7 +295,7 @@ def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
 
 
 def _clear(work: Work, one: Cleanable) -> None:
-    from bench.engine.corpora.cleanup import forget, sweep
+    from bench.engine.corpora.cleanup import clear_run, forget
 
     if not one.namespaces:
         return
@@ -306,6 +306,6 @@ def _clear(work: Work, one: Cleanable) -> None:
     if given_up < one.namespaces:
         moved = work.services.moved
         swept = partial(
-            sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans, freed=work.freed
+            clear_run, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans, freed=work.freed
         )
         console.note(f"{name}: cleared {anyio.run(swept)} namespaces")

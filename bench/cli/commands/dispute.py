@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.canonical import JSON
     from bench.config.catalog import Catalog
     from bench.datasets import Dataset
-    from bench.engine.external_rows import ForeignRow
+    from bench.engine.external_rows import ExternalRow
     from bench.engine.items.judge_cells import JudgeCell
     from bench.journal import Event, Reader
     from bench.plan.job_record import JobRecord
@@ -42,7 +42,7 @@ class Answers:
     """One set of answers before it is judged."""
 
     name: str
-    rows: Sequence[ForeignRow]
+    rows: Sequence[ExternalRow]
     source: str
     context: str = UNKNOWN
     leaks: str = UNKNOWN
@@ -207,27 +207,27 @@ def _receipt(target: str) -> Receipt | None:
 
 
 def _of_file(path: Path, dataset: Dataset) -> Answers:
-    from bench.engine.external_rows import read_foreign
+    from bench.engine.external_rows import read_external
     from bench.engine.vendor_results import read_vendor
 
     if path.suffix == ".json":
         found = read_vendor(path, dataset)
         return Answers(name=path.stem, rows=found.rows, source=found.text)
-    rows = [row for row in read_foreign(path) if row.answer is not None]
+    rows = [row for row in read_external(path) if row.answer is not None]
     mapped = [row for row in rows if dataset.index_of(row.item) is not None]
     text = f"{len(mapped)} of {len(rows)} rows mapped to items, {len(rows) - len(mapped)} not mapped"
     return Answers(name=path.stem, rows=mapped, source=f"answers: {text}")
 
 
 def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
-    from bench.engine.external_rows import ForeignRow
+    from bench.engine.external_rows import ExternalRow
     from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
     from bench.receipt.receipt_sheet import context_of, receipt_rows
 
     items = path.parent / receipt.per_query.file
     every = [row for row in receipt_rows(items) if row.get("epoch") == 1]
     rows = [
-        ForeignRow(item=str(row["itemId"]), where=f"{items.name}", answer=str(row["answer"]))
+        ExternalRow(item=str(row["itemId"]), where=f"{items.name}", answer=str(row["answer"]))
         for row in every
         if row.get("answer") and dataset.index_of(str(row["itemId"])) is not None
     ]
@@ -264,7 +264,7 @@ async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answe
 
 
 async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
-    from bench.engine.external_rows import ForeignRow
+    from bench.engine.external_rows import ExternalRow
     from bench.model import Phase
     from bench.receipt.sheet import context_text
     from bench.report.memory_cost import read_context
@@ -273,7 +273,7 @@ async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
     async for item in reader.items(record.chain):
         answered = item.phases.get(Phase.ANSWER)
         if item.epoch == 1 and answered is not None and answered.ok:
-            rows.append(ForeignRow(item=item.item, where=reader.meta.run_id, answer=str(answered.data.get("answer"))))
+            rows.append(ExternalRow(item=item.item, where=reader.meta.run_id, answer=str(answered.data.get("answer"))))
     return Answers(
         name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
         rows=rows,
@@ -296,7 +296,7 @@ async def _cells(
 ) -> list[tuple[str, JudgeCell]]:
     """Plan each prompt with each judge over the answers of one side; return pairs of prompt name and cell."""
     from bench.config.run import RunRequest
-    from bench.engine.external_results import foreign_plan
+    from bench.engine.external_results import external_plan
     from bench.engine.items.judge_cells import judge_cell
 
     judges, prompts = asked
@@ -311,7 +311,7 @@ async def _cells(
                 "metrics": ("accuracy",),
             }
             request = RunRequest.combine(None, flags)
-            plan, rows = foreign_plan(catalog, request, list(side.rows), label="answers", environment=environment)
+            plan, rows = external_plan(catalog, request, list(side.rows), label="answers", environment=environment)
             run = None if side.labels is None else (side.labels.folder, side.labels.record.answer_owner)
             found.append((name, await judge_cell(plan, rows, run=run)))
     return found

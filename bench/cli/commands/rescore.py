@@ -83,7 +83,7 @@ def retry(
     folder, plan, chosen = anyio.run(planned)
     if not chosen:
         return _nothing_to_retry(folder)
-    return carry_out(plan, environment, resume=folder, scope=RunScope(only=chosen))
+    return carry_out(plan, environment, resume=folder, scope=RunScope(item_ids=chosen))
 
 
 def _nothing_to_retry(folder: Path) -> int:
@@ -231,12 +231,12 @@ def fork(
     from_
         First phase of the new run; ingest uses kept memories, answer search results, evaluate answers.
     """
-    from bench.engine.resume import forked_plan, refitted_plan, stored_items
+    from bench.engine.resume import forked_plan, reuse_plan, stored_items
 
     catalog, environment = surroundings()
     start, found = Phase(from_), asked(catalog, flags or RunFlags())
     if start is Phase.INGEST:
-        planned_on = partial(refitted_plan, run_id, catalog=catalog, flags=found, environment=environment)
+        planned_on = partial(reuse_plan, run_id, catalog=catalog, flags=found, environment=environment)
         return carry_out(anyio.run(planned_on), environment, resume=None)
     wrong = next((name for name in FOR_ANSWERS if name in found), None)
     if start is Phase.EVALUATE and wrong is not None:
@@ -252,7 +252,7 @@ def fork(
             results = "answers" if start is Phase.EVALUATE else "search results"
             raise UsageError(f"run {run_id} has no stored {results}", hint="bench run starts a new run")
         alone = plan.request.model_copy(update={"cluster": None, "shards": None, "workers": None})
-        return replace(plan, request=alone), replace(scope, only=only)
+        return replace(plan, request=alone), replace(scope, item_ids=only)
 
     plan, scope = anyio.run(planned)
     return carry_out(plan, environment, resume=None, scope=scope)
@@ -318,14 +318,14 @@ def score(
 async def _scored(catalog: Catalog, request: RunRequest, runfile: Path, name: str, environment: Environment) -> Report:
     from tempfile import TemporaryDirectory
 
-    from bench.engine.external_results import foreign_plan, score_foreign
-    from bench.engine.external_rows import read_foreign
+    from bench.engine.external_results import external_plan, score_external
+    from bench.engine.external_rows import read_external
 
-    plan, rows = foreign_plan(catalog, request, read_foreign(runfile), label=name, environment=environment)
+    plan, rows = external_plan(catalog, request, read_external(runfile), label=name, environment=environment)
     for text in plan.notes:
         console.note(text)
     with TemporaryDirectory(prefix="bench-score-") as place:
         folder = Path(place) / "score"
-        await score_foreign(plan, rows, folder, environment=environment)
+        await score_external(plan, rows, folder, environment=environment)
         async with Reader.open(folder) as reader:
             return replace(await fold(reader), stored=False)

@@ -2,7 +2,7 @@
 
 Example::
 
-    cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
+    cleared = await clear_run(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
 Nothing is sent to a provider whose config or address has changed since the start of the run, because another service
@@ -49,7 +49,7 @@ CLEARING = frozenset({"setup", "teardown", "clear", "verify_clear"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class UnclearedNamespace:
     """One namespace that was not cleared."""
 
     corpus: str
@@ -58,7 +58,7 @@ class Left:
     """id of the journal of the run that ingested it"""
 
 
-async def sweep(
+async def clear_run(
     workspace: Path,
     folder: Path,
     environment: Environment | None = None,
@@ -78,7 +78,7 @@ async def sweep(
         Locked: a run that is not in ``freed`` still searches these memories.
     """
     known = environment or Environment.load(workspace)
-    plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
+    plan = await clearing_plan(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
     if plan is None:
         return 0
     cleared = 0
@@ -94,9 +94,9 @@ async def sweep(
                     run_dir=folder / "stores" / opaque_id("l", lane.build),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
-                with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
+                with _catch_refusal(_retry_command(folder, orphans=orphans), lane, refused):
                     proven = THOROUGH if plan.request.isolation != "off" and lane.provider.built_in is None else 0
-                    places = left_over(lane, left[lane.key], run_ids)
+                    places = uncleared_namespaces(lane, left[lane.key], run_ids)
                     cleared += await _clear(journal, lane, places, context, proven=proven)
     if refused:
         raise refused[0]
@@ -117,7 +117,7 @@ async def forget(folder: Path, names: Collection[str]) -> int:
     return sum(len(one.attempts) for one in chosen)
 
 
-async def sweepable(
+async def clearing_plan(
     workspace: Path,
     folder: Path,
     environment: Environment,
@@ -147,17 +147,20 @@ async def sweepable(
         )
     async with Reader.open(folder) as reader:
         meta = reader.meta
-    again = _again(folder, orphans=orphans)
+    again = _retry_command(folder, orphans=orphans)
     try:
         catalog = Catalog.load(workspace)
-        plan = make_plan(catalog, _narrowed(catalog, stored_request(meta), labels), environment)
+        plan = make_plan(catalog, _request_of_providers(catalog, stored_request(meta), labels), environment)
     except (UsageError, ConfigError, DataError) as problem:
-        problem.hint = f"{problem.hint}; {_gone(again, labels)}"
+        problem.hint = f"{problem.hint}; {_forget_hint(again, labels)}"
         raise
     outside = [lane for lane in plan.running if lane.provider.label in labels]
-    found = changes(_places(meta.identity, outside), _places(_unmoved(meta, plan, outside, moved), outside))
+    found = changes(
+        _namespace_identity(meta.identity, outside),
+        _namespace_identity(_with_moved_addresses(meta, plan, outside, moved), outside),
+    )
     if found:
-        raise _other_place(meta, found, labels, again)
+        raise _changed_error(meta, found, labels, again)
     return plan
 
 
@@ -166,7 +169,7 @@ async def _left_in(folder: Path) -> list[Leftover]:
         return await leftovers(reader)
 
 
-def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
+def _request_of_providers(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
     """Return the request with only these providers; the others may no longer exist."""
     ours = tuple(given for given in request.providers if _labels(catalog, request, given) & set(labels))
     others = tuple(f"{given}." for given in request.providers if given not in ours)
@@ -189,7 +192,7 @@ def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
     return {label, *(at_cutoff(label, k) for k in request.k)}
 
 
-def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> RunIdentity:
+def _with_moved_addresses(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> RunIdentity:
     """Return the plan's identity with the previous addresses and requests of the services in ``moved``."""
     stored, now = meta.identity["providers"], dict(plan.identity["providers"])
     for lane in lanes:
@@ -200,16 +203,18 @@ def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection
     return {**plan.identity, "providers": now}
 
 
-def _places(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[str, object]:
+def _namespace_identity(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[str, object]:
     """Return the parts of an identity that locate its namespaces, without prompts and models."""
     providers, benchmarks = identity["providers"], identity["benchmarks"]
     return {
-        "providers": {lane.provider.label: _needed(lane, providers.get(lane.provider.label)) for lane in lanes},
+        "providers": {
+            lane.provider.label: _clearing_identity(lane, providers.get(lane.provider.label)) for lane in lanes
+        },
         "datasets": {lane.benchmark.name: benchmarks.get(lane.benchmark.name, {}).get("dataset") for lane in lanes},
     }
 
 
-def _needed(lane: Lane, provider: object) -> object:
+def _clearing_identity(lane: Lane, provider: object) -> object:
     """Return the identity of a provider without config values that clearing does not use."""
     config = lane.provider.config
     if not isinstance(provider, Mapping) or config.endpoints is None:
@@ -228,12 +233,12 @@ def _sent_to_clear(config: ProviderConfig) -> list[object]:
     ]
 
 
-def _again(folder: Path, *, orphans: bool) -> str:
+def _retry_command(folder: Path, *, orphans: bool) -> str:
     """Return the command for a new attempt; without ``--orphans`` it deletes the run."""
     return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
 
 
-def _other_place(
+def _changed_error(
     meta: RunMeta, found: Sequence[tuple[str, str, str]], labels: Collection[str], again: str
 ) -> IdentityError:
     names = " ".join(sorted(labels))
@@ -242,32 +247,32 @@ def _other_place(
         changes=found,
         hint=f"undo the change (config, variable, data), then {again}; "
         f"if it is still the same service: {again} --moved {names}; "
-        f"{_gone(again, labels)}",
+        f"{_forget_hint(again, labels)}",
     )
 
 
-def _gone(again: str, labels: Collection[str]) -> str:
+def _forget_hint(again: str, labels: Collection[str]) -> str:
     return f"if the service no longer exists: {again} --forget {' '.join(sorted(labels))}"
 
 
 @contextmanager
-def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
+def _catch_refusal(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
     """Catch a refusal of the provider and add it to ``refused``, with a hint for ``bench clean``, not ``bench run``."""
     try:
         yield
     except CallError as problem:
-        problem.hint = f"the run was kept; fix the cause, then {again}; {_gone(again, [lane.provider.label])}"
+        problem.hint = f"the run was kept; fix the cause, then {again}; {_forget_hint(again, [lane.provider.label])}"
         refused.append(problem)
 
 
-def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Left]:
+def uncleared_namespaces(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[UnclearedNamespace]:
     """Return the namespaces of a lane that were written and not cleared; ``run_ids`` maps journal ids to run ids."""
     found = []
     for rows in left.rows:
         corpus, origin = rows[0].corpus, rows[0].origin
         history = CorpusState.of(rows)
         space = space_of(lane, journal=origin, run_id=run_ids[origin], corpus=corpus, history=history)
-        found.append(Left(corpus=corpus, space=space, origin=origin))
+        found.append(UnclearedNamespace(corpus=corpus, space=space, origin=origin))
     return found
 
 
@@ -289,7 +294,9 @@ def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[s
     )
 
 
-async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext, *, proven: int) -> int:
+async def _clear(
+    journal: Journal, lane: Lane, left: Sequence[UnclearedNamespace], context: ProviderContext, *, proven: int
+) -> int:
     """Clear namespaces of a lane and return their number, or 0 if the provider cannot clear.
 
     The first ``proven`` of them are searched afterwards.

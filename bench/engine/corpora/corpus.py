@@ -2,7 +2,7 @@
 
 Example::
 
-    outcome = await prepare(lane, "conv-26")      # a ReadyCorpus, a Failure, or None after a request to stop
+    outcome = await prepare_corpus(lane, "conv-26")      # a ReadyCorpus, a Failure, or None after a request to stop
 
 Only the ingest uses one of the lane's ingest slots. A batch in doubt (it is unknown whether it was stored) is resolved
 by `bench.engine.corpora.doubts`. If that is not possible, the namespace is cleared and the corpus is ingested again in
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.corpus_state import CorpusState, Step
-from bench.engine.corpora.doubts import settle
-from bench.engine.corpora.ingest import Ending, IndexWait, IngestPass
+from bench.engine.corpora.doubts import resolve_doubts
+from bench.engine.corpora.ingest import IndexWait, IngestEnd, IngestPass
 from bench.engine.corpora.isolation import samples
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
@@ -25,7 +25,7 @@ from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Phase
 
 
-async def prepare(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:
+async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:
     """Do the missing steps until the corpus is ready.
 
     Returns None when the run was asked to stop, or ends after the ingest phase.
@@ -33,31 +33,31 @@ async def prepare(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | Non
     history = CorpusState.of(await lane.run.journal.corpus(lane.key, corpus_id))
     if lane.runs_items and not lane.is_unsearched(corpus_id):
         space = lane.space(corpus_id, history)
-        return ReadyCorpus(lane=lane, corpus_id=corpus_id, space=space, held=history.held, prepared=False)
+        return ReadyCorpus(lane=lane, corpus_id=corpus_id, space=space, held=history.holds_memories, prepared=False)
     corpus = lane.corpus(corpus_id)
-    work = Preparation(lane=lane, corpus=corpus, anonymized=lane.anonymize(corpus))
+    work = CorpusPreparation(lane=lane, corpus=corpus, anonymized=lane.anonymize(corpus))
     step = history.next_step(durability=lane.provider.durability, resumed=lane.run.resumed)
-    lane.ownership.register(lane.place(lane.space(corpus_id, history), corpus_id), work.anonymized)
+    lane.ownership.register(lane.corpus_namespace(lane.space(corpus_id, history), corpus_id), work.anonymized)
     if step is not Step.USE:
-        ingest = await work.ingested(history, step)
+        ingest = await work.ingest(history, step)
         if not isinstance(ingest, IngestPass):
             return ingest
         if lane.last is Phase.INGEST:
             return None
-        lane.ownership.register_given(lane.place(ingest.space, corpus_id), ingest.collected.ids)
-        failure = await work.indexed(ingest)
+        lane.ownership.register_given(lane.corpus_namespace(ingest.space, corpus_id), ingest.collected.ids)
+        failure = await work.wait_for_index(ingest)
         if failure is not None or lane.is_build_stopped:
             return failure
         space = ingest.space
     else:
         space = IngestPass.after(history, lane, corpus_id, work.anonymized).space
-        lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
+        lane.ownership.register_given(lane.corpus_namespace(space, corpus_id), history.collected.ids)
     lane.remember_samples(corpus_id, samples(work.anonymized.memories))
     return ReadyCorpus(lane=lane, corpus_id=corpus_id, space=space, held=not history.reused_from)
 
 
 @dataclass(slots=True, kw_only=True)
-class Preparation:
+class CorpusPreparation:
     """The preparation of one corpus."""
 
     lane: OpenLane
@@ -65,7 +65,7 @@ class Preparation:
     anonymized: AnonymizedCorpus
     retries: int = 0
 
-    async def ingested(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
+    async def ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
         """Ingest in an ingest slot; return None when the run was asked to stop."""
         if step is Step.WAIT:
             return IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
@@ -76,7 +76,7 @@ class Preparation:
                 finally:
                     self.lane.first_write.leave(self.corpus.id)
 
-    async def indexed(self, ingest: IngestPass) -> Failure | None:
+    async def wait_for_index(self, ingest: IngestPass) -> Failure | None:
         """Wait for the index; return None when it is ready or the run was asked to stop."""
         index = IndexWait(
             lane=self.lane,
@@ -96,35 +96,35 @@ class Preparation:
             if step is Step.RESET:
                 history, step = await self._reset(history), Step.BEGIN
             ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
-            if step is Step.BEGIN and (failure := await ingest.occupied() or await ingest.enter()) is not None:
+            if step is Step.BEGIN and (failure := await ingest.check_unoccupied() or await ingest.set_up()) is not None:
                 return failure
-            if step is Step.DOUBT and (settled := await self._settled(ingest, history)) is not True:
+            if step is Step.DOUBT and (settled := await self._resolve_doubts(ingest, history)) is not True:
                 if settled is not False:
-                    return self._give_up(ingest, settled)
+                    return self._fail_in_doubt(ingest, settled)
                 step = Step.RESET
                 continue
             ending = await ingest.run()
             if ending.failure is None or not ending.doubtful:
                 return self._result(ingest, ending)
             if self.retries >= self.lane.max_retries:
-                return self._give_up(ingest, ending.failure)
+                return self._fail_in_doubt(ingest, ending.failure)
             self.retries += 1
-            history, step = await self._reread(), Step.DOUBT
+            history, step = await self._reload_state(), Step.DOUBT
         return None
 
-    def _result(self, ingest: IngestPass, ending: Ending) -> IngestPass | Failure | None:
+    def _result(self, ingest: IngestPass, ending: IngestEnd) -> IngestPass | Failure | None:
         return ending.failure if ending.failure is not None else ingest if ending.complete else None
 
-    async def _reread(self) -> CorpusState:
+    async def _reload_state(self) -> CorpusState:
         """Return the state of the corpus from the journal."""
         await self.lane.run.journal.flush()
         return CorpusState.of(await self.lane.run.journal.corpus(self.lane.key, self.corpus.id))
 
-    async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
+    async def _resolve_doubts(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
         """Resolve batches in doubt without a reset; return False when that is not possible."""
         if not history.is_marked:  # an older version did not say which batch it was about to send
             return self.lane.provider.on_unknown == "repeat"
-        return await settle(ingest, history.doubts)
+        return await resolve_doubts(ingest, history.doubts)
 
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear the namespace of the last attempt and begin the next attempt."""
@@ -132,11 +132,11 @@ class Preparation:
         why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
         cost = f", including {ingest.sent} memories that it had acknowledged" if ingest.sent else ""
         text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
-        self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
+        self.lane.report(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
         await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))
         return CorpusState(attempt=history.attempt + 1)
 
-    def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:
+    def _fail_in_doubt(self, ingest: IngestPass, failure: Failure) -> Failure:
         """Record and return the failure, without a change at the provider; a later process resolves the doubt."""
         self.lane.run.journal.append(
             CorpusRow(

@@ -42,7 +42,7 @@ SPOILS = frozenset({"ingest_failed", "contaminated"})
 
 
 @dataclass(slots=True, kw_only=True)
-class Collected:
+class BatchResponses:
     """Ids, jobs and captured values that a provider returned for the batches of one attempt to ingest a corpus."""
 
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -74,9 +74,9 @@ class CorpusState:
     """positions of batches without a response: it is unknown whether they were stored"""
     is_marked: bool = True
     """False for rows of an older version, which wrote no intents: any batch may be in doubt"""
-    collected: Collected = field(default_factory=Collected)
+    collected: BatchResponses = field(default_factory=BatchResponses)
     prepared: Mapping[str, object] = field(default_factory=dict)
-    known_cut: bool = False
+    can_continue: bool = False
     """the failure that ended the ingest stored nothing, so the ingest can continue"""
     spoiled: bool = False
     """a failure of the ingest makes the stored memories unusable; batches in flight may have ended after it"""
@@ -94,7 +94,7 @@ class CorpusState:
             return cls()
         attempt = max(row.attempt for row in rows)
         last = [row for row in rows if row.attempt == attempt]
-        collected, prepared = Collected(), dict[str, object]()
+        collected, prepared = BatchResponses(), dict[str, object]()
         batches, doubts, intended = set[int](), set[int](), set[int]()
         for row in last:
             position = whole(row.data.get("batch"))
@@ -120,7 +120,7 @@ class CorpusState:
             is_marked=batches <= intended,
             collected=collected,
             prepared=prepared,
-            known_cut=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
+            can_continue=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
             spoiled=any(row.kind is CorpusKind.FAILED and row.outcome in SPOILS for row in last),
             in_doubt=failed and bool(end.data.get("doubt")),
             reused_from=next((str(row.data["reused_from"]) for row in last if "reused_from" in row.data), ""),
@@ -133,7 +133,7 @@ class CorpusState:
         return merge_captures(self.prepared, self.collected.captures)
 
     @property
-    def held(self) -> bool:
+    def holds_memories(self) -> bool:
         """Return True when this run wrote to the namespace and has not cleared it."""
         return self.began and not self.reused_from and CorpusKind.CLEARED not in self.kinds
 
@@ -155,18 +155,18 @@ class CorpusState:
         if CorpusKind.INGESTED in self.kinds:
             return Step.RESET if self._index_failed else Step.WAIT
         if not self.is_marked:
-            return self._step_of_older
+            return self._step_of_older_version
         if self.spoiled:
             return Step.RESET
         if self.doubts:
             return Step.DOUBT
-        if self.known_cut or self.batches:
+        if self.can_continue or self.batches:
             return Step.CONTINUE
         return Step.RESET
 
     @property
-    def _step_of_older(self) -> Step:
-        if self.known_cut:
+    def _step_of_older_version(self) -> Step:
+        if self.can_continue:
             return Step.CONTINUE
         failed = self.kinds[-1] is CorpusKind.FAILED
         return Step.RESET if failed and not self.in_doubt else Step.DOUBT
@@ -177,7 +177,7 @@ class CorpusState:
 
         More waiting would not help, unlike after a timeout.
         """
-        return self.kinds[-1] is CorpusKind.FAILED and not self.known_cut
+        return self.kinds[-1] is CorpusKind.FAILED and not self.can_continue
 
 
 def returned(ingested: Ingested) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 Example::
 
-    settled = await settle(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
+    settled = await resolve_doubts(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
 
 The provider's ``on_unknown`` decides. With ``repeat`` the batch is sent again. With ``probe`` or ``reset`` the provider
 is queried: first for the number of memories in the namespace, then by searching for the memories of the batch, by their
@@ -32,7 +32,7 @@ Ids = Mapping[str, tuple[str, ...]]
 Value = TypeVar("Value")
 
 
-async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
+async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
     """Accept stored batches and leave the others to be sent; return False when the state cannot be determined.
 
     Returns a Failure when the provider is unreachable; the batches then stay in doubt.
@@ -46,7 +46,7 @@ async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
         return stored or False
     given: dict[int, Ids] = {}
     for position in sorted(stored):
-        ids = {} if ingest.can_accept(position) else await _given(ingest, position, doubts)
+        ids = {} if ingest.can_accept(position) else await _recover_ids(ingest, position, doubts)
         if ids is None or isinstance(ids, Failure):
             return ids or False
         given[position] = ids
@@ -67,11 +67,11 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
     for number in range(LOOKS):
         if number:
             await run.stopping.pause_for(max(LEAST_PAUSE_S, provider.wait.interval_s))
-        counted = await run.attempt_and_log(
+        counted = await run.attempt_and_journal(
             lambda: retry_unreadable(lambda: provider.count(ingest.space)), ingest.call_owner
         )
         if counted.value is None:
-            return _away(counted)
+            return _unreached_failure(counted)
         if counted.value == before + sizes:
             return set(doubts)
         if counted.value != before or isinstance(counted.value, AtLeast):
@@ -86,7 +86,7 @@ async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | 
     """
     stored = set[int]()
     for position in doubts:
-        seen = await _seen(ingest, position, doubts)
+        seen = await _find_batch(ingest, position, doubts)
         if isinstance(seen, Failure) or seen is None:
             return seen
         if seen:
@@ -103,27 +103,30 @@ async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]
     known = max(ingest.done)
     for _ in range(LOOKS - 1):
         await ingest.lane.run.stopping.pause_for(LEAST_PAUSE_S)
-        if await _seen(ingest, known, doubts) is not True or await _seen(ingest, position, doubts) is not False:
+        if (
+            await _find_batch(ingest, known, doubts) is not True
+            or await _find_batch(ingest, position, doubts) is not False
+        ):
             return False
     return True
 
 
-async def _seen(
+async def _find_batch(
     ingest: IngestPass, position: int, doubts: Collection[int], given: Ids | None = None
 ) -> bool | Failure | None:
     """Return True when the first and last memory of a batch are found, False when neither is, None when unclear."""
     space = ingest.with_batches(position, given=given or {})
-    memories = _telling(ingest, position, doubts)
+    memories = _distinct_memories(ingest, position, doubts)
     found = set[bool | None]()
     for memory in {one.id: one for one in (*memories[:1], *memories[-1:])}.values():
-        looked = await _asked(ingest, space, memory)
+        looked = await _search_memory(ingest, space, memory)
         if looked.value is None:
-            return _away(looked)
+            return _unreached_failure(looked)
         found.add(_is_among(ingest, position, memory, looked.value, by_text=given is None))
     return found.pop() if len(found) == 1 else None
 
 
-def _telling(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
+def _distinct_memories(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
     """Return the memories of a batch whose text no other batch in doubt has."""
     others = [memory for one in doubts if one != position for memory in ingest.batch(one)]
     return [
@@ -145,36 +148,36 @@ def _is_among(
     same = [hit for hit in hits if shares_text(hit.content, memory.content)]
     if not by_text or all(hit.source_ids for hit in same):
         return False
-    alike = ingest.count_alike(memory, besides=position)
+    alike = ingest.count_similar(memory, besides=position)
     most = min(DEEP_K, ingest.lane.provider.capabilities.max_k or DEEP_K)
     return None if len(same) < alike or alike >= most else len(same) > alike
 
 
-async def _given(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
+async def _recover_ids(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
     """Return the provider's ids of a stored batch, from unmapped hits with equal texts; None if unclear."""
     space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
-    if len(_telling(ingest, position, doubts)) < len(batch):
+    if len(_distinct_memories(ingest, position, doubts)) < len(batch):
         return None
     for memory in batch:
-        looked = await _asked(ingest, space, memory)
+        looked = await _search_memory(ingest, space, memory)
         if looked.value is None:
-            return _away(looked)
+            return _unreached_failure(looked)
         found[memory.id] = tuple(
             hit.id for hit in looked.value if not hit.source_ids and hit.content.strip() == memory.content.strip()
         )
     ids = [one for some in found.values() for one in some]
     if not all(found.values()) or len(set(ids)) < len(ids):
         return None
-    leads_back = await _seen(ingest, position, doubts, found)
+    leads_back = await _find_batch(ingest, position, doubts, found)
     return leads_back if isinstance(leads_back, Failure) else found if leads_back else None
 
 
-async def _asked(ingest: IngestPass, space: Space, memory: Memory) -> Attempt[tuple[Hit, ...]]:
+async def _search_memory(ingest: IngestPass, space: Space, memory: Memory) -> Attempt[tuple[Hit, ...]]:
     async def hits() -> tuple[Hit, ...]:
         return (await look(ingest.lane.provider, space, memory.content, k=DEEP_K)).hits
 
-    return await ingest.lane.run.attempt_and_log(partial(retry_unreadable, hits), ingest.call_owner)
+    return await ingest.lane.run.attempt_and_journal(partial(retry_unreadable, hits), ingest.call_owner)
 
 
-def _away(looked: Attempt[Value]) -> Failure | None:
+def _unreached_failure(looked: Attempt[Value]) -> Failure | None:
     return looked.failure if looked.unreached else None

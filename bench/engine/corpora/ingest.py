@@ -32,9 +32,17 @@ import anyio
 
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.build_contents import steady, unsearched
-from bench.engine.corpora.corpus_state import SPOILS, Collected, CorpusState, returned
-from bench.engine.corpora.isolation import Sentinel, foreign_sample, holdings, look, samples, shares_text, strangers
-from bench.engine.items.item_pipeline import tokens_of_all
+from bench.engine.corpora.corpus_state import SPOILS, BatchResponses, CorpusState, returned
+from bench.engine.corpora.isolation import (
+    Sentinel,
+    count_found,
+    foreign_hits,
+    foreign_sample,
+    look,
+    samples,
+    shares_text,
+)
+from bench.engine.items.item_pipeline import full_context_tokens
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
 from bench.engine.run_context import OCCUPIED, CallOwner, retry_unreadable
@@ -59,7 +67,7 @@ NO_IDS: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class IngestEnd:
     """The end of an ingest: complete, failed, or, with neither set, stopped between two batches."""
 
     complete: bool = False
@@ -78,12 +86,12 @@ class IngestPass:
     corpus: str
     space: Space
     anonymized: AnonymizedCorpus
-    collected: Collected = field(default_factory=Collected)
+    collected: BatchResponses = field(default_factory=BatchResponses)
     prepared: Mapping[str, object] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     failure: Failure | None = None
     last_ack_us: int = 0
-    named: bool = False
+    has_namespace_row: bool = False
     """a row of this attempt contains the name of its namespace"""
     embedding: anyio.Lock = field(default_factory=anyio.Lock)
     embedded: set[str] = field(default_factory=set)
@@ -102,12 +110,12 @@ class IngestPass:
             collected=history.collected,
             prepared=history.prepared,
             done=set(history.batches),
-            named=bool(history.namespace),
+            has_namespace_row=bool(history.namespace),
         )
 
     # ---- the steps
 
-    async def occupied(self) -> Failure | None:
+    async def check_unoccupied(self) -> Failure | None:
         """Return a failure when the only namespace of a service is not empty.
 
         No row records the content that was found, so a cleanup does not delete it.
@@ -115,23 +123,23 @@ class IngestPass:
         chosen = samples(self.anonymized.memories)
         if not self.lane.single or not chosen:
             return None
-        looked = await self.lane.run.attempt_and_log(lambda: self._held(chosen[-1]), self.call_owner)
+        looked = await self.lane.run.attempt_and_journal(lambda: self._count_held(chosen[-1]), self.call_owner)
         if looked.value:
             held = f"{self.lane.provider.name} has only one namespace, which already contained {looked.value} memories"
             text = f"{held} before this run: nothing was written or deleted; empty it, then resume"
             return Failure(kind=OCCUPIED, message=text, stops_lane=True)
         return looked.failure
 
-    async def enter(self) -> Failure | None:
+    async def set_up(self) -> Failure | None:
         """Set up the namespace and check that it is empty."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
-        entered = await self.lane.run.attempt_and_log(self._set_up, self.call_owner)
+        entered = await self.lane.run.attempt_and_journal(self._prepare_empty, self.call_owner)
         if entered.failure is not None:
-            self._row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
+            self._append_row(CorpusKind.FAILED, failure=entered.failure, data={"clean": False})
         return entered.failure
 
-    async def run(self) -> Ending:
+    async def run(self) -> IngestEnd:
         """Send the missing batches, then call the provider's ``finish`` if it has one."""
         began = monotonic_us()
         done = frozenset(self.done)
@@ -139,38 +147,38 @@ class IngestPass:
         self.upcoming = (memory for at, some in self._batches() if at not in done for memory in some)
         await self._send_all(todo)
         if self.failure is not None:
-            return Ending(failure=self.failure)
+            return IngestEnd(failure=self.failure)
         if self.lane.is_build_stopped:
-            self._row(CorpusKind.CLEAN_STOP)
-            return Ending()
+            self._append_row(CorpusKind.CLEAN_STOP)
+            return IngestEnd()
         finished = await self.lane.run.attempt(self._finish, self.call_owner)
         if finished.failure is not None:
             self.failure = finished.failure
-            self.lane.run.keep(finished.calls, self.call_owner)
+            self.lane.run.journal_calls(finished.calls, self.call_owner)
             if finished.failure.kind not in DOUBTFUL:
-                self._row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
-            return Ending(failure=self.failure)
+                self._append_row(CorpusKind.FAILED, failure=self.failure, data={"clean": False})
+            return IngestEnd(failure=self.failure)
         last = finished.value or Ingested()
-        self._take(last)
+        self._collect(last)
         times = {"ingest": monotonic_us() - began}
         memories = self.anonymized.memories
-        whole = tokens_of_all(memories, dated=self.lane.plan.unit != "session")
+        whole = full_context_tokens(memories, dated=self.lane.plan.unit != "session")
         data = {**returned(last), "memories": len(memories), "tokens": whole, "sha256": self.anonymized.sha256}
-        self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
-        return Ending(complete=True)
+        self._append_row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
+        return IngestEnd(complete=True)
 
     def accept(self, position: int, given: Mapping[str, tuple[str, ...]]) -> None:
         """Record a batch in doubt as stored; of the lost response only the ids in ``given`` are known."""
         self.done.add(position)
         got = self._assumed(self.batch(position), given)
-        self._take(got)
-        self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
+        self._collect(got)
+        self._append_row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def can_accept(self, position: int) -> bool:
         """Return True when hits of a batch can be mapped without its lost response; else they would count as misses."""
         return all(self._assumed(self.batch(position), {}).ids.values())
 
-    def count_alike(self, memory: Memory, *, besides: int) -> int:
+    def count_similar(self, memory: Memory, *, besides: int) -> int:
         """Count the memories whose text could be mistaken for this one, in all acknowledged batches but ``besides``."""
         others = (batch for position, batch in self._batches() if position in self.done - {besides})
         return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
@@ -197,23 +205,23 @@ class IngestPass:
 
     # ---- inside
 
-    async def _set_up(self) -> None:
+    async def _prepare_empty(self) -> None:
         await self._prepare()
         chosen = samples(self.anonymized.memories)
         if self.lane.checks_isolation and chosen:
-            await self.lane.first_write.turn(self.corpus)
-            held = await self._held(chosen[-1])
+            await self.lane.first_write.wait_for_turn(self.corpus)
+            held = await self._count_held(chosen[-1])
             if held and self._may_be_own:
                 await self.lane.provider.clear(self.space)
                 await self._prepare()
-                held = await self._held(chosen[-1])
+                held = await self._count_held(chosen[-1])
             probe = await self._probe(held, chosen[-1])
             self.lane.run.journal.append(probe)
             if held:
                 raise Contaminated(in_words(probe))
 
-    async def _held(self, sample: Memory) -> int:
-        return await retry_unreadable(lambda: holdings(self.lane.provider, self.space, sample))
+    async def _count_held(self, sample: Memory) -> int:
+        return await retry_unreadable(lambda: count_found(self.lane.provider, self.space, sample))
 
     async def _prepare(self) -> None:
         provider = self.lane.provider
@@ -258,18 +266,18 @@ class IngestPass:
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
             self.lane.first_write.done()
-            self._take(sent.value)
+            self._collect(sent.value)
             self.done.add(position)
             data = {"batch": position, "sent": len(memories), **returned(sent.value)}
-            self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
+            self._append_row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
             return
         if self.failure is None or self.failure.kind not in SPOILS:
             self.failure = sent.failure
-        self.lane.run.keep(sent.calls, self.call_owner)
+        self.lane.run.journal_calls(sent.calls, self.call_owner)
         if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
             clean = sent.failure.kind in NOT_STORED
             data = {"clean": True, "batch": position} if clean else {"clean": False}
-            self._row(CorpusKind.FAILED, failure=sent.failure, data=data)
+            self._append_row(CorpusKind.FAILED, failure=sent.failure, data=data)
 
     async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
         await self._embed_ahead(memories)
@@ -305,7 +313,7 @@ class IngestPass:
         wanted = self.lane.plan.benchmark.config.ingestion.batch_size
         return enumerate(batches(pieces(self.anonymized.memories, batching), batching, wanted=wanted))
 
-    def _take(self, got: Ingested) -> None:
+    def _collect(self, got: Ingested) -> None:
         self.collected.take(got)
         if got.captures:
             self.space = replace(self.space, captures=merge_captures(self.space.captures, got.captures))
@@ -317,12 +325,12 @@ class IngestPass:
         return CallOwner(self.lane.key, self.corpus, self.space.attempt)
 
     async def _intent(self, data: Mapping[str, object]) -> None:
-        await self.lane.run.journal.put(self._made(CorpusKind.INTENT, data=data))
+        await self.lane.run.journal.put(self._corpus_row(CorpusKind.INTENT, data=data))
 
-    def _row(self, kind: CorpusKind, **fields: object) -> None:
-        self.lane.run.journal.append(self._made(kind, **fields))  # type: ignore[arg-type]
+    def _append_row(self, kind: CorpusKind, **fields: object) -> None:
+        self.lane.run.journal.append(self._corpus_row(kind, **fields))  # type: ignore[arg-type]
 
-    def _made(
+    def _corpus_row(
         self,
         kind: CorpusKind,
         *,
@@ -332,8 +340,8 @@ class IngestPass:
         calls: tuple[object, ...] = (),
     ) -> CorpusRow:
         prepared = {"prepared": dict(self.prepared)} if self.prepared else {}
-        name = {} if self.named else {"namespace": self.space.namespace}
-        self.named = True
+        name = {} if self.has_namespace_row else {"namespace": self.space.namespace}
+        self.has_namespace_row = True
         return CorpusRow(
             lane=self.lane.key,
             corpus=self.corpus,
@@ -379,7 +387,7 @@ class IndexWait:
     ingested: Ingested
     last_ack_us: int = 0
     """time of the last acknowledged batch in microseconds; 0 when an earlier process sent it"""
-    learned: dict[str, object] = field(default_factory=dict)
+    status_captures: dict[str, object] = field(default_factory=dict)
     """captures from status calls"""
     pending: str = ""
     """the last status when it was not ready"""
@@ -396,7 +404,7 @@ class IndexWait:
         )
         settles = self.lane.provider.wait.by == "sentinel"
         sentinel = Sentinel(self.lane.provider, self.space, self.anonymized, must_settle=settles, thorough=thorough)
-        ready = await self._loop(began, sentinel)
+        ready = await self._wait_until_searchable(began, sentinel)
         if ready is None:
             return None
         failure = ready if isinstance(ready, Failure) else await self._settle()
@@ -405,20 +413,20 @@ class IndexWait:
         if self.last_ack_us:
             times["searchable"] = now - self.last_ack_us
         if failure is None and self._sentinel_wanted:
-            counted = await self.lane.run.attempt_and_log(lambda: self._count(sentinel, began), self._call_owner)
+            counted = await self.lane.run.attempt_and_journal(lambda: self._count(sentinel, began), self._call_owner)
             self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
         if failure is None:
             data = {"sentinel": self._sentinel_wanted, **self._captures, **await self._contents()}
-            self._row(CorpusKind.READY, None, data, times)
+            self._append_row(CorpusKind.READY, None, data, times)
         else:
-            self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
+            self._append_row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
         return failure
 
-    async def _loop(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
+    async def _wait_until_searchable(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
         rule = self.lane.provider.wait
         interval_s = rule.interval_s
         while not self.lane.is_build_stopped:
-            looked = await self.lane.run.attempt_and_log(lambda: self._look(sentinel), self._call_owner)
+            looked = await self.lane.run.attempt_and_journal(lambda: self._look(sentinel), self._call_owner)
             if looked.failure is not None or looked.value:
                 return looked.failure or True
             if monotonic_us() - began >= rule.timeout_s * 1e6:
@@ -435,7 +443,7 @@ class IndexWait:
         if stands.state == "failed":
             raise IngestFailed(stands.detail or f"the provider reports that indexing {self.corpus} failed")
         if stands.captures:
-            self.learned = merge_captures(self.learned, stands.captures)
+            self.status_captures = merge_captures(self.status_captures, stands.captures)
             self.space = sentinel.space = replace(
                 self.space, captures=merge_captures(self.space.captures, stands.captures)
             )
@@ -471,14 +479,14 @@ class IndexWait:
         looked = sentinel.decided
         if missing and self.lane.is_build_stopped:
             return {}
-        return {"looked": looked, "found": looked - len(missing), **self._named(), **await self._held()}
+        return {"looked": looked, "found": looked - len(missing), **self._named(), **await self._count_held()}
 
     def _named(self) -> dict[str, int]:
         """Count the memories that hits can map to: those with an id that no later memory got too."""
         last = {one: memory_id for memory_id, ids in self.ingested.ids.items() for one in ids}
         return {"memories": len(self.ingested.ids), "named": len(set(last.values()))}
 
-    async def _held(self) -> dict[str, int]:
+    async def _count_held(self) -> dict[str, int]:
         """Count the memories in the namespace, if the service can; repeat while the number grows."""
         provider, sent = self.lane.provider, len(self.anonymized.memories)
         if not isinstance(provider, Counts):
@@ -500,7 +508,7 @@ class IndexWait:
             return {}
         record = steady if lane.checks_isolation else unsearched
         look = partial(record, provider, lane.plan.provider.config, self.space, self.anonymized.memories)
-        kept = (await lane.run.attempt_and_log(look, self._call_owner)).value
+        kept = (await lane.run.attempt_and_journal(look, self._call_owner)).value
         return {} if kept is None else {"contents": kept}
 
     @property
@@ -509,7 +517,7 @@ class IndexWait:
 
     @property
     def _captures(self) -> dict[str, object]:
-        return {"captures": self.learned} if self.learned else {}
+        return {"captures": self.status_captures} if self.status_captures else {}
 
     @property
     def _sentinel_wanted(self) -> bool:
@@ -520,13 +528,13 @@ class IndexWait:
         await self.lane.run.stopping.pause_for(self.lane.provider.wait.settle_s)
         if not self.lane.checks_canaries:
             return None
-        return (await self.lane.run.attempt_and_log(self._canary, self._call_owner)).failure
+        return (await self.lane.run.attempt_and_journal(self._canary, self._call_owner)).failure
 
     async def _canary(self) -> None:
         other = foreign_sample(self.anonymized, self.lane.samples_of_others(self.corpus))
         if other is None:
             return
-        found = await retry_unreadable(lambda: strangers(self.lane.provider, self.space, self.anonymized, other))
+        found = await retry_unreadable(lambda: foreign_hits(self.lane.provider, self.space, self.anonymized, other))
         data = self.lane.owner_among(self.corpus, self.space, self.anonymized, found)
         probe = self._probe("canary", passed=not found, data=data)
         if found:
@@ -544,7 +552,9 @@ class IndexWait:
         self.lane.run.journal.append(probe)
         return probe
 
-    def _row(self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]) -> None:
+    def _append_row(
+        self, kind: CorpusKind, failure: Failure | None, data: dict[str, object], times: dict[str, int]
+    ) -> None:
         self.lane.run.journal.append(
             CorpusRow(
                 lane=self.lane.key,

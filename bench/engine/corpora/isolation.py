@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     ownership = Ownership()
-    ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
+    ownership.register(CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
     ownership.owner_of(hit, place, anonymized)        # the other corpus place that the hit belongs to, or None
 
 * Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
@@ -62,7 +62,7 @@ def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
     return tuple({memory.id: memory for memory in chosen}.values())
 
 
-def spread(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+def spread_samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
     """Return memories evenly spread between the first and the last, with texts long enough to be distinct."""
     telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
     return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
@@ -74,7 +74,7 @@ async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K)
     return await provider.search(space, Query(text=words, k=k, key=opaque_id("p", words)))
 
 
-async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
+async def count_found(provider: Provider, space: Space, memory: Memory) -> int:
     """Return the number of memories found in a new namespace; a missing namespace holds none."""
     if isinstance(provider, Counts):
         return await provider.count(space)
@@ -85,7 +85,7 @@ async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
     return max(found.returned, len(found.hits))
 
 
-class FirstWrite:
+class FirstWriteOrder:
     """The order of the first writes of a lane.
 
     All emptiness probes but one wait until one corpus was written, because an empty store passes any probe.
@@ -96,7 +96,7 @@ class FirstWrite:
         self._written = False
         self._changed = anyio.Event()
 
-    async def turn(self, corpus: str) -> None:
+    async def wait_for_turn(self, corpus: str) -> None:
         """Wait until some corpus of the lane was written; the first caller proceeds at once."""
         while not self._written and self._first not in (None, corpus):
             await self._changed.wait()
@@ -155,7 +155,7 @@ class Sentinel:
 
     async def missing(self) -> list[Memory]:
         """Return the sample memories that are not found, after one more search for each."""
-        every = samples(self.anonymized.memories) + (spread(self.anonymized.memories) if self.thorough else ())
+        every = samples(self.anonymized.memories) + (spread_samples(self.anonymized.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
             if not self._seen.get(memory.id):
@@ -175,7 +175,7 @@ class Sentinel:
     async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
         answer = await look(self.provider, self.space, memory.content, k=k)
         known = all(belongs(self.anonymized, hit) for hit in answer.hits)
-        self._seen[memory.id] = any(_is(memory, hit) for hit in answer.hits) or (False if known else None)
+        self._seen[memory.id] = any(_is_hit_of(memory, hit) for hit in answer.hits) or (False if known else None)
         return answer
 
     async def _still(self, answer: Found) -> bool:
@@ -219,7 +219,7 @@ def belongs(anonymized: AnonymizedCorpus, hit: Hit) -> bool:
     return any(shares_text(hit.content, memory.content) for memory in anonymized.memories)
 
 
-def _is(memory: Memory, hit: Hit) -> bool:
+def _is_hit_of(memory: Memory, hit: Hit) -> bool:
     return whole_id(memory.id) in map(whole_id, hit.source_ids) or shares_text(hit.content, memory.content)
 
 
@@ -229,7 +229,7 @@ def shares_text(one: str, other: str) -> bool:
     return (len(short) >= SHORTEST_TELLING and short in long) or (bool(short) and short == long)
 
 
-async def strangers(provider: Provider, space: Space, anonymized: AnonymizedCorpus, other: Memory) -> list[Hit]:
+async def foreign_hits(provider: Provider, space: Space, anonymized: AnonymizedCorpus, other: Memory) -> list[Hit]:
     """Search for a memory of another corpus; return the hits with its text, or with ids unknown in this corpus."""
     answer = await look(provider, space, other.content)
     return [
@@ -260,14 +260,14 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusPlace:
+class CorpusNamespace:
     """The namespace of one corpus at a provider."""
 
     benchmark: str
     corpus: str
     namespace: str
 
-    def is_of(self, other: CorpusPlace) -> bool:
+    def has_corpus_of(self, other: CorpusNamespace) -> bool:
         """Return True when both hold the same corpus, possibly in different attempts."""
         return (self.benchmark, self.corpus) == (other.benchmark, other.corpus)
 
@@ -278,11 +278,11 @@ class Ownership:
 
     _owners: dict[int, int] = field(default_factory=dict)
     """hash of a key -> number of its corpus place, or SEVERAL"""
-    _places: list[CorpusPlace] = field(default_factory=list)
+    _places: list[CorpusNamespace] = field(default_factory=list)
     _repeats_ids: bool = False
     """the service gave the same id to memories of two corpora"""
 
-    def register(self, place: CorpusPlace, anonymized: AnonymizedCorpus) -> None:
+    def register(self, place: CorpusNamespace, anonymized: AnonymizedCorpus) -> None:
         """Register the ids and texts of a corpus and its namespace."""
         number = self._number(place)
         self._own(("namespace", place.namespace), number)
@@ -292,7 +292,7 @@ class Ownership:
             if len(text) >= TELLING_CHARS:
                 self._own(("text", text), number)
 
-    def register_given(self, place: CorpusPlace, ids: Mapping[str, Sequence[str]]) -> None:
+    def register_given(self, place: CorpusNamespace, ids: Mapping[str, Sequence[str]]) -> None:
         """Register the ids that the service gave to the memories of a corpus."""
         number = self._number(place)
         for memory, given in ids.items():
@@ -300,13 +300,13 @@ class Ownership:
                 if one != memory and not self._own(("given", one), number):
                     self._repeats_ids = True
 
-    def owner_of(self, hit: Hit, place: CorpusPlace, anonymized: AnonymizedCorpus) -> CorpusPlace | None:
+    def owner_of(self, hit: Hit, place: CorpusNamespace, anonymized: AnonymizedCorpus) -> CorpusNamespace | None:
         """Return the other corpus place that a hit provably belongs to, or None."""
         if hit.source_ids and anonymized.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):
             owner = self._other(key, place)
-            if owner is not None and not (key[0] == "text" and holds(anonymized, key[1])):
+            if owner is not None and not (key[0] == "text" and contains_text(anonymized, key[1])):
                 return owner
         return None
 
@@ -321,27 +321,27 @@ class Ownership:
         if len(text) >= TELLING_CHARS:
             yield "text", text
 
-    def _other(self, key: Key, place: CorpusPlace) -> CorpusPlace | None:
+    def _other(self, key: Key, place: CorpusNamespace) -> CorpusNamespace | None:
         number = self._owners.get(hash(key), SEVERAL)
-        if number == SEVERAL or self._places[number].is_of(place):
+        if number == SEVERAL or self._places[number].has_corpus_of(place):
             return None
         return self._places[number]
 
     def _own(self, key: Key, number: int) -> bool:
         """Register the owner of a key; return False when another corpus has it too."""
         before = self._owners.get(hash(key), number)
-        alone = before == number or (before != SEVERAL and self._places[before].is_of(self._places[number]))
+        alone = before == number or (before != SEVERAL and self._places[before].has_corpus_of(self._places[number]))
         self._owners[hash(key)] = number if alone else SEVERAL
         if len(self._owners) > MOST_KEYS:
             del self._owners[next(iter(self._owners))]
         return alone
 
-    def _number(self, place: CorpusPlace) -> int:
+    def _number(self, place: CorpusNamespace) -> int:
         if place not in self._places[-1:]:
             self._places.append(place)
         return len(self._places) - 1
 
 
-def holds(anonymized: AnonymizedCorpus, text: str) -> bool:
+def contains_text(anonymized: AnonymizedCorpus, text: str) -> bool:
     """Return True when a memory of the corpus contains the text."""
     return any(text in memory.content for memory in anonymized.memories)

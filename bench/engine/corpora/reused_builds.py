@@ -68,17 +68,17 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
     searching = [lane for lane in lanes if not lane.plan.shares and any(one.pending.unsearched for one in lane.members)]
     if run.scope.is_rescore or not searching:
         return
-    noted = await _noted(run)
+    reused = await _reused_by_lane(run)
     for lane in searching:
-        if lane.key in noted:
-            await _look_again(run, lane, noted[lane.key])
-    fresh = [lane for lane in searching if lane.key not in noted and not await _began(lane)]
+        if lane.key in reused:
+            await _recheck(run, lane, reused[lane.key])
+    fresh = [lane for lane in searching if lane.key not in reused and not await _has_ingested(lane)]
     if wanted == NEVER or not fresh:
         return
     able = [lane for lane in fresh if _is_kept_elsewhere(lane)]
     if wanted == AUTO:
         for lane in able:
-            await _newest(run, lane)
+            await _reuse_newest(run, lane)
         return
     folder = _folder(run, wanted)
     if not able:
@@ -89,7 +89,7 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
             hint="give bench run the same flags; it ingests again, which costs nothing for a built-in provider",
         )
     for lane in able:
-        await _named(run, lane, folder)
+        await _reuse_named(run, lane, folder)
 
 
 def _is_kept_elsewhere(lane: OpenLane) -> bool:
@@ -105,14 +105,14 @@ def _folder(run: RunContext, wanted: str) -> Path:
     return folder
 
 
-async def _noted(run: RunContext) -> dict[str, Mapping[str, object]]:
+async def _reused_by_lane(run: RunContext) -> dict[str, Mapping[str, object]]:
     if not run.resumed:
         return {}
     async with Reader.open(run.folder) as reader:
         return {event.scope: event.data for _, event in await reader.events() if event.kind == REUSED}
 
 
-async def _began(lane: OpenLane) -> bool:
+async def _has_ingested(lane: OpenLane) -> bool:
     """Return True when this run has ingested a corpus of the lane itself."""
     return any([(await lane.run.journal.corpus(lane.key, name)) for name in lane.corpus_ids])
 
@@ -120,9 +120,9 @@ async def _began(lane: OpenLane) -> bool:
 # ----------------------------------------------------------------- choosing
 
 
-async def _named(run: RunContext, lane: OpenLane, folder: Path) -> None:
-    stored = await _stored(folder, lane)
-    found: list[tuple[Changes, StoredBuild]] = [(await _unlike(run, lane, one), one) for one in stored]
+async def _reuse_named(run: RunContext, lane: OpenLane, folder: Path) -> None:
+    stored = await _stored_builds(folder, lane)
+    found: list[tuple[Changes, StoredBuild]] = [(await _differences(run, lane, one), one) for one in stored]
     if not found:
         benchmark, provider = lane.plan.benchmark.name, lane.plan.provider.config.name
         raise IdentityError(
@@ -130,32 +130,36 @@ async def _named(run: RunContext, lane: OpenLane, folder: Path) -> None:
             hint="bench builds list shows the builds of each run",
         )
     different, one = min(found, key=lambda pair: len(pair[0]))
-    different = different or await _lent(run, lane, one)
+    different = different or await _lend_and_compare(run, lane, one)
     if different:
-        raise _refused(lane, one.build.run_id, one.build.build, different)
+        raise _mismatch(lane, one.build.run_id, one.build.build, different)
     await _take_over(run, lane, one)
 
 
-async def _newest(run: RunContext, lane: OpenLane) -> None:
+async def _reuse_newest(run: RunContext, lane: OpenLane) -> None:
     for name in run_ids(run.plan.workspace):
         folder = run.plan.workspace / CHECKPOINTS / name
         try:
-            stored = [] if name == run.run_id else await _stored(folder, lane)
+            stored = [] if name == run.run_id else await _stored_builds(folder, lane)
         except JournalError:
             continue
         for one in stored:
-            if await _unlike(run, lane, one):
+            if await _differences(run, lane, one):
                 continue
-            different = await _lent(run, lane, one)
+            different = await _lend_and_compare(run, lane, one)
             if not different:
                 await _take_over(run, lane, one)
                 return
-            _tell(lane, f"build {one.build.build} of run {name} has other contents than before: {_line(different[0])}")
-    _tell(lane, "--reuse-build auto: no build of this workspace matches, so this run ingests the memories itself")
+            _report_not_reused(
+                lane, f"build {one.build.build} of run {name} has other contents than before: {_line(different[0])}"
+            )
+    _report_not_reused(
+        lane, "--reuse-build auto: no build of this workspace matches, so this run ingests the memories itself"
+    )
 
 
-def _tell(lane: OpenLane, text: str) -> None:
-    lane.tell(Event(kind="not_reused", scope=lane.key, message=text))
+def _report_not_reused(lane: OpenLane, text: str) -> None:
+    lane.report(Event(kind="not_reused", scope=lane.key, message=text))
 
 
 def _line(change: tuple[str, str, str]) -> str:
@@ -163,7 +167,7 @@ def _line(change: tuple[str, str, str]) -> str:
     return f"{path}: {before} -> {now}"
 
 
-def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> IdentityError:
+def _mismatch(lane: OpenLane, run_id: str, build: str, different: Changes) -> IdentityError:
     return IdentityError(
         f"build {build} of run {run_id} does not match {lane.plan.provider.label} of this run",
         changes=different,
@@ -171,7 +175,7 @@ def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> Ide
     )
 
 
-async def _stored(folder: Path, lane: OpenLane) -> list[StoredBuild]:
+async def _stored_builds(folder: Path, lane: OpenLane) -> list[StoredBuild]:
     """Return a run's builds of the same benchmark and provider, those of the same variant first."""
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
@@ -184,29 +188,31 @@ async def _stored(folder: Path, lane: OpenLane) -> list[StoredBuild]:
             rows = {one.corpus: one.last async for one in reader.corpora(build.build) if one.last}
             probes = await reader.probes(build.build)
             data = events[build.build]
-            found.append(StoredBuild(folder=folder, build=build, made_with=_flat(data), rows=rows, probes=probes))
+            found.append(
+                StoredBuild(folder=folder, build=build, made_with=_build_identity(data), rows=rows, probes=probes)
+            )
     return sorted(found, key=lambda one: one.build.provider != lane.plan.provider.label)
 
 
-def _flat(data: Mapping[str, object]) -> dict[str, object]:
+def _build_identity(data: Mapping[str, object]) -> dict[str, object]:
     return {**tree(data["made_with"]), "version": version_of(data), "upstream": data.get("upstream")}
 
 
 # ----------------------------------------------------------------- comparing
 
 
-async def _unlike(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
+async def _differences(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
     """Return the differences in what would be ingested, and the missing corpora; no corpus is searched."""
     now = build_identity(lane.plan, run.environment)
     now |= {"version": version_of({"version": lane.provider.version}), "upstream": await _upstream(lane)}
     different = changes(stored.made_with, canonical.parse(canonical.dumps(now)))
     for name in lane.corpus_ids:
         rows = stored.rows.get(name, ())
-        state = _standing(rows)
+        state = _reuse_state(rows)
         if state != READY:
             different.append((f"corpora.{name}", state, READY))
             continue
-        before, ours = _data(rows, CorpusKind.INGESTED).get("sha256"), lane.anonymize(lane.corpus(name)).sha256
+        before, ours = _row_data(rows, CorpusKind.INGESTED).get("sha256"), lane.anonymize(lane.corpus(name)).sha256
         if before != ours:
             different.append((f"corpora.{name}.memories", f"sha256 {before}", f"sha256 {ours}"))
     return different
@@ -216,10 +222,10 @@ async def _upstream(lane: OpenLane) -> str | None:
     provider = lane.provider
     if not isinstance(provider, Versioned):
         return None
-    return (await lane.run.attempt_and_log(provider.upstream_version, CallOwner(lane.key))).value
+    return (await lane.run.attempt_and_journal(provider.upstream_version, CallOwner(lane.key))).value
 
 
-def _standing(rows: Sequence[CorpusRow]) -> str:
+def _reuse_state(rows: Sequence[CorpusRow]) -> str:
     """Return READY for a corpus that another run can search, or else the reason."""
     if not rows:
         return ABSENT
@@ -232,30 +238,30 @@ def _standing(rows: Sequence[CorpusRow]) -> str:
         return "not ready"
     return (
         READY
-        if "contents" in _data(rows, CorpusKind.READY)
+        if "contents" in _row_data(rows, CorpusKind.READY)
         else ("no record of its contents: ingest it with --cleanup never")
     )
 
 
-def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
+def _row_data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
     return next((row.data for row in reversed(rows) if row.kind is kind), {})
 
 
-async def _lent(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
+async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
     """Protect the namespaces from clearing, then compare their contents; release them if they differ."""
     lend(stored.folder, to=run.run_id)
     different: Changes = []
     try:
         rows = {name: stored.rows[name] for name in lane.corpus_ids}
         run_dir = stored.folder / "stores" / opaque_id("l", stored.build.build)
-        different = await _changed(lane, rows, stored.build.run_id, restored_from=run_dir)
+        different = await _compare_contents(lane, rows, stored.build.run_id, restored_from=run_dir)
     finally:
         if different:
             give_back(stored.folder, by=run.run_id)
     return different
 
 
-async def _changed(
+async def _compare_contents(
     lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str, *, restored_from: Path | None = None
 ) -> Changes:
     """Return how the contents of the namespaces have changed since they were ready, in the order of the corpora.
@@ -272,10 +278,10 @@ async def _changed(
             if restored_from is not None and isinstance(lane.provider, Restores):
                 with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
                     await lane.provider.restore(space, restored_from)
-            before = tree(_data(rows[name], CorpusKind.READY)["contents"])
+            before = tree(_row_data(rows[name], CorpusKind.READY)["contents"])
             memories = lane.anonymize(lane.corpus(name)).memories
             look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)
-            now = await lane.run.attempt_and_log(look, CallOwner(lane.key))
+            now = await lane.run.attempt_and_journal(look, CallOwner(lane.key))
             if now.value is None:
                 found[name] = [(f"corpora.{name}", "ready", now.message)]
             else:
@@ -289,18 +295,18 @@ async def _changed(
     return [change for name in rows for change in found[name]]
 
 
-async def _look_again(run: RunContext, lane: OpenLane, noted: Mapping[str, object]) -> None:
+async def _recheck(run: RunContext, lane: OpenLane, reused: Mapping[str, object]) -> None:
     """Compare the build that an earlier process took over, for the corpora that are still to be searched."""
-    run_id, build = str(noted["run"]), str(noted["build"])
+    run_id, build = str(reused["run"]), str(reused["build"])
     lender = run.folder.parent / run_id
     if lender.is_dir():
         lend(lender, to=run.run_id)
     names = [name for name in lane.corpus_ids if lane.is_unsearched(name)]
     rows = {name: await run.journal.corpus(lane.key, name) for name in names}
-    different = changes({"upstream": noted.get("upstream")}, {"upstream": await _upstream(lane)})
-    different += await _changed(lane, {name: some for name, some in rows.items() if _is_reused(some)}, run_id)
+    different = changes({"upstream": reused.get("upstream")}, {"upstream": await _upstream(lane)})
+    different += await _compare_contents(lane, {name: some for name, some in rows.items() if _is_reused(some)}, run_id)
     if different:
-        raise _refused(lane, run_id, build, different)
+        raise _mismatch(lane, run_id, build, different)
 
 
 def _is_reused(rows: Sequence[CorpusRow]) -> bool:
@@ -315,7 +321,7 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
     for name in lane.corpus_ids:
         rows = stored.rows[name]
         state = CorpusState.of(rows)
-        ingested = _data(rows, CorpusKind.INGESTED)
+        ingested = _row_data(rows, CorpusKind.INGESTED)
         kept = {key: ingested[key] for key in ("memories", "sha256", "tokens") if key in ingested}
         data = {
             **kept,
@@ -325,7 +331,9 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
             **({"prepared": dict(state.prepared)} if state.prepared else {}),
         }
         row = CorpusRow(lane=lane.key, corpus=name, attempt=state.attempt, kind=CorpusKind.INGESTED, data=data)
-        ready = {key: value for key, value in _data(rows, CorpusKind.READY).items() if key in ("sentinel", "contents")}
+        ready = {
+            key: value for key, value in _row_data(rows, CorpusKind.READY).items() if key in ("sentinel", "contents")
+        }
         await run.journal.room()
         run.journal.append(row)
         run.journal.append(replace(row, kind=CorpusKind.READY, data=ready))
@@ -336,18 +344,18 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
     unknown = f", {build.cost_unknown_calls} of unknown price" if build.cost_unknown_calls else ""
     text = (
         f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid {build.calls} calls, "
-        f"USD {build.cost_usd}{unknown}; this run does not count them{_unseen(stored)}"
+        f"USD {build.cost_usd}{unknown}; this run does not count them{_unsearched_note(stored)}"
     )
     facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories", "n_corpora")
     data = {name: getattr(build, name) for name in facts}
     data |= {"run": build.run_id, "build": build.build, "upstream": stored.made_with.get("upstream")}
-    lane.tell(Event(kind=REUSED, scope=lane.key, message=text, data=data))
+    lane.report(Event(kind=REUSED, scope=lane.key, message=text, data=data))
     await run.journal.flush()
 
 
-def _unseen(stored: StoredBuild) -> str:
+def _unsearched_note(stored: StoredBuild) -> str:
     """Return a note when only counts and sent texts could be compared; else empty."""
-    kept = (_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
+    kept = (_row_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
     if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
         return ""
     return "; without a record of its search results (--isolation off), only counts and sent texts were compared"

@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from bench.datasets.memories import contained_ids, evidence_sentences
-from bench.engine.items.item_row import facts, row_of, shown
+from bench.engine.items.item_row import item_data, item_payload, row_of
 from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets
 from bench.engine.items.search import MISSING
 from bench.engine.models import OpenModels
@@ -52,7 +52,7 @@ from bench.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class ItemEvaluation:
     """The result of one item in one job."""
 
     item: Item
@@ -66,22 +66,22 @@ class Evaluated:
     """flags from the judges' endpoints, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
     """USD, summed over the judges; see `bench.model.Completion.saved_usd`"""
-    asked: Sequence[Asked] = ()
+    judge_prompts: Sequence[SentPrompt] = ()
     """the prompts that were sent to the judges"""
 
-    def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> JournaledPhase:
+    def entry(self, key: Key, done: Attempt[ItemEvaluation], generation: int = 0) -> JournaledPhase:
         """Return the journal row, with the judge's calls."""
         return JournaledPhase(
             key=key,
-            data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
+            data=item_data(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
             | ({} if self.corrected is None else {"corrected": self.corrected}),
-            payloads={"item": shown(self.item)}
-            if not self.asked
+            payloads={"item": item_payload(self.item)}
+            if not self.judge_prompts
             else {
-                "item": shown(self.item),
+                "item": item_payload(self.item),
                 JUDGE_PROMPTS: [
                     {"evaluator": name, "role": message.role, "content": message.content}
-                    for name, prompt in self.asked
+                    for name, prompt in self.judge_prompts
                     for message in prompt.messages
                 ],
             },
@@ -100,7 +100,7 @@ class Evaluated:
 
 JUDGE_PROMPTS = "judge_prompts"
 """name of the payload with the prompts that were sent to judges for an item"""
-Asked = tuple[str, Prompt]
+SentPrompt = tuple[str, Prompt]
 """name of an evaluator, and its prompt"""
 
 
@@ -109,45 +109,45 @@ Memo = list[tuple[str, Prompt, Completion]]
 """judge replies for one item and epoch, so that the same prompt is not paid twice"""
 
 
-Stored = Mapping[tuple[str, str], Completion]
+StoredReplies = Mapping[tuple[str, str], Completion]
 """(evaluator, digest of its prompt) -> earlier reply of the judge on the same answer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnceJudge:
+class MemoizedJudge:
     """A judge that is called only once per prompt, item and epoch, in all jobs and scorings."""
 
     judge: Judge
     memo: Memo
-    stored: Stored = field(default_factory=dict)
+    stored: StoredReplies = field(default_factory=dict)
     evaluator: str = ""
     """the evaluator that calls the judge"""
     max_tokens: int | None = None
     """token limit of a reply, instead of the evaluator's"""
     epoch: int = 1
-    asked: list[Asked] = field(default_factory=list)
+    prompts: list[SentPrompt] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return self.judge.name
 
-    def asked_by(self, evaluator: Evaluator) -> OnceJudge:
+    def for_evaluator(self, evaluator: Evaluator) -> MemoizedJudge:
         """Return a copy for one evaluator."""
-        return OnceJudge(
+        return MemoizedJudge(
             judge=self.judge,
             memo=self.memo,
             stored=self.stored,
             evaluator=evaluator.name,
             max_tokens=self.max_tokens,
             epoch=self.epoch,
-            asked=self.asked,
+            prompts=self.prompts,
         )
 
     async def ask(self, prompt: Prompt) -> Completion:
         limit = prompt.max_tokens if self.max_tokens is None else self.max_tokens
         if (limit, self.epoch) != (prompt.max_tokens, prompt.epoch):
             prompt = replace(prompt, max_tokens=limit, epoch=self.epoch)
-        self.asked.append((self.evaluator, prompt))
+        self.prompts.append((self.evaluator, prompt))
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:
             kept = self.stored.get((self.evaluator, prompt.template_sha256))
@@ -166,8 +166,8 @@ async def evaluate(
     said: AnswerResult | None,
     memo: Memo,
     *,
-    kept: Stored | None = None,
-) -> Evaluated:
+    kept: StoredReplies | None = None,
+) -> ItemEvaluation:
     """Run all evaluators and metrics, in a rescore also for the corrected answer; ``kept``: the judge's old replies."""
     judge = lane.models.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.run.scope.is_rescore and said is not None else None
@@ -180,7 +180,7 @@ async def evaluate(
     limit, earlier = judge_tokens(lane.plan.benchmark, lane.run.plan.request), len(memo)
     once = None
     if judge is not None:
-        once = OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch, asked=[])
+        once = MemoizedJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch, prompts=[])
     verdicts: list[Verdict] = []
     other: list[Verdict] = []
     with recording() as calls:
@@ -190,7 +190,7 @@ async def evaluate(
                 verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
                 if again is not None:
                     scored = scored_item(ready, again, found.stored)
-                    anew = None if once is None else replace(once, stored={}, asked=[])
+                    anew = None if once is None else replace(once, stored={}, prompts=[])
                     other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
             spent = tuple(calls)
@@ -204,14 +204,14 @@ async def evaluate(
     if again is not None and other:
         state = _state(evaluators, other, again, found)
         corrected = values(metrics, row_of(lane.plan, again, epoch, found, said, other, state=state, judging=()))
-    return Evaluated(
+    return ItemEvaluation(
         item=item,
         row=row,
         corrected=corrected,
         values=values(metrics, row),
         flags=_flags(replies, verdicts),
         saved_usd=_saved(replies) if replies else None,
-        asked=() if once is None else once.asked,
+        judge_prompts=() if once is None else once.prompts,
         not_sent=_not_sent(lane, ready, item, row),
     )
 
@@ -249,10 +249,10 @@ def _saved(replies: Sequence[Completion]) -> str | None:
 
 
 async def _verdict(
-    evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: OnceJudge | None
+    evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: MemoizedJudge | None
 ) -> Verdict:
     """Return the verdict of one evaluator; raise EvaluatorFailed when it returns something else."""
-    asked = None if judge is None else judge.asked_by(evaluator)
+    asked = None if judge is None else judge.for_evaluator(evaluator)
     verdict: object = await evaluator.evaluate(item, answer, hits, asked)
     if not isinstance(verdict, Verdict):
         raise EvaluatorFailed(f"{evaluator.name} returned {type(verdict).__name__}, not a Verdict")
@@ -266,7 +266,7 @@ def _without_text(verdict: Verdict) -> Verdict:
     return replace(verdict, value=0.0, correct=False, abstained=False)
 
 
-async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
+async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> StoredReplies:
     """Return earlier replies of this judge on this answer; for equal prompts, the newest reply.
 
     Evaluators that share a name are left out, because their replies cannot be distinguished; they call the judge again.
@@ -275,10 +275,10 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
         return {}
     named = Counter(one.name for one in evaluators)
     key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
-    return replies_of(one for one in await lane.run.journal.said(key) if named[one.evaluator] == 1)
+    return stored_replies(one for one in await lane.run.journal.said(key) if named[one.evaluator] == 1)
 
 
-def replies_of(verdicts: Iterable[Verdict]) -> Stored:
+def stored_replies(verdicts: Iterable[Verdict]) -> StoredReplies:
     """Return the judge's replies behind verdicts; the first reply per call is used."""
     found: dict[tuple[str, str], Completion] = {}
     for one in verdicts:
@@ -344,8 +344,8 @@ async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
             continue
         plain = models.unbatched_judge(job.judge)
         assert plain is not None
-        judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, run.plan.request))
-        done = await run.attempt_and_log(
+        judge = MemoizedJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, run.plan.request))
+        done = await run.attempt_and_journal(
             lambda: calibrate(judge, prompts, evaluator=evaluator),  # noqa: B023  awaited here
             CallOwner(job.key),
         )

@@ -7,9 +7,9 @@ Also in this module:
 
 Example::
 
-    good = await ask(lane, ready, ref)      # True when no phase failed and none is missing
+    good = await run_item(lane, ready, ref)      # True when no phase failed and none is missing
     said = await answer(lane, "openai/gpt-4o-mini", ready.content.corpus, item, found)     # an AnswerResult
-    context = fill(hits, budget_tokens=4000, dated=True)
+    context = fill_context(hits, budget_tokens=4000, dated=True)
     context.text, context.kept, context.tokens       # the context for the model; number of hits used
 
 A failed phase ends the item as ``error(kind)`` for every job that depends on it, and later phases do not run. A run
@@ -70,7 +70,7 @@ class AnswerContext:
         return SEPARATOR.join(self.texts)
 
 
-def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
+def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
     """Take hits from the front while they fit into ``budget_tokens`` (None = all).
 
     If the first hit alone is too long, its beginning is used.
@@ -78,7 +78,7 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
     texts: list[str] = []
     room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
     for hit in hits:
-        text = _shown(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
+        text = _hit_text(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
         if room is not None:
             size = quarters(text)
             if size > room:
@@ -92,13 +92,13 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
     return AnswerContext(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
 
 
-def tokens_of_all(memories: Sequence[Memory], *, dated: bool) -> int:
+def full_context_tokens(memories: Sequence[Memory], *, dated: bool) -> int:
     """Return the number of tokens of a context that contains every memory of a corpus."""
     size = sum(quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
     return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
 
 
-def _shown(hit: Hit, *, dated: bool) -> str:
+def _hit_text(hit: Hit, *, dated: bool) -> str:
     """Return the text of a hit; with ``dated``, its date is added because the text has none."""
     body = "\n".join(hit.chunks) if hit.chunks else hit.content
     return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
@@ -112,8 +112,8 @@ async def answer(
     chosen = benchmark.prompts.answer(item.question_type, choices=bool(item.choices))
     limit = answer_tokens(benchmark, lane.run.plan.request)
     budget = _budget(lane, model, chosen, corpus, item, limit)
-    context = fill(found.hits, budget_tokens=budget, dated=lane.plan.unit != "session")
-    text = chosen.template.render(_values(chosen, corpus, item, context))
+    context = fill_context(found.hits, budget_tokens=budget, dated=lane.plan.unit != "session")
+    text = chosen.template.render(_prompt_values(chosen, corpus, item, context))
     prompt = Prompt(
         messages=(ChatMessage(role="user", content=text),),
         max_tokens=limit,
@@ -121,7 +121,7 @@ async def answer(
         seed=lane.run.plan.request.seed,
         question=item.question,
         context=context.texts,
-        stable=_stable(lane, corpus, context, text),
+        stable=_shared_prefix_chars(lane, corpus, context, text),
         epoch=epoch,
     )
     said = completion_without_secrets(await lane.models.model(model).complete(prompt))
@@ -162,7 +162,7 @@ async def answer(
     )
 
 
-def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
+def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
     """Return the length, in characters, of the prompt prefix that other calls share, for the vendor's prompt cache."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
@@ -184,12 +184,12 @@ def _budget(
     settings = file.models.get(name) if file is not None else None
     if settings is None or settings.context is None:
         return own
-    rest = chosen.template.render(_values(chosen, corpus, item, AnswerContext(texts=(), kept=0, tokens=0)))
+    rest = chosen.template.render(_prompt_values(chosen, corpus, item, AnswerContext(texts=(), kept=0, tokens=0)))
     room = max(0, settings.context - max_tokens - count_tokens(rest))
     return room if own is None else min(own, room)
 
 
-def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
+def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
     """Return the template values of the prompt; unknown names are looked up in item and corpus metadata.
 
     Tags of the prompt are escaped in the values.
@@ -212,7 +212,7 @@ def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerCon
 T = TypeVar("T")
 
 
-async def ask(lane: OpenLane, ready: ReadyCorpus, ref: ItemRef) -> bool:
+async def run_item(lane: OpenLane, ready: ReadyCorpus, ref: ItemRef) -> bool:
     """Run one item in every epoch; return True when no phase failed or is missing."""
     item = lane.plan.benchmark.dataset.item(ref)
     timeout_s = lane.run.plan.request.item_timeout
@@ -256,30 +256,30 @@ class ItemEpoch:
 
     async def run(self) -> bool:
         """Run the missing phases; return True when all are done and none failed."""
-        found = await self._searched()
+        found = await self._search()
         if not isinstance(found, SearchResult):
-            return self._failed(found, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
+            return self._record_failure(found, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
         if self.lane.last is Phase.SEARCH:
             return False
         models = self.lane.plan.answering_models
         if self.lane.run.plan.request.batch:
-            return await _together([partial(self._read, model, found) for model in models])
+            return await _together([partial(self._answer_and_judge, model, found) for model in models])
         good = True
         for model in models:
-            good &= await self._read(model, found)
+            good &= await self._answer_and_judge(model, found)
         return good
 
-    async def _read(self, model: str, found: SearchResult) -> bool:
+    async def _answer_and_judge(self, model: str, found: SearchResult) -> bool:
         """Generate the answer of one model and run all its judges."""
-        open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
+        open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._is_evaluated(job)]
         jobs = [job for job in open_jobs if job.key not in self.lane.breaker.jobs]
         if not jobs:
             return not open_jobs
         said: AnswerResult | None = None
         if model != NONE:
-            answered = await self._answered(model, jobs[0].answer_owner, found)
+            answered = await self._answer(model, jobs[0].answer_owner, found)
             if not isinstance(answered, AnswerResult):
-                return self._failed(answered, jobs, concerns=self.lane.plan.jobs_of(model))
+                return self._record_failure(answered, jobs, concerns=self.lane.plan.jobs_of(model))
             said = answered
         if self.lane.last is Phase.ANSWER:
             return False
@@ -287,15 +287,15 @@ class ItemEpoch:
         for job in jobs:
             if self.lane.is_stopped:
                 return False
-            good &= await self._judged(job, found, said)
+            good &= await self._evaluate(job, found, said)
         return good
 
     # ---- the phases
 
-    async def _searched(self) -> SearchResult | Failure | None:
+    async def _search(self) -> SearchResult | Failure | None:
         key = self._key(self.lane.key, Phase.SEARCH)
         if (self.item.id, self.epoch) in self.lane.pending.searched:
-            entry = await self._stored(key)
+            entry = await self._load(key)
             known = SearchResult.of(entry) if entry is not None else None
             if known is not None:
                 return known
@@ -308,14 +308,14 @@ class ItemEpoch:
         if result is not None:
             result = result.timed(done.times_us).billed(done.calls)
             self.lane.count_search(empty=not result.hits)
-        self.lane.breaker.count_end("search", lambda: self.lane.plan.jobs, done.failure)
+        self.lane.breaker.count_outcome("search", lambda: self.lane.plan.jobs, done.failure)
         self._append(key, done, result, done.failure)
         return result if result is not None else done.failure
 
-    async def _answered(self, model: str, owner: str, found: SearchResult) -> AnswerResult | Failure | None:
+    async def _answer(self, model: str, owner: str, found: SearchResult) -> AnswerResult | Failure | None:
         key = self._key(owner, Phase.ANSWER)
         if (self.item.id, self.epoch) in self.lane.pending.answered[owner]:
-            entry = await self._stored(key)
+            entry = await self._load(key)
             if entry is not None:
                 known = AnswerResult.of(entry)
                 return known if known.failure is None else known.failure
@@ -328,11 +328,11 @@ class ItemEpoch:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None
         failure = done.failure if result is None else result.failure
-        self.lane.breaker.count_end(f"answer of {model}", lambda: self.lane.plan.jobs_of(model), failure)
+        self.lane.breaker.count_outcome(f"answer of {model}", lambda: self.lane.plan.jobs_of(model), failure)
         self._append(key, done, result, failure)
         return result if failure is None else failure
 
-    async def _judged(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
+    async def _evaluate(self, job: Job, found: SearchResult, said: AnswerResult | None) -> bool:
         if job.key in self.lane.breaker.jobs:
             return False
         done = await self._attempt(
@@ -346,9 +346,9 @@ class ItemEpoch:
         def same_judge() -> list[Job]:
             return [one for one in self.lane.plan.jobs if one.judge == job.judge]
 
-        self.lane.breaker.count_end(f"evaluation by {job.judge}", same_judge, done.failure)
+        self.lane.breaker.count_outcome(f"evaluation by {job.judge}", same_judge, done.failure)
         if done.value is None:
-            return self._failed(done.failure, [job], concerns=same_judge(), calls=done.calls)
+            return self._record_failure(done.failure, [job], concerns=same_judge(), calls=done.calls)
         key = self._key(job.key, Phase.EVALUATE)
         self.lane.run.journal.append(done.value.entry(key, done, self.lane.run.scope.generation))
         return True
@@ -374,7 +374,7 @@ class ItemEpoch:
 
         return in_time
 
-    async def _stored(self, key: Key) -> JournaledPhase | None:
+    async def _load(self, key: Key) -> JournaledPhase | None:
         return (await self.lane.run.journal.load([key])).get(key)
 
     def _append(
@@ -397,7 +397,7 @@ class ItemEpoch:
             )
         )
 
-    def _failed(
+    def _record_failure(
         self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
     ) -> bool:
         """Record the item as failed for these jobs; without a failure (the run stops) it stays pending. Return False.
@@ -406,7 +406,7 @@ class ItemEpoch:
         """
         if failure is not None:
             for job in jobs:
-                if not self._evaluated(job):
+                if not self._is_evaluated(job):
                     key = self._key(job.key, Phase.EVALUATE)
                     row = failed_row(self.lane.plan, key, self.item, failure)
                     self.lane.run.journal.append(replace(row, calls=tuple(calls)))
@@ -414,14 +414,14 @@ class ItemEpoch:
                 self.lane.breaker.stop(concerns, failure)
         return False
 
-    def _evaluated(self, job: Job) -> bool:
+    def _is_evaluated(self, job: Job) -> bool:
         return (self.item.id, self.epoch) in self.lane.pending.evaluated[job.key]
 
     def _key(self, owner: str, phase: Phase) -> Key:
         return Key(owner=owner, phase=phase, corpus=self.item.corpus, unit=self.item.id, epoch=self.epoch)
 
 
-async def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
+async def record_failed_item(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
     """Record an item whose corpus could not be prepared as failed, in every job without a result for it."""
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:

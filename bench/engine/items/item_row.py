@@ -98,8 +98,8 @@ def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledP
         key=key,
         outcome=outcome,
         message=failure.message,
-        data=facts(relevant, reason, item),
-        payloads={"item": shown(item)},
+        data=item_data(relevant, reason, item),
+        payloads={"item": item_payload(item)},
         state=state,
         labels=labels(lane, item),
     )
@@ -117,7 +117,7 @@ def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
                 yield failed_row(lane, key, item, failure)
 
 
-def shown(item: Item) -> dict[str, object]:
+def item_payload(item: Item) -> dict[str, object]:
     """Return the item as pages and exports show it; it is stored once for all jobs."""
     return {
         "question": item.question,
@@ -129,7 +129,7 @@ def shown(item: Item) -> dict[str, object]:
     }
 
 
-def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
+def item_data(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
     """Return the data of an item that reports and the items file need besides its metric values."""
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),

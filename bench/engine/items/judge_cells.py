@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from bench.engine.external_results import score_foreign
-from bench.engine.external_rows import ForeignRow
-from bench.engine.items.evaluate import Stored, replies_of
+from bench.engine.external_results import score_external
+from bench.engine.external_rows import ExternalRow
+from bench.engine.items.evaluate import StoredReplies, stored_replies
 from bench.errors import JournalError, UsageError
 from bench.journal import Key, Reader, RunState
 from bench.model import Phase
@@ -38,9 +38,9 @@ class JudgeCell:
     """One judge and prompt with the answers to judge and the earlier replies."""
 
     plan: Plan
-    rows: Sequence[ForeignRow]
+    rows: Sequence[ExternalRow]
     folder: Path
-    replies: Mapping[str, Stored]
+    replies: Mapping[str, StoredReplies]
     """item -> earlier replies of the judge on its answer"""
     whole: bool
     """the journal exists and has an outcome for every answer"""
@@ -65,14 +65,14 @@ class JudgeCell:
         return len(self._answered) - self.n_reused
 
     @property
-    def _answered(self) -> list[ForeignRow]:
+    def _answered(self) -> list[ExternalRow]:
         return [row for row in self.rows if (row.answer or "").strip()]
 
     async def journal(self, environment: Environment) -> Path:
         """Return the folder of the journal; create the journal unless one with every answer exists."""
         if not self.whole:
             unfinished = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
-            await score_foreign(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)
+            await score_external(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)
             for older in self.folder.parent.glob(f"{self.folder.name}*"):
                 if older != unfinished:
                     shutil.rmtree(older)
@@ -80,7 +80,7 @@ class JudgeCell:
         return self.folder
 
 
-async def judge_cell(plan: Plan, rows: Sequence[ForeignRow], *, run: tuple[Path, str] | None) -> JudgeCell:
+async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path, str] | None) -> JudgeCell:
     """Find the earlier replies of a plan's judge on these answers; ``run`` is the folder and job of the answers."""
     (lane,) = plan.lanes
     (job,) = lane.jobs
@@ -92,7 +92,7 @@ async def judge_cell(plan: Plan, rows: Sequence[ForeignRow], *, run: tuple[Path,
     if run is not None:
         sources.append((run[0], f"{run[1]}|{job.judge}"))
     whole = await _is_whole(folder)
-    replies: dict[str, Stored] = {}
+    replies: dict[str, StoredReplies] = {}
     for source, owner in () if whole else sources:
         for item, found in (await _replies(source, owner, corpora, plan)).items():
             replies[item] = {**found, **replies.get(item, {})}
@@ -118,7 +118,7 @@ async def _is_whole(folder: Path) -> bool:
         return False
 
 
-async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: Plan) -> dict[str, Stored]:
+async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: Plan) -> dict[str, StoredReplies]:
     """Return the judge's replies in a journal; empty when the journal used another model under that name."""
     judge = plan.lanes[0].jobs[0].judge
     mine = plan.identity["models"][judge]
@@ -129,7 +129,7 @@ async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: P
             keys = [
                 Key(owner=owner, phase=Phase.EVALUATE, corpus=corpus, unit=item) for item, corpus in corpora.items()
             ]
-            found = {key.unit: replies_of(await reader.said(key)) for key in keys}
+            found = {key.unit: stored_replies(await reader.said(key)) for key in keys}
     except (JournalError, UsageError):
         return {}
     return {item: stored for item, stored in found.items() if stored}

@@ -170,7 +170,7 @@ class SearchResult:
     @property
     def payloads(self) -> dict[str, object]:
         listed = {} if self.stored is None else {"stored": list(self.stored)}
-        return {"hits": [_shown(hit) for hit in self.hits], **listed}
+        return {"hits": [_hit_to_json(hit) for hit in self.hits], **listed}
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> SearchResult | None:
@@ -181,7 +181,7 @@ class SearchResult:
         data, measured = cast("SearchData", entry.data), cast("SearchMeasured", entry.measured)
         retrieved, stored = data["retrieved"], cast("list[str] | None", entry.payloads.get("stored"))
         return cls(
-            hits=tuple(map(_hit, cast("list[StoredHit]", hits))),
+            hits=tuple(map(_hit_from_json, cast("list[StoredHit]", hits))),
             retrieved=None if retrieved is None else tuple(map(tuple, retrieved)),
             requested=data["requested"],
             returned=data["returned"],
@@ -203,28 +203,28 @@ stopped with exactly the allowed number of tokens"""
 
 
 def flags_of(
-    said: Completion, item: Item, *, prompt: str = "", most: int = 0, context: Sequence[str] = (), exact: bool = False
+    reply: Completion, item: Item, *, prompt: str = "", most: int = 0, context: Sequence[str] = (), exact: bool = False
 ) -> tuple[str, ...]:
     """Return the flags of an answer for reports: from its finish, its text and its endpoint.
 
     ``most`` is the token limit; ``exact``: some rule compares whole texts.
     """
-    ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
-    if said.finish == "other":
-        ended = UNKNOWN if said.native_finish else UNENDED
-    if said.finish == "stop" and said.usage and not said.usage.estimated and said.usage.output_tokens >= most:
+    ended = {"length": CUT, "refusal": REFUSED}.get(reply.finish)
+    if reply.finish == "other":
+        ended = UNKNOWN if reply.native_finish else UNENDED
+    if reply.finish == "stop" and reply.usage and not reply.usage.estimated and reply.usage.output_tokens >= most:
         ended = AT_LIMIT
-    own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
-    seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
-    if quotes_context(said.text, context):
+    own = ended or (EMPTY if not reply.text.strip() and reply.finish == "stop" else None)
+    seen = signs(reply.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
+    if quotes_context(reply.text, context):
         seen = (*seen, QUOTES)
-    if not item.choices and (contradicts_gold(said.text, item.answers) or _declines_with_gold(said.text, item)):
+    if not item.choices and (contradicts_gold(reply.text, item.answers) or _declines_with_gold(reply.text, item)):
         seen = (*seen, CONTRADICTS)
-    if not item.choices and has_other_marks(said.text, item.answers, exact=exact):
+    if not item.choices and has_other_marks(reply.text, item.answers, exact=exact):
         seen = (*seen, OTHER_MARKS)
-    if not item.choices and parts_spaced_number(said.text, item.answers):
+    if not item.choices and parts_spaced_number(reply.text, item.answers):
         seen = (*seen, IN_NUMBER)
-    return (*([] if own is None else [own]), *seen, *said.flags)
+    return (*([] if own is None else [own]), *seen, *reply.flags)
 
 
 _GUESSES = pattern(
@@ -334,11 +334,11 @@ class AnswerResult:
     def of(cls, entry: JournaledPhase) -> AnswerResult:
         """Read a stored answer; rows of earlier versions may contain reasoning, or no answer."""
         data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
-        said = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
-        error = missing_answer_error(said)
+        reply = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
+        error = missing_answer_error(reply)
         return cls(
-            text=said.text,
-            finish=said.finish,
+            text=reply.text,
+            finish=reply.finish,
             failure=None if error is None else Failure.of(error),
             context_hits=data["context_hits"],
             prompt=data["prompt"],
@@ -355,7 +355,7 @@ class AnswerResult:
         )
 
 
-def _shown(hit: Hit) -> StoredHit:
+def _hit_to_json(hit: Hit) -> StoredHit:
     shown = StoredHit(id=hit.id, content=hit.content)
     if hit.score is not None:
         shown["score"] = hit.score
@@ -368,7 +368,7 @@ def _shown(hit: Hit) -> StoredHit:
     return shown
 
 
-def _hit(shown: StoredHit) -> Hit:
+def _hit_from_json(shown: StoredHit) -> Hit:
     when = shown.get("when")
     return Hit(
         id=shown["id"],
@@ -406,11 +406,11 @@ def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     )
 
 
-def completion_without_secrets(said: Completion) -> Completion:
+def completion_without_secrets(reply: Completion) -> Completion:
     """Return the completion with every known secret redacted, also in the endpoint's data."""
     if not redactor.knows_any:
-        return said
-    if not redactor.holds_secret("\n".join(map(str, _texts_of(said)))):
-        return said
-    texts = {name: text for name in TEXTS if isinstance(text := getattr(said, name), str)}
-    return replace(said, **{name: redactor.hide(text) for name, text in texts.items()})  # type: ignore[arg-type]
+        return reply
+    if not redactor.holds_secret("\n".join(map(str, _texts_of(reply)))):
+        return reply
+    texts = {name: text for name in TEXTS if isinstance(text := getattr(reply, name), str)}
+    return replace(reply, **{name: redactor.hide(text) for name, text in texts.items()})  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ Example::
 
     result = await search(lane, ready, item)       # a SearchResult; a failure is raised
     found = await provider.search(ready.space, query_of(lane, item, item.question))
-    result = mapped(lane, ready.content.anonymized, found)    # a SearchResult
-    found = await Oracle().knowing(evidence_memories).search(space, query)
+    result = map_hits(lane, ready.content.anonymized, found)    # a SearchResult
+    found = await Oracle().with_evidence(evidence_memories).search(space, query)
 
 Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
 
@@ -97,7 +97,7 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
     )
 
 
-def mapped(
+def map_hits(
     lane: OpenLane,
     anonymized: AnonymizedCorpus,
     found: Found,
@@ -109,7 +109,7 @@ def mapped(
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
     sources = [anonymized.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
-    kept, dates = dated(anonymized, kept, sources)
+    kept, dates = date_hits(anonymized, kept, sources)
     if lane.plan.unit == "session":  # its text begins with its date
         dates = tuple(flag for flag in dates if flag != DATES_MISSING)
     slots = None
@@ -117,7 +117,7 @@ def mapped(
         slots = tuple(contained_ids(sentences, "\n".join((hit.content, *hit.chunks))) for hit in kept)
     elif found.ids_available:
         slots = tuple(ranked_ids(sources, level=lane.plan.level, unit=lane.plan.unit))
-    flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
+    flags = [*_flags(lane, found, kept), *empty_text_flags(lane.provider.name, kept, sources)]
     flags += stored_flags(anonymized, kept, sources)
     if len({(hit.id, hit.content) for hit in kept}) < len(kept):
         flags.append(REPEATED)
@@ -151,7 +151,7 @@ def stored_flags(anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sou
     return [*([IN_ORDER] if ordered else []), *texts]
 
 
-def dated(
+def date_hits(
     anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sources
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Give hits without a date the date of their memory, so that all contexts have dates; return hits and flags."""
@@ -176,7 +176,7 @@ def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
     return all(abs((when - date).total_seconds()) > DAY_S for date in own)
 
 
-def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...]:
+def empty_text_flags(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...]:
     """Return a flag for hits without text, unless the memory has none either.
 
     Raises:
@@ -191,7 +191,7 @@ def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...
     return (WITHOUT_TEXT,) if lost else ()
 
 
-def tell_flags(lane: OpenLane, result: SearchResult) -> None:
+def report_flags(lane: OpenLane, result: SearchResult) -> None:
     """Report the flags of a lane's searches as events, once per lane."""
     name, config = lane.provider.name, lane.plan.provider.config
     texts = {
@@ -247,8 +247,8 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     if (item.id, ready.space.attempt) not in lane.deletions_begun:
         before = await provider.search(space, query_of(lane, item, deletion.verify_query))
         lane.watch(ready.corpus_id, space, ready.content.anonymized, before.hits)
-        if not _holds(before, deletion, targets):
-            return mapped(lane, ready.content.anonymized, before, reason=MISSING)
+        if not _holds_content(before, deletion, targets):
+            return map_hits(lane, ready.content.anonymized, before, reason=MISSING)
         await lane.run.stopping.pause_for(pause_s)
         data = {"item": item.id, "attempt": ready.space.attempt}
         await lane.run.journal.put(Event(kind=INTENT, scope=lane.key, data=data))
@@ -256,10 +256,10 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     await lane.run.stopping.pause_for(pause_s)
     after = await provider.search(space, query_of(lane, item, deletion.verify_query))
     lane.watch(ready.corpus_id, space, ready.content.anonymized, after.hits)
-    return mapped(lane, ready.content.anonymized, after)
+    return map_hits(lane, ready.content.anonymized, after)
 
 
-def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
+def deletions_begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
     """Return the deletions that an earlier process began: (item, number of the attempt to ingest its corpus)."""
     return {
         (str(event.data["item"]), int(str(event.data["attempt"])))
@@ -273,7 +273,7 @@ def _pause_s(lane: OpenLane) -> float:
     return 0.0 if rule is None else rule.phase_delay_ms / 1000
 
 
-def _holds(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
+def _holds_content(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
     """Return True when a search finds the content to delete."""
     wanted = deletion.deleted_content.strip().lower()
     return any(set(targets) & set(hit.source_ids) or (wanted and wanted in hit.content.lower()) for hit in found.hits)
@@ -295,7 +295,7 @@ class Oracle:
     def __init__(self, evidence: Sequence[Memory] = ()) -> None:
         self._evidence = tuple(evidence)
 
-    def knowing(self, evidence: Sequence[Memory]) -> Oracle:
+    def with_evidence(self, evidence: Sequence[Memory]) -> Oracle:
         """Return the oracle of one item."""
         return Oracle(evidence)
 
@@ -332,25 +332,25 @@ async def search(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchResult
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
     lane.watch(ready.corpus_id, ready.space, ready.content.anonymized, found.hits)
     if not found.hits and lane.provider.keeps_store and lane.checks_isolation:
-        await still_there(lane, ready)
+        await require_stored(lane, ready)
     sentences = evidence_sentences(item, ready.content.turn_texts) if lane.plan.level == "text" else None
-    result = mapped(lane, ready.content.anonymized, found, sentences=sentences)
+    result = map_hits(lane, ready.content.anonymized, found, sentences=sentences)
     if lane.provider.keeps_store and lane.plan.provider.built_in is None:
-        result = replace(result, flags=(*result.flags, *_lacks(result)), replied=found.replied)
+        result = replace(result, flags=(*result.flags, *_service_flags(result)), replied=found.replied)
     asked = item.question.strip()
     if [hit for hit in result.hits if asked in hit.content and not hit.source_ids and hit.content.strip() == asked]:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))
-    tell_flags(lane, result)
+    report_flags(lane, result)
     if result.hits and result.reason == "no_source_ids" and _wants_ids(lane):
         lane.report_once(
             "no_source_ids",
             f"{lane.provider.name} returned hits that cannot be mapped to memories: there are no retrieval metrics; "
             "correct search.response.id_from, or write id_from: none",
         )
-    return replace(result, stored=await stored_of(lane, ready, item)) if lane.lists_stored else result
+    return replace(result, stored=await listed_texts(lane, ready, item)) if lane.lists_stored else result
 
 
-def _lacks(result: SearchResult) -> list[str]:
+def _service_flags(result: SearchResult) -> list[str]:
     """Return flags for a search of a service that returned no hits, or an error as its only hit."""
     if not result.hits:
         return [NO_HITS]
@@ -359,7 +359,7 @@ def _lacks(result: SearchResult) -> list[str]:
     return [ERROR_HIT] if is_error else []
 
 
-async def stored_of(lane: OpenLane, ready: ReadyCorpus, item: Item) -> tuple[str, ...] | None:
+async def listed_texts(lane: OpenLane, ready: ReadyCorpus, item: Item) -> tuple[str, ...] | None:
     """Return the texts that a provider lists for an item's evidence sessions; None if it cannot list.
 
     If no listed memory can be mapped to a session, return all texts.
@@ -384,7 +384,7 @@ def _wants_ids(lane: OpenLane) -> bool:
     )
 
 
-async def still_there(lane: OpenLane, ready: ReadyCorpus) -> None:
+async def require_stored(lane: OpenLane, ready: ReadyCorpus) -> None:
     """Search for a stored memory after an empty result, to detect a service that lost its data.
 
     Raises:
@@ -427,4 +427,4 @@ def provider_for(lane: OpenLane, ready: ReadyCorpus, item: Item) -> Provider:
         return ids_at_level(anonymized.sources([memory.id]), lane.plan.level)
 
     holding = [memory for memory in anonymized.memories if wanted.intersection(told(memory))]
-    return provider.knowing(holding)
+    return provider.with_evidence(holding)
