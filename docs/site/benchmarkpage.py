@@ -82,9 +82,10 @@ def _differences(config: BenchmarkConfig, first: BenchmarkConfig) -> Iterator[st
     """Yield only the values that differ from those of the first config of the page."""
     yield from _head(config)
     yield f"These values differ from those of [{first.name}](#{anchor(first.name)}):"
-    same = set(_facts(first))
-    yield table(["", ""], [[label, value or "none"] for label, value in _facts(config) if (label, value) not in same])
-    if _results(config) != _results(first):
+    same, reference = set(_facts(first)), f"same as {first.name}."
+    differing = [fact for fact in _facts(config) if fact not in same and fact[1].lower() != reference]
+    yield table(["", ""], [[label, value or "none"] for label, value in differing])
+    if _results(config) not in {_results(first), f"Known results: {reference}"}:
         yield _results(config)
     if _cost_table(config) != _cost_table(first):
         yield _cost_table(config)
