@@ -127,12 +127,12 @@ def compare(
         UsageError: fewer than two sides, an unknown side, or sides that are not comparable (without ``force``).
     """
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison_data import chosen_targets, sides_of
+    from bench.report.comparison.comparison_data import parse_targets, sides_of
 
     folder, metrics = Path(workspace), [metric] if isinstance(metric, str) else list(metric)
 
     async def read() -> Comparisons:
-        chosen = await chosen_targets(folder, jobs, benchmark=benchmark, providers=providers)
+        chosen = await parse_targets(folder, jobs, benchmark=benchmark, providers=providers)
         groups = await sides_of(folder, [target for target, _ in chosen], benchmark=benchmark)
         return compare_sides(groups, metrics=metrics, force=force)
 

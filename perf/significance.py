@@ -2,7 +2,7 @@
 
 Two systems answer questions in ten conversations of LoCoMo's sizes (the 1,540 questions of its headline, without the
 adversarial ones). The difference between the systems varies by conversation, so the sample is the ten conversations,
-not the questions. Each comparison is that of ``bench compare``: ``tested`` on a headline row.
+not the questions. Each comparison is that of ``bench compare``: ``compare_metric`` on a headline row.
 
 * S1, type I error: equal systems are reported as different in at most 6 of 100 comparisons (the goal of the test is
   5). The same is measured for the 95th percentile of times, whose error is from a bootstrap of the conversations.
@@ -34,7 +34,7 @@ from figures import Figure, table
 
 from bench import stats
 from bench.metrics import Measure, open_metrics
-from bench.report.comparison.comparison_tests import ALPHA, Pairs, tested
+from bench.report.comparison.comparison_tests import ALPHA, PairedValues, compare_metric
 from bench.stats import Comparison
 
 LOCOMO = (152, 81, 152, 199, 178, 123, 150, 191, 156, 158)
@@ -74,7 +74,7 @@ class World:
 
     def compared(self, effect: float) -> Comparison:
         """Compare the two systems as a headline row does."""
-        return tested(ACCURACY, paired(*self.answers(effect)))
+        return compare_metric(ACCURACY, paired(*self.answers(effect)))
 
     def at_its_own_mde(self) -> Comparison:
         """Compare the systems if the true difference is the MDE that the comparison prints."""
@@ -92,10 +92,10 @@ def opened(name: str) -> Measure:
 ACCURACY, SLOWEST = opened("accuracy"), opened("latency_p95")
 
 
-def paired(left: Sequence[float], right: Sequence[float]) -> Pairs:
+def paired(left: Sequence[float], right: Sequence[float]) -> PairedValues:
     """Return the pairs of all questions, with one cluster per conversation."""
     clusters = [conversation for conversation, size in enumerate(LOCOMO) for _ in range(size)]
-    return Pairs.of(left, right, clusters, labels_in=lambda _: [])
+    return PairedValues.of(left, right, clusters, labels_in=lambda _: [])
 
 
 def timed(rng: random.Random) -> Comparison:
@@ -107,7 +107,7 @@ def timed(rng: random.Random) -> Comparison:
             question = rng.gauss(11, 0.5)
             left.append(math.exp(question + a + rng.gauss(0, 0.2)))
             right.append(math.exp(question + b + rng.gauss(0, 0.2)))
-    return tested(SLOWEST, paired(left, right))
+    return compare_metric(SLOWEST, paired(left, right))
 
 
 def is_found(one: Comparison) -> bool:

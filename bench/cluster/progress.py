@@ -37,7 +37,7 @@ from bench.journal import Reader, RunMeta, RunState, merge
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.model import FAILED_STATES
 from bench.plan import Plan
-from bench.report.status import RunStanding, standing
+from bench.report.status import RunStatusDocument, run_status
 
 _DRAFT = "merged"
 
@@ -125,9 +125,9 @@ def _place(new: Path, path: Path) -> None:
     new.replace(path)
 
 
-async def standing_of_run(run: Path) -> RunStanding:
+async def standing_of_run(run: Path) -> RunStatusDocument:
     """Return the data of ``bench status --json``, with the counts of every shard that is visible on this machine."""
-    own = await standing(run)
+    own = await run_status(run)
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]
         assert isinstance(count, int)
@@ -135,7 +135,7 @@ async def standing_of_run(run: Path) -> RunStanding:
     here = _at_work(run)
     furthest = []
     for name in {**back, **here}:
-        seen = [await standing(path) for path in (back.get(name), *here.get(name, ())) if path is not None]
+        seen = [await run_status(path) for path in (back.get(name), *here.get(name, ())) if path is not None]
         furthest.append(max(seen, key=_ended))
     shards = {"count": count, "back": len(back), "here": len(here.keys() - back.keys())}
     if sum(map(_ended, furthest)) < _ended(own):
@@ -152,11 +152,11 @@ def _at_work(run: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _ended(one: RunStanding) -> int:
+def _ended(one: RunStatusDocument) -> int:
     return one["completed"] + one["failed"]
 
 
-def _added(own: RunStanding, shards: Sequence[RunStanding]) -> RunStanding:
+def _added(own: RunStatusDocument, shards: Sequence[RunStatusDocument]) -> RunStatusDocument:
     ended, failed = sum(map(_ended, shards)), sum(one["failed"] for one in shards)
     phases: dict[str, Counter[str]] = {}
     for one in shards:

@@ -25,11 +25,11 @@ from bench.metrics.latency import attempt_us
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
-from bench.report.cost_text import cost_words, usd_text
+from bench.report.cost_text import cost_sentence, usd_text
 from bench.report.fold import JobReport, fold
 from bench.report.job_data import job_facts
 from bench.report.memory_cost import ContextSize, MemoryCost
-from bench.report.tables import Grid, job_texts, models_named, number, with_interval
+from bench.report.tables import Grid, job_texts, model_names_text, number, with_interval
 from bench.stats import percentile
 
 FACTS = (
@@ -160,7 +160,7 @@ def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
         "judge prompt": fact(prompts["judge"] if is_judged(record) else "no judge: scored by rule", "no digest"),
         "prompt check": ("; ".join(record.prompt_leaks) or "contains neither the gold answer nor question type", ""),
         "k": (str(record.k), ""),
-        "models": (models_named(record.models), ""),
+        "models": (model_names_text(record.models), ""),
     }  # fmt: skip
 
 
@@ -290,7 +290,7 @@ def query_cost_text(cost: MemoryCost | None) -> str:
     """Format the cost of a question, and the cost per correct answer and break-even if known; "" if unknown."""
     if cost is None:
         return ""
-    return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_words(cost))))
+    return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_sentence(cost))))
 
 
 def build_lacks(cost: MemoryCost | None) -> str:

@@ -35,7 +35,7 @@ from bench.receipt import schema
 from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
 from bench.receipt.verification.recompute import Place, Places, RecomputedTally, dimensions
 from bench.report import JobReport
-from bench.report.job_data import measures
+from bench.report.job_data import open_measures
 from bench.stats import percentile
 
 MICROS = Decimal(1_000_000)
@@ -218,7 +218,7 @@ class JobTotals:
     @classmethod
     def of(cls, job: JobReport) -> JobTotals:
         known = {metric.name for metric in job.record.metrics if metric.is_score}
-        found = tuple(metric for metric in measures(job.record)[0] if metric.name in known)
+        found = tuple(metric for metric in open_measures(job.record)[0] if metric.name in known)
         first_judged = job.record.models.judge not in (None, "none") and _judges(job.record.evaluators[:1])
         return cls(
             metrics=found,

@@ -3,7 +3,7 @@
 Example::
 
     cost_rows(cost)         # [("build", "8", "640", "4", "120.0 ms"), ("per question", "2", "120", "0.0021", ...)]
-    cost_words(cost)        # "USD 0.013 per correct answer; cheaper than full context after 13 questions per corpus"
+    cost_sentence(cost)        # "USD 0.013 per correct answer; cheaper than full context after 13 questions per corpus"
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import TypedDict
 
-from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost, money
+from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost, money_text
 from bench.scalars import Json
 
 COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
@@ -35,7 +35,7 @@ def build_name(cost: MemoryCost) -> str:
 
 def _row(name: str, totals: CallTotals, n: int) -> tuple[str, ...]:
     usd = None if totals.usd is None else totals.usd / n
-    cost = "unknown" if usd is None else money(usd)
+    cost = "unknown" if usd is None else money_text(usd)
     return (name, _count(totals.calls / n), _count(totals.tokens / n), cost, _time(totals.time_us / n))
 
 
@@ -52,15 +52,15 @@ def share_text(cost: MemoryCost | None) -> str:
     return "-" if cost is None or cost.context_share is None else f"{cost.context_share:.1%}"
 
 
-def cost_words(cost: MemoryCost) -> str:
+def cost_sentence(cost: MemoryCost) -> str:
     """Return the cost per correct answer and the break-even point as text, as far as they are known."""
     each = cost.usd_per_correct_answer
-    right = "" if each is None else f"USD {money(each)} per correct answer"
-    even = "" if cost.break_even is None else break_even_words(cost.break_even)
+    right = "" if each is None else f"USD {money_text(each)} per correct answer"
+    even = "" if cost.break_even is None else break_even_text(cost.break_even)
     return "; ".join(filter(None, (right, even)))
 
 
-def break_even_words(even: BreakEven) -> str:
+def break_even_text(even: BreakEven) -> str:
     """State after how many questions a memory is cheaper than the whole corpus in each prompt."""
     if even.questions is not None:
         after = "from the first question" if even.questions == 1 else f"after {even.questions} questions per corpus"
@@ -98,8 +98,8 @@ def cost_json(cost: MemoryCost) -> MemoryCostDocument:
     """Return the cost as JSON."""
     build, query, context, even = cost.build, cost.query.totals, cost.context, cost.break_even
     named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
-    text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_words(cost)}".rstrip("; ")
-    full = None if even is None else _double(even.full_context_usd_per_question)
+    text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_sentence(cost)}".rstrip("; ")
+    full = None if even is None else _as_float(even.full_context_usd_per_question)
     return {
         "build": {**named, **asdict(build.paid), "price": asdict(build.price)},
         "query": {
@@ -109,9 +109,9 @@ def cost_json(cost: MemoryCost) -> MemoryCostDocument:
             "cost_usd": query.cost_usd,
             "cost_unknown_calls": query.cost_unknown_calls,
             "time_us": query.time_us,
-            "usd_per_question": _double(cost.usd_per_question),
+            "usd_per_question": _as_float(cost.usd_per_question),
         },
-        "usd_per_correct_answer": _double(cost.usd_per_correct_answer),
+        "usd_per_correct_answer": _as_float(cost.usd_per_correct_answer),
         "context": None if context is None else {**asdict(context), "share": context.share},
         "context_share": cost.context_share,
         "break_even": None if even is None else {**asdict(even), "full_context_usd_per_question": full},
@@ -119,10 +119,10 @@ def cost_json(cost: MemoryCost) -> MemoryCostDocument:
     }
 
 
-def _double(value: Decimal | None) -> float | None:
+def _as_float(value: Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 
 def usd_text(usd: Decimal | None) -> str:
     """Format an amount with its currency."""
-    return "price unknown" if usd is None else f"USD {money(usd)}"
+    return "price unknown" if usd is None else f"USD {money_text(usd)}"

@@ -30,10 +30,10 @@ from bench.metrics.fold_input import settled
 from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, read
 from bench.report.exports.export import ITEM_PAYLOAD, payload
-from bench.report.tables import Grid, models_named
+from bench.report.tables import Grid, model_names_text
 from bench.scalars import Json, texts_of, whole
 
-Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
+VerdictsByItem = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> the verdicts of all judges in all epochs"""
 
 
@@ -59,7 +59,7 @@ class LostItem(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class LossReason:
     """One error text, and the items that were lost with it."""
 
     loss: str
@@ -79,7 +79,7 @@ class JobLosses:
     """the lost items of the requested kinds, one per lost repeat"""
 
     @property
-    def reasons(self) -> list[Reason]:
+    def reasons(self) -> list[LossReason]:
         """The distinct error texts with their items, the most common first."""
         groups: dict[tuple[str, str | None, str], list[str]] = {}
         for item in self.items:
@@ -88,14 +88,14 @@ class JobLosses:
                 key = (item["loss"], error["kind"] if error else None, reason)
                 groups.setdefault(key, []).append(item["item_id"])
         found = [
-            Reason(loss=loss, error=error, text=text, items=tuple(names))
+            LossReason(loss=loss, error=error, text=text, items=tuple(names))
             for (loss, error, text), names in groups.items()
         ]
         return sorted(found, key=lambda one: -len(one.items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Losses:
+class RunLosses:
     """The lost items of a run."""
 
     run_id: str
@@ -108,7 +108,7 @@ async def lost_items(
     benchmark: str | None = None,
     provider: str | None = None,
     kinds: Sequence[str] | None = None,
-) -> Losses:
+) -> RunLosses:
     """Return the lost items of a run by job, with the reason of each; ``kinds`` selects kinds of loss.
 
     Raises:
@@ -126,8 +126,8 @@ async def lost_items(
         known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
         asked = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
         raise UsageError(f"run {reader.meta.run_id} has no job of {asked}", hint=f"its jobs: {known}")
-    jobs = [await _losses(reader, record, records, wanted) for record in chosen]
-    return Losses(run_id=reader.meta.run_id, jobs=tuple(jobs))
+    jobs = [await _job_losses(reader, record, records, wanted) for record in chosen]
+    return RunLosses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 
 
 def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
@@ -139,23 +139,23 @@ def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
     return frozenset(LossKind(name) for name in asked or known)
 
 
-async def _losses(
+async def _job_losses(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], wanted: frozenset[LossKind]
 ) -> JobLosses:
-    said = await verdicts_of(reader, record, records)
+    said = await verdicts_by_item(reader, record, records)
     suspects = record.suspects
     losses: list[Loss | None] = []
     items: list[LostItem] = []
     repeats: list[tuple[ItemRecord, Loss | None]] = []
     async for item in reader.items(record.chain):
         verdicts = said.get((item.corpus, item.item), item.verdicts)
-        loss = loss_of(facts_of(item, verdicts, gold_suspect=item.item in suspects))
+        loss = loss_of(loss_facts(item, verdicts, gold_suspect=item.item in suspects))
         if repeats and (item.corpus, item.item) != (repeats[0][0].corpus, repeats[0][0].item):
             losses.append(loss_of_item(repeats, record.epochs))
             repeats = []
         repeats.append((item, loss))
         if loss is not None and loss.kind in wanted:
-            items.append(await _lost(reader, item, loss))
+            items.append(await _lost_item(reader, item, loss))
     losses.append(loss_of_item(repeats, record.epochs))
     return JobLosses(record=record, counts=tally(losses), items=tuple(items))
 
@@ -171,7 +171,7 @@ def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int)
     return next(loss for loss in losses if loss.kind is commonest)
 
 
-async def verdicts_of(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
+async def verdicts_by_item(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> VerdictsByItem:
     """Return the verdicts of all judges and epochs on the answers of a job.
 
     The result is empty for one judge and one epoch: the items of the job already have these verdicts.
@@ -191,7 +191,7 @@ def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord
     return [one for one in records if one.answer_owner == record.answer_owner]
 
 
-async def said_of(
+async def verdicts_on_item(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], item: str, *, corpus: str | None
 ) -> list[Verdict]:
     """Return the verdicts of all judges on one item in all epochs."""
@@ -206,13 +206,13 @@ async def _all_items(reader: Reader, records: Sequence[JobRecord]) -> AsyncItera
             yield item
 
 
-def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: bool) -> LossFacts:
+def loss_facts(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: bool) -> LossFacts:
     """Return the facts of an item from which its reason of loss is decided."""
-    search, answer = _ok(item, Phase.SEARCH), _ok(item, Phase.ANSWER)
+    search, answer = _successful_phase(item, Phase.SEARCH), _successful_phase(item, Phase.ANSWER)
     scored = item.phases.get(Phase.EVALUATE)
     evidence = _ids(scored, "gold")
     absent = set(_ids(scored, "not_ingested"))
-    kept, beyond = _slots(search, "retrieved"), _slots(search, "beyond")
+    kept, beyond = _ids_by_hit(search, "retrieved"), _ids_by_hit(search, "beyond")
     return LossFacts(
         state=item.state,
         answerable=scored is None or scored.data.get("answerable") is not False,
@@ -223,17 +223,17 @@ def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: boo
         ingested=tuple(name for name in evidence if name not in absent) if absent else None,
         returned=(*kept, *beyond),
         kept=kept,
-        in_context=None if answer is None else _in_context(answer, (*kept, *beyond)),
+        in_context=None if answer is None else _context_ids(answer, (*kept, *beyond)),
     )
 
 
-def _in_context(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
+def _context_ids(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
     """Return the ids of the hits that fitted into the context budget: the first ``context_hits``."""
     fitted = whole(answer.data.get("context_hits")) or 0
     return [name for slot in slots[:fitted] for name in slot]
 
 
-def _ok(item: ItemRecord, phase: Phase) -> JournaledPhase | None:
+def _successful_phase(item: ItemRecord, phase: Phase) -> JournaledPhase | None:
     entry = item.phases.get(phase)
     return entry if entry is not None and entry.ok else None
 
@@ -242,16 +242,16 @@ def _ids(entry: JournaledPhase | None, name: str) -> tuple[str, ...]:
     return () if entry is None else texts_of(entry.data.get(name))
 
 
-def _slots(entry: JournaledPhase | None, name: str) -> tuple[tuple[str, ...], ...]:
+def _ids_by_hit(entry: JournaledPhase | None, name: str) -> tuple[tuple[str, ...], ...]:
     found = None if entry is None else entry.data.get(name)
     return tuple(map(texts_of, found)) if isinstance(found, list) else ()
 
 
-async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
-    scored, answer = item.phases.get(Phase.EVALUATE), _ok(item, Phase.ANSWER)
+async def _lost_item(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
+    scored, answer = item.phases.get(Phase.EVALUATE), _successful_phase(item, Phase.ANSWER)
     shown = await payload(reader, scored, ITEM_PAYLOAD)
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
-    search = _ok(item, Phase.SEARCH)
+    search = _successful_phase(item, Phase.SEARCH)
     unmapped = search is None or search.data.get("retrieved") is None
     reason = item.message or _unscored(item.verdicts)
     return {
@@ -268,7 +268,7 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
         "expected": about.get("answers"),
         "answer": answer.data.get("answer") if answer else None,
         "evidence": list(_ids(scored, "gold")),
-        "retrieved": None if unmapped else [list(slot) for slot in _slots(search, "retrieved")],
+        "retrieved": None if unmapped else [list(slot) for slot in _ids_by_hit(search, "retrieved")],
     }
 
 
@@ -283,7 +283,7 @@ NAMED_ITEMS = 5
 """maximum number of items that the document lists per reason"""
 
 
-def losses_json(losses: Losses) -> Json:
+def losses_json(losses: RunLosses) -> Json:
     """Return the document of ``bench failures RUN --json``."""
     return {"run_id": losses.run_id, "jobs": [_job_json(job) for job in losses.jobs]}
 
@@ -309,7 +309,7 @@ def _job_json(job: JobLosses) -> Json:
     }
 
 
-def losses_grids(losses: Losses, *, limit: int = 0, cut: bool = True) -> list[Grid]:
+def losses_grids(losses: RunLosses, *, limit: int = 0, cut: bool = True) -> list[Grid]:
     """Return a table of counts, then for each job its distinct errors and the items lost without an error.
 
     Each table has at most ``limit`` rows; 0 means all. ``cut`` shortens long texts.
@@ -317,14 +317,14 @@ def losses_grids(losses: Losses, *, limit: int = 0, cut: bool = True) -> list[Gr
     return [_counts_grid(losses), *(grid for job in losses.jobs for grid in _job_grids(job, limit, cut=cut))]
 
 
-def _counts_grid(losses: Losses) -> Grid:
+def _counts_grid(losses: RunLosses) -> Grid:
     """Return one row per job; a benchmark or models that all jobs share are in the title instead."""
     kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
     rows = [
         (
             job.record.provider,
             job.record.benchmark,
-            models_named(job.record.models),
+            model_names_text(job.record.models),
             str(sum(job.counts.values())),
             *(str(job.counts.get(kind, 0)) for kind in kinds),
         )
@@ -366,13 +366,13 @@ def _reason_rows(job: JobLosses) -> list[tuple[str, ...]]:
     return [(str(len(one.items)), one.loss, one.error or "", one.text, _which(one)) for one in job.reasons]
 
 
-def _which(reason: Reason) -> str:
-    names = sorted(dict.fromkeys(reason.items), key=natural)
+def _which(reason: LossReason) -> str:
+    names = sorted(dict.fromkeys(reason.items), key=natural_order)
     more = " ..." if len(names) > SHOWN_NAMES else ""
     return " ".join(names[:SHOWN_NAMES]) + more
 
 
-def natural(name: str) -> list[tuple[bool, int, str]]:
+def natural_order(name: str) -> list[tuple[bool, int, str]]:
     """Return a sort key that orders q2 before q10."""
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
@@ -388,7 +388,7 @@ def _item_rows(job: JobLosses) -> list[tuple[str, ...]]:
             ", ".join(map(str, item["expected"])) if isinstance(item["expected"], list) else "",
             str(item["answer"] or ""),
         )
-        for item in sorted(job.items, key=lambda one: (natural(one["item_id"]), one["epoch"]))
+        for item in sorted(job.items, key=lambda one: (natural_order(one["item_id"]), one["epoch"]))
         if not item["reason"]
     ]
 

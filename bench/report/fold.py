@@ -38,15 +38,15 @@ from bench.plan.validity import (
     related,
     useless_judge,
 )
-from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, size_notes, version_notes
+from bench.report.job_data import OutcomeCounts, job_facts, open_measures, read_items, size_notes, version_notes
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.judges.review import read_review
 from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
-from bench.report.sanity import Sign, sanity_signs
+from bench.report.sanity import WarningSign, sanity_signs
 from bench.report.searches import flag_notes, probe_notes, unmapped_notes
 
-ALWAYS = ("question_type", "group")
+DEFAULT_DIMENSIONS = ("question_type", "group")
 """dimensions that every breakdown has"""
 
 
@@ -91,7 +91,7 @@ class JobReport:
     commonest: FailedFor | None = None
     """the most common error of an INVALID job"""
     notes: tuple[str, ...] = ()
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[WarningSign, ...] = ()
     """warning signs that many items share; their texts are also in ``notes``"""
     calibration: tuple[JudgeCalibration, ...] = ()
     """results of the job's judge on the built-in probes, one per prompt; empty if not measured"""
@@ -192,11 +192,11 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
         reason=status.reason,
         plan_digest=reader.meta.plan_digest,
         gaps=gaps_of(reader.meta.ranges, reader.meta.total),
-        jobs=tuple(_with_levels(jobs)),
+        jobs=tuple(_with_level_notes(jobs)),
     )
 
 
-def _with_levels(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
+def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
     """Add a note to each job with retrieval metrics whose benchmark has a job with another evidence level."""
     for job in jobs:
         others = [
@@ -235,26 +235,26 @@ async def _fold_job(
     told: tuple[str, ...],
     uncleared: int,
 ) -> JobReport:
-    metrics, notes = measures(record)
-    counts, rows = await gathered(reader, record, metrics)
+    metrics, notes = open_measures(record)
+    counts, rows = await read_items(reader, record, metrics)
     spent = {owner: await reader.spent(owner) for owner in record.owners}
-    totals = BuildTotals(_newest(events, BUILD, record.build))
+    totals = BuildTotals(_newest_event_data(events, BUILD, record.build))
     probes, facts = await reader.probes(record.build), await job_facts(reader, record, spent, totals)
-    reused = _newest(events, REUSED, record.build)
+    reused = _newest_event_data(events, REUSED, record.build)
     repeats = await repeats_of(reader, record, counts)
     cost = await read_memory_cost(reader, record, totals, reused=reused, n_correct=repeats.get(State.CORRECT, 0))
     hits = await reader.hit_counts(record.lane)
-    proof = isolation(reader, hits, probes, uncleared)
-    measured = _measured(record, metrics, rows, facts, by)
+    proof = isolation_proof(reader, hits, probes, uncleared)
+    measured = _fold_metrics(record, metrics, rows, facts, by)
     gold = await gold_scores(reader, record, metrics)
-    invalid = await whether_invalid(reader, record, counts, probes, repeats)
+    invalid = await job_invalid_reasons(reader, record, counts, probes, repeats)
     signs = await sanity_signs(reader, record, facts)
     return JobReport(
         record=record,
         gold=gold,
         n_planned=record.n_selected,
         counts=counts.states,
-        failed_repeats=_failed(repeats),
+        failed_repeats=_n_failed(repeats),
         error_kinds=counts.error_kinds,
         metrics=measured,
         spent=spent,
@@ -273,7 +273,7 @@ async def _fold_job(
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *probe_notes(probes),
             *flag_notes(hits),
-            *_repeat_notes(record, _failed(repeats)),
+            *_repeat_notes(record, _n_failed(repeats)),
             *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),
             *await answer_notes(reader, record, counts.error_kinds),
             *await reply_notes(reader, record),
@@ -287,14 +287,14 @@ async def _fold_job(
     )
 
 
-def _measured(
+def _fold_metrics(
     record: JobRecord, metrics: Sequence[Measure], rows: Pool | list[FoldRow], facts: JobFacts, by: Sequence[str]
 ) -> Mapping[str, Measurement]:
     return fold_metrics(
         metrics,
         rows,
         job=facts,
-        by=(*ALWAYS, *by),
+        by=(*DEFAULT_DIMENSIONS, *by),
         clustered=record.cluster_by is not None,
         epochs=record.epochs,
         epochs_reducer=record.epochs_reducer,
@@ -302,7 +302,7 @@ def _measured(
     )
 
 
-def _newest(events: Sequence[Event], kind: str, scope: str) -> Mapping[str, object]:
+def _newest_event_data(events: Sequence[Event], kind: str, scope: str) -> Mapping[str, object]:
     return next((event.data for event in reversed(events) if (event.kind, event.scope) == (kind, scope)), {})
 
 
@@ -320,7 +320,7 @@ async def repeats_of(reader: Reader, record: JobRecord, counts: OutcomeCounts) -
     return counts.states if record.epochs == 1 else await reader.states(record.key)
 
 
-async def whether_invalid(
+async def job_invalid_reasons(
     reader: Reader, record: JobRecord, counts: OutcomeCounts, probes: Sequence[ProbeRow], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
     """Return the reasons why a job has no headline number; empty if it is valid."""
@@ -355,7 +355,7 @@ def _cluster_notes(measured: Iterable[Measurement]) -> list[str]:
     return [f"{ONE_CLUSTER} ({method})" for method in islice(alone, 1)]
 
 
-def _failed(states: Mapping[State, int]) -> int:
+def _n_failed(states: Mapping[State, int]) -> int:
     return sum(states.get(state, 0) for state in FAILED_STATES)
 
 
@@ -373,7 +373,7 @@ def _max_error_rate(reader: Reader) -> float:
     return float(str(settings.get("max_error_rate", 0.02)))
 
 
-def isolation(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:
+def isolation_proof(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:
     """Count the results of the isolation checks of a job's lane."""
     checks = deciding(probes)
     return IsolationProof(

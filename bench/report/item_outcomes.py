@@ -22,7 +22,7 @@ from bench.metrics.failure_reason import Loss, LossFacts, loss_of, tally
 from bench.metrics.latency import attempt_us
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read
-from bench.report.failures import facts_of, loss_of_item, verdicts_of
+from bench.report.failures import loss_facts, loss_of_item, verdicts_by_item
 
 Unit = tuple[str, str]
 """(corpus, item)"""
@@ -74,7 +74,7 @@ class RunOutcomes(TypedDict):
 
 
 @dataclass(slots=True)
-class _Job:
+class _OutcomeBuffer:
     units: dict[Unit, UnitOutcome] = field(default_factory=dict)
     context_tokens: int = 0
     contexts: int = 0
@@ -89,12 +89,14 @@ async def item_outcomes(reader: Reader) -> RunOutcomes:
     return {
         "units": units,
         "types": [types[unit] for unit in units],
-        "jobs": [_json(record, job, units) for record, job in zip(records, found, strict=True)],
+        "jobs": [_job_json(record, job, units) for record, job in zip(records, found, strict=True)],
     }
 
 
-async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], types: dict[Unit, str | None]) -> _Job:
-    job, verdicts, suspects = _Job(), await verdicts_of(reader, record, records), record.suspects
+async def _job(
+    reader: Reader, record: JobRecord, records: Sequence[JobRecord], types: dict[Unit, str | None]
+) -> _OutcomeBuffer:
+    job, verdicts, suspects = _OutcomeBuffer(), await verdicts_by_item(reader, record, records), record.suspects
     headline = record.metrics[0].name if record.metrics else ""
     repeats: list[tuple[ItemRecord, Loss | None]] = []
     ranks: list[int | None] = []
@@ -121,7 +123,7 @@ async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], 
         if repeats and (item.corpus, item.item) != (repeats[0][0].corpus, repeats[0][0].item):
             settle()
             repeats, ranks = [], []
-        facts = facts_of(
+        facts = loss_facts(
             item, verdicts.get((item.corpus, item.item), item.verdicts), gold_suspect=item.item in suspects
         )
         repeats.append((item, loss_of(facts)))
@@ -148,7 +150,7 @@ def context_tokens(item: ItemRecord) -> int | None:
     return tokens if isinstance(tokens, int) else None
 
 
-def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> JobOutcomes:
+def _job_json(record: JobRecord, job: _OutcomeBuffer, units: Sequence[Unit]) -> JobOutcomes:
     found = [job.units.get(unit) for unit in units]
     ended = [one for one in found if one is not None]
     losses = tally(one.loss for one in ended)

@@ -5,8 +5,8 @@ which prices were used. Their keys are the roles of `bench.metrics.pricing`; a r
 
 Example::
 
-    metrics, notes = measures(record)
-    counts, rows = await gathered(reader, record, metrics)
+    metrics, notes = open_measures(record)
+    counts, rows = await read_items(reader, record, metrics)
     fold(metrics, rows, job=await job_facts(reader, record, spent))
     token_methods(record, spent, ingested)      # {"answer_in": ("usage", False), "context": ("chars/4", True), ...}
     price_methods(meta, resumes, record, spent, ingested)      # {"answer": ("genai-prices 0.2.3",)}
@@ -40,30 +40,30 @@ from bench.tokens import TOKEN_METHOD
 
 Method = tuple[str, bool]
 """(method of counting, True if the count is an estimate)"""
-Owners = Mapping[str, Mapping[str, Spent]]
+SpentByOwner = Mapping[str, Mapping[str, Spent]]
 """owner of rows -> role -> calls"""
 
 USAGE = "usage"
 """method: the endpoint reported the count"""
-OWN = "prices"
+OWN_PRICES = "prices"
 """method: the run file or the provider's config sets the price"""
-TABLE = "genai-prices"
+PRICE_TABLE = "genai-prices"
 WITHOUT_CALLS: Mapping[str | None, Method] = {
     "builtin/extractive": (TOKEN_METHOD, True),
     "builtin/scripted": (USAGE, False),
 }
 """built-in models that make no call, so that the call log has none of their tokens"""
-NOTHING = Spent()
+NO_CALLS = Spent()
 
 
-def token_methods(record: JobRecord, spent: Owners, ingested: Sequence[Spent]) -> dict[str, Method]:
+def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[Spent]) -> dict[str, Method]:
     """Return the method by which the tokens of each role were counted."""
-    answered = _counted([spent[record.answer_owner].get("answering", NOTHING)])
-    judged = _counted([spent[record.key].get("judge", NOTHING)])
+    answered = _token_method([spent[record.answer_owner].get("answering", NO_CALLS)])
+    judged = _token_method([spent[record.key].get("judge", NO_CALLS)])
     answered = answered or WITHOUT_CALLS.get(record.models.answering)
     judged = judged or WITHOUT_CALLS.get(record.models.judge)
     found = {
-        "ingest": _counted(ingested),
+        "ingest": _token_method(ingested),
         "context": (TOKEN_METHOD, True),
         "answer_in": answered,
         "answer_out": answered,
@@ -73,7 +73,7 @@ def token_methods(record: JobRecord, spent: Owners, ingested: Sequence[Spent]) -
     return {role: method for role, method in found.items() if method is not None}
 
 
-def _counted(spent: Iterable[Spent]) -> Method | None:
+def _token_method(spent: Iterable[Spent]) -> Method | None:
     parts = list(spent)
     told, estimated = sum(one.told for one in parts), sum(one.estimated for one in parts)
     if not told:
@@ -84,17 +84,17 @@ def _counted(spent: Iterable[Spent]) -> Method | None:
 
 
 def price_methods(
-    meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord, spent: Owners, ingested: Mapping[str, Spent]
+    meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord, spent: SpentByOwner, ingested: Mapping[str, Spent]
 ) -> dict[str, tuple[str, ...]]:
     """Return the price sources of each role; ``ingested`` has the calls of the ingest by role of the call log."""
     pricing = _Pricing.of(meta, resumes, record)
     own = {} if record.shares else ingested  # of a shared build the owner's lane has the calls
-    searched = {role: _less(one, own.get(role, NOTHING)) for role, one in spent[record.lane].items()}
+    searched = {role: _difference(one, own.get(role, NO_CALLS)) for role, one in spent[record.lane].items()}
     found = {
         "ingest": pricing.of_lane(ingested),
         "search": pricing.of_lane(searched),
-        "answer": pricing.of_model(record.models.answering, spent[record.answer_owner].get("answering", NOTHING)),
-        "judge": pricing.of_model(record.models.judge, spent[record.key].get("judge", NOTHING)),
+        "answer": pricing.of_model(record.models.answering, spent[record.answer_owner].get("answering", NO_CALLS)),
+        "judge": pricing.of_model(record.models.judge, spent[record.key].get("judge", NO_CALLS)),
     }
     return {role: tuple(sorted(methods)) for role, methods in found.items() if methods}
 
@@ -112,25 +112,27 @@ class _Pricing:
     def of(cls, meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord) -> _Pricing:
         own = meta.request.get("prices")
         processes = [meta.versions, *(resume.data.get("versions") for resume in resumes)]
-        tables = dict.fromkeys(name for one in processes if (name := _table(one)))
-        return cls(frozenset(own) if isinstance(own, Mapping) else frozenset(), " and ".join(tables) or TABLE, record)
+        tables = dict.fromkeys(name for one in processes if (name := _table_version(one)))
+        return cls(
+            frozenset(own) if isinstance(own, Mapping) else frozenset(), " and ".join(tables) or PRICE_TABLE, record
+        )
 
     def of_model(self, name: str | None, spent: Spent) -> set[str]:
         if not Decimal(spent.cost_usd):
             return set()
-        return {OWN if name in self.own else self.table}
+        return {OWN_PRICES if name in self.own else self.table}
 
     def of_lane(self, spent: Mapping[str, Spent]) -> set[str]:
         """Return the price sources of a lane's calls: the provider's own calls and its embedding model."""
-        found = self.of_model(self.record.models.embedding, spent.get("embedding", NOTHING))
-        provider = spent.get("provider", NOTHING)
+        found = self.of_model(self.record.models.embedding, spent.get("embedding", NO_CALLS))
+        provider = spent.get("provider", NO_CALLS)
         if Decimal(provider.cost_usd):
             found |= {self.table} if provider.told else set()
-            found |= {OWN} if self.own or not provider.told else set()
+            found |= {OWN_PRICES} if self.own or not provider.told else set()
         return found
 
 
-def _less(whole: Spent, part: Spent) -> Spent:
+def _difference(whole: Spent, part: Spent) -> Spent:
     return Spent(
         calls=whole.calls - part.calls,
         cost_usd=format(Decimal(whole.cost_usd) - Decimal(part.cost_usd), "f"),
@@ -139,16 +141,16 @@ def _less(whole: Spent, part: Spent) -> Spent:
     )
 
 
-def _table(versions: object) -> str | None:
+def _table_version(versions: object) -> str | None:
     packages = versions.get("packages") if isinstance(versions, Mapping) else None
-    version = packages.get(TABLE) if isinstance(packages, Mapping) else None
-    return None if version is None else f"{TABLE} {version}"
+    version = packages.get(PRICE_TABLE) if isinstance(packages, Mapping) else None
+    return None if version is None else f"{PRICE_TABLE} {version}"
 
 
 Unit = tuple[str, str, int]
 """(corpus, item, epoch)"""
 QUESTION_TYPE = "question_type"
-NEAR = 2
+SMALL_CORPUS_FACTOR = 2
 """a corpus with fewer than ``NEAR * k`` memories is small"""
 
 
@@ -171,18 +173,18 @@ class OutcomeCounts:
         return cls(states=dict(states), error_kinds=dict(kinds))
 
 
-async def gathered(
+async def read_items(
     reader: Reader, record: JobRecord, metrics: Sequence[Measure]
 ) -> tuple[OutcomeCounts, Pool | list[FoldRow]]:
     """Return the counts and rows of all items of a job, including pending ones.
 
     With epochs the rows are a list, because the repeats of an item must be reduced first.
     """
-    read = _pooled if record.epochs == 1 else _listed
+    read = _read_pool if record.epochs == 1 else _read_rows
     return await read(reader, record, item_metrics(metrics))
 
 
-async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, Pool]:
+async def _read_pool(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, Pool]:
     pool = Pool(len(columns), clustered=record.cluster_by is not None)
     ended: Counter[Ended] = Counter()
     types: Counter[str | None] = Counter()
@@ -195,7 +197,7 @@ async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure])
             corpora=group.corpora,
             columns=[group.values.get(column.name) for column in columns],
         )
-    place = _explained(columns)
+    place = _explained_position(columns)
     if place is not None and pool.lacks(place):
         async for one in reader.unvalued(record.key, columns[place].name):
             if one.reason:
@@ -205,9 +207,11 @@ async def _pooled(reader: Reader, record: JobRecord, columns: Sequence[Measure])
     return OutcomeCounts.of(ended), pool
 
 
-async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, list[FoldRow]]:
+async def _read_rows(
+    reader: Reader, record: JobRecord, columns: Sequence[Measure]
+) -> tuple[OutcomeCounts, list[FoldRow]]:
     reasons: dict[Unit, str] = {}
-    place = _explained(columns)
+    place = _explained_position(columns)
     if place is not None:
         async for one in reader.unvalued(record.key, columns[place].name):
             reasons[one.corpus, one.item, one.epoch] = one.reason
@@ -235,7 +239,7 @@ def _group_of(record: JobRecord, kind: str) -> dict[str, str]:
     return next(({"group": name} for name, kinds in record.groups.items() if kind in kinds), {})
 
 
-def _explained(columns: Sequence[Measure]) -> int | None:
+def _explained_position(columns: Sequence[Measure]) -> int | None:
     """Return the position of the first metric whose rows give the reason of a missing value; None if there is none.
 
     One metric is enough: all such metrics lack values for the same items.
@@ -255,7 +259,7 @@ def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] |
     return found
 
 
-def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
+def open_measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
     """Return the job's metrics, ready to fold, and notes.
 
     A plug-in metric that cannot be loaded is folded as a plain mean, which a note reports.
@@ -289,13 +293,13 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     """Return a warning if k is near the number of memories per corpus, so that recall is not informative."""
     held = {one.corpus: one.memories for one in facts.corpora if one.memories}  # each shard of a merged run has its own
     sizes = sorted(held.values())
-    near = sum(size < NEAR * record.k for size in sizes)
+    near = sum(size < SMALL_CORPUS_FACTOR * record.k for size in sizes)
     retrieves = any(metric.category == "retrieval" for metric in record.metrics)
     if not retrieves or not sizes or (2 * near <= len(sizes) and record.k < sizes[0]):
         return []
     return [
         f"k = {record.k} is near the size of the corpora ({near} of {len(sizes)} contain fewer than "
-        f"{NEAR * record.k} memories, the smallest {sizes[0]}), so recall is not informative"
+        f"{SMALL_CORPUS_FACTOR * record.k} memories, the smallest {sizes[0]}), so recall is not informative"
     ]
 
 
@@ -324,7 +328,9 @@ class IngestTime:
         return sum(round((last - first).total_seconds() * 1e6) for first, last in spans) if spans else None
 
 
-async def job_facts(reader: Reader, record: JobRecord, spent: Owners, totals: BuildTotals | None = None) -> JobFacts:
+async def job_facts(
+    reader: Reader, record: JobRecord, spent: SpentByOwner, totals: BuildTotals | None = None
+) -> JobFacts:
     """Return the facts of a whole job: ingest time and cost per corpus, and how tokens and prices were counted.
 
     Every corpus that is read is also added to ``totals``.

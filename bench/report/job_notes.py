@@ -49,13 +49,13 @@ from bench.scalars import Json
 
 MIN_CUT_PROMPTS = 3
 """minimum number of cut prompts to report: fewer may come from differences between tokenizers"""
-WINDOW = (
+WINDOW_HINT = (
     "the endpoint's context window is smaller than the prompt: enlarge it (Ollama: num_ctx), "
     "or set context for the model in configs/models"
 )
 
 
-SEEMINGS: Mapping[str, str] = {
+SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     TOOL_CALL_TEXT: "that are only a tool call, written as text, and scored as sent: no tool was offered; switch "
     "tools off at the endpoint, or choose another model",
     ERROR_TEXT: "that begin like an error message, and scored as sent: perhaps the endpoint returns errors as answers",
@@ -94,12 +94,12 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
     answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
     verdicts = await reader.flagged(record.key, Phase.EVALUATE)
     return [
-        *_ended(answers, error_kinds),
-        *_unread_choices(verdicts),
+        *_finish_notes(answers, error_kinds),
+        *_unreadable_choice_notes(verdicts),
         *_unreadable(answers, verdicts),
-        *_cut_prompts(answers, verdicts),
+        *_cut_prompt_notes(answers, verdicts),
         *cached_notes(answers, verdicts),
-        *_vendor_saved(answers, verdicts),
+        *_vendor_saving_notes(answers, verdicts),
     ]
 
 
@@ -115,18 +115,18 @@ def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
     found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
     if not found:
         return []
-    counts = " and ".join(named for count, named in _named(answers, verdicts, CACHED) if count)
+    counts = " and ".join(named for count, named in _counts_by_kind(answers, verdicts, CACHED) if count)
     tokens = sum(one.tokens_in + one.tokens_out for one in found)
     return [f"{counts} from the call cache: {tokens:,} tokens{_money(found)} not paid again; they have no latency"]
 
 
-def _vendor_saved(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+def _vendor_saving_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
     """Return a note on the money that batches and the vendor's prompt cache saved; empty if neither was used."""
     found = [one for one in (*answers, *verdicts) if CACHED not in one.flags]
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
     ways = {PROMPT_CACHED: "the vendor's prompt cache was used for", BATCHED: "batches were used for"}
     parts = [
-        f"{way} {' and '.join(named for count, named in _named(answers, verdicts, flag) if count)}"
+        f"{way} {' and '.join(named for count, named in _counts_by_kind(answers, verdicts, flag) if count)}"
         for flag, way in ways.items()
         if any(flag in one.flags for one in found)
     ]
@@ -142,7 +142,7 @@ def _money(found: Sequence[Flagged]) -> str:
     return f" (USD {math.fsum(known):.4g})" if known else ""
 
 
-def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
+def _finish_notes(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
     scored = [one for one in answers if one.outcome == "ok"]
     kinds = ("cut", "refused", "empty", "no_finish", "other_finish", "at_limit")
     cut, refused, empty, unended, unknown, full = (_count(scored, flag) for flag in kinds)
@@ -176,7 +176,7 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
             "or OTHER), "
             "and scored as sent: they may be incomplete"
         )
-    found += _seemings(scored)
+    found += _suspicious_answer_notes(scored)
     if refused:
         found.append(f"{_answers(refused)} refused by the endpoint's filter")
     if empty:
@@ -184,17 +184,17 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
     return found
 
 
-def _seemings(answers: Sequence[Flagged]) -> list[str]:
+def _suspicious_answer_notes(answers: Sequence[Flagged]) -> list[str]:
     """Return one note per kind of suspicious answer text, with a count and an example."""
     found = []
-    for flag, text in SEEMINGS.items():
+    for flag, text in SUSPICIOUS_ANSWERS.items():
         if count := _count(answers, flag):
             example = min(one.item for one in answers if flag in one.flags)
             found.append(f"{_answers(count)} {text} (such as {example})")
     return found
 
 
-def _unread_choices(verdicts: Sequence[Flagged]) -> list[str]:
+def _unreadable_choice_notes(verdicts: Sequence[Flagged]) -> list[str]:
     count = _count(verdicts, NO_CHOICE)
     if not count:
         return []
@@ -209,12 +209,12 @@ def _unreadable(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list
     return [
         f"the usage of {named} cannot be read (a count is not a whole number): "
         "tokens are estimated, the price is unknown"
-        for count, named in _named(answers, verdicts, "usage_unreadable")
+        for count, named in _counts_by_kind(answers, verdicts, "usage_unreadable")
         if count
     ]
 
 
-def _cut_prompts(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+def _cut_prompt_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
     found = []
     flagged = [one for one in answers if "prompt_cut" in one.flags]
     count = sum(one.count for one in flagged)
@@ -225,15 +225,15 @@ def _cut_prompts(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
         found.append(
             f"the endpoint read only a part of the prompt of {_answers(count)}: on average, it counts {read} "
             "tokens, but "
-            f"about {sent} were sent; {WINDOW}"
+            f"about {sent} were sent; {WINDOW_HINT}"
         )
     judged = _count(verdicts, "prompt_cut")
     if judged >= MIN_CUT_PROMPTS:
-        found.append(f"the judge's endpoint read only a part of the prompt of {_items(judged)}; {WINDOW}")
+        found.append(f"the judge's endpoint read only a part of the prompt of {_items(judged)}; {WINDOW_HINT}")
     return found
 
 
-def _named(answers: Sequence[Flagged], verdicts: Sequence[Flagged], flag: str) -> list[tuple[int, str]]:
+def _counts_by_kind(answers: Sequence[Flagged], verdicts: Sequence[Flagged], flag: str) -> list[tuple[int, str]]:
     told, judged = _count(answers, flag), _count(verdicts, flag)
     return [(told, _answers(told)), (judged, f"{judged} verdict{'s' if judged != 1 else ''}")]
 
@@ -269,7 +269,7 @@ async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measu
     )
     names = [metric.name for metric in metrics if metric.category == ANSWER and not metric.lower_is_better]
     values = await _values(reader, record, names)
-    rescored = await _rescored(reader, record)
+    rescored = await _corrected_values(reader, record)
     return {
         name: overlay.scores(values[name], {item: by_name.get(name) for item, by_name in rescored.items()})
         for name in names
@@ -288,7 +288,7 @@ async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> di
     return {name: {item: math.fsum(some) / len(some) for item, some in items.items()} for name, items in found.items()}
 
 
-async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
+async def _corrected_values(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
     """Return listed item -> metric -> value against the corrected answer, as far as a rescore computed it."""
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:
@@ -320,11 +320,12 @@ def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
     found = []
     for name, one in scores.items():
         labels = "1 questionable label" if one.n_listed == 1 else f"{one.n_listed} questionable labels"
-        text = f"{name} raw {one.raw or 0.0:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)}"
+        corrected, ceiling = _four_decimals(one.corrected), _four_decimals(one.ceiling)
+        text = f"{name} raw {one.raw or 0.0:.4f}, corrected {corrected}, ceiling {ceiling}"
         above = "; the raw score is above the ceiling" if one.above_ceiling else ""
         found += [f"{text} ({labels}){above}"] if one.raw is not None else []
     return found
 
 
-def _shown(value: float | None) -> str:
+def _four_decimals(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"

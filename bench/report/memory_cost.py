@@ -179,7 +179,7 @@ async def read_memory_cost(
     answer = await reader.phase_spent(record.answer_owner, Phase.ANSWER)
     query = QueryCost(questions=search.units, search=CallTotals.of(search), answer=CallTotals.of(answer))
     own = own_build(reader.meta.run_id, record, totals)
-    build = with_reused(own, reused) if reused else own
+    build = reused_build(own, reused) if reused else own
     context = _context(await reader.contexts(record.answer_owner), totals.sizes)
     is_compared = context is not None and not is_bound(record.provider)
     even = break_even(build, query, context, record.input_usd) if is_compared and context is not None else None
@@ -214,7 +214,7 @@ def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
     )
 
 
-def with_reused(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
+def reused_build(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
     """Return the build cost of a reused build, plus the corpora that this run added.
 
     ``own`` is the cost that this run paid, for corpora that it ingested after it was extended. ``reused`` is the data
@@ -265,21 +265,23 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
     Without such an n, or if a part is unknown, the result has the reason.
     """
     if input_usd is None:
-        return _unknown("the input price of the answering model is not known")
+        return _unknown_break_even("the input price of the answering model is not known")
     if context.corpus_tokens is None:
-        return _unknown("the journal does not state how large the corpora are")
+        return _unknown_break_even("the journal does not state how large the corpora are")
     build_usd, search_usd, answer_usd = build.price.usd, query.search.usd, query.answer.usd
     if search_usd is None or answer_usd is None:
-        return _unknown(f"{query.totals.cost_unknown_calls} calls of the questions have no price")
+        return _unknown_break_even(f"{query.totals.cost_unknown_calls} calls of the questions have no price")
     unread = Fraction(context.corpus_tokens - context.tokens, context.answers)
     full = Fraction(answer_usd) / query.questions + Fraction(Decimal(input_usd)) / MILLION * unread
     asked = Fraction(search_usd + answer_usd) / query.questions
     found = BreakEven(questions=None, full_context_usd_per_question=_decimal(full))
     if not asked and not full:
-        return _unknown("neither searches nor answers cost money")
+        return _unknown_break_even("neither searches nor answers cost money")
     if asked >= full:
-        reason = f"a question costs USD {money(_decimal(asked))}; with the whole corpus in the prompt, it costs USD "
-        return replace(found, never=True, reason=reason + money(_decimal(full)))
+        reason = (
+            f"a question costs USD {money_text(_decimal(asked))}; with the whole corpus in the prompt, it costs USD "
+        )
+        return replace(found, never=True, reason=reason + money_text(_decimal(full)))
     if build_usd is None:
         return replace(found, reason=f"{build.price.cost_unknown_calls} calls of the build have no price")
     if not build.corpora:
@@ -287,7 +289,7 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
     return replace(found, questions=int(Fraction(build_usd) / build.corpora / (full - asked)) + 1)
 
 
-def _unknown(reason: str) -> BreakEven:
+def _unknown_break_even(reason: str) -> BreakEven:
     return BreakEven(questions=None, reason=reason)
 
 
@@ -295,6 +297,6 @@ def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def money(usd: Decimal | float | None) -> str:
+def money_text(usd: Decimal | float | None) -> str:
     """Format an amount in USD with up to six decimals; a dash where it is not known."""
     return "-" if usd is None else f"{usd:.6f}".rstrip("0").rstrip(".")

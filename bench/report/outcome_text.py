@@ -21,14 +21,14 @@ from bench.report.comparison.comparison_data import load_side
 from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number
 
-MOST_TESTED = 200_000
+MAX_TESTED_ITEMS = 200_000
 """number of items above which the two best systems are not tested against each other at the end of a run"""
-RULE = "builtin/extractive"
-READS_BY_RULE = (
-    f"The reader, {RULE}, is a fixed rule, not a language model: its accuracy only shows that everything works, "
+RULE_READER = "builtin/extractive"
+RULE_READER_NOTE = (
+    f"The reader, {RULE_READER}, is a fixed rule, not a language model: its accuracy only shows that everything works, "
     "not how good a memory system is. Name a model with --model."
 )
-FOUND = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
+EVIDENCE_METRICS = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
 """prefixes of metrics that measure whether evidence was found, in order of preference"""
 
 
@@ -46,7 +46,7 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
     names = dict(zip((job.record.key for job in jobs), job_texts(jobs), strict=True))
     scored = [job for job in jobs if _value(job) is not None]
     if not scored:
-        return [_nothing(report, jobs)]
+        return [_no_result(report, jobs)]
     ranked = [job for job in scored if not is_bound(job.record.provider)] or scored
     best, by_judge = ranked[0], _by_judge(ranked)
     found = list(filter(None, [_so_far(report, jobs)]))
@@ -58,8 +58,8 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
     invalid = [names[job.record.key] for job in jobs if job.invalid]
     if invalid:
         found.append(f"{', '.join(invalid)} {'is' if len(invalid) == 1 else 'are'} INVALID and not ranked.")
-    if best.record.models.answering == RULE:
-        found.append(READS_BY_RULE)
+    if best.record.models.answering == RULE_READER:
+        found.append(RULE_READER_NOTE)
     return found
 
 
@@ -81,7 +81,7 @@ def _value(job: JobReport) -> float | None:
     return None if job.headline is None or job.record.skipped or not job.valid else job.headline.value
 
 
-def _nothing(report: Report, jobs: Sequence[JobReport]) -> str:
+def _no_result(report: Report, jobs: Sequence[JobReport]) -> str:
     reason = next((one for job in jobs for one in (*job.invalid, job.record.skipped or "") if one), None)
     if reason is None:
         return f"No item has a score yet (run {report.status})."
@@ -112,7 +112,7 @@ def _headline(job: JobReport) -> Measurement:
 
 def is_share(one: Measurement) -> bool:
     """Return True if a value is a share of items and may be shown as a percentage."""
-    return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(FOUND))
+    return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(EVIDENCE_METRICS))
 
 
 def _text(one: Measurement, value: float | None) -> str:
@@ -138,9 +138,9 @@ async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dic
     if one.value == other.value:
         return f"{names[second.record.key]} has the same score."
     behind = f"{names[second.record.key]} is {_difference(one, other)} behind"
-    if best.n_planned > MOST_TESTED:
+    if best.n_planned > MAX_TESTED_ITEMS:
         return f"{behind}; bench compare {reader.meta.run_id} shows whether that is more than chance."
-    return f"{behind}{await _sureness(reader, best, second)}."
+    return f"{behind}{await _significance(reader, best, second)}."
 
 
 def _difference(one: Measurement, other: Measurement) -> str:
@@ -148,7 +148,7 @@ def _difference(one: Measurement, other: Measurement) -> str:
     return f"{100 * difference:.1f} points" if is_share(one) else number(difference, one.unit)
 
 
-async def _sureness(reader: Reader, best: JobReport, second: JobReport) -> str:
+async def _significance(reader: Reader, best: JobReport, second: JobReport) -> str:
     from bench.report.comparison.compare import compare_sides
 
     one = _headline(best)
@@ -182,7 +182,7 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
     one = _headline(best)
     if best.record.models.answering is None or one.metric != "accuracy" or one.value is None:
         return []
-    found = next((m for prefix in FOUND if (m := _widest(best, prefix)) is not None), None)
+    found = next((m for prefix in EVIDENCE_METRICS if (m := _with_largest_k(best, prefix)) is not None), None)
     same = [job for job in scored if job.record.models == best.record.models and job.record.key != best.record.key]
     by_name = {job.record.provider: job for job in same}
     texts = []
@@ -207,7 +207,7 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
     return texts
 
 
-def _widest(job: JobReport, prefix: str) -> Measurement | None:
+def _with_largest_k(job: JobReport, prefix: str) -> Measurement | None:
     """Return the metric of a family with the largest k, if any."""
     named = [one for name, one in job.metrics.items() if name.startswith(prefix) and name[len(prefix) :].isdigit()]
     return max(named, key=lambda one: int(one.metric[len(prefix) :]), default=None)

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from bench.journal import Reader
 from bench.journal.paths import report_folder
-from bench.report.exports.export import row_facts
+from bench.report.exports.export import row_without_texts
 from bench.report.fold import Report
 from bench.report.rendering import markdown
 from bench.report.results_document import report_json
@@ -46,7 +46,7 @@ async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
     for job in report.jobs:
         async for item in reader.items(job.record.chain):
             if item.state is not None:
-                yield json.dumps(row_facts(report.run_id, job.record, item), ensure_ascii=True, allow_nan=False)
+                yield json.dumps(row_without_texts(report.run_id, job.record, item), ensure_ascii=True, allow_nan=False)
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -42,7 +42,7 @@ class MetricDocument(TypedDict):
     spread: NotRequired[float]
 
 
-class EndedJob(TypedDict):
+class JobSummaryDocument(TypedDict):
     """The identity of a job and the counts of its items by state."""
 
     benchmark: str
@@ -64,7 +64,7 @@ class SharedBuild(TypedDict, total=False):
     build: Json
 
 
-class FixedJob(EndedJob, SharedBuild, GoldSection):
+class DeterministicJob(JobSummaryDocument, SharedBuild, GoldSection):
     """The results of a job that are equal between identical runs."""
 
     track: str
@@ -75,7 +75,7 @@ class FixedJob(EndedJob, SharedBuild, GoldSection):
     metrics: Mapping[str, MetricDocument]
 
 
-class VaryingJob(TypedDict):
+class VariableFields(TypedDict):
     """The fields of a job that may differ between identical runs, such as usage and notes."""
 
     isolation: Json
@@ -86,7 +86,7 @@ class VaryingJob(TypedDict):
     signs: list[Json]
 
 
-class JobDocument(FixedJob, VaryingJob):
+class JobDocument(DeterministicJob, VariableFields):
     """All results of a job."""
 
 
@@ -102,15 +102,15 @@ class ResultsDocument(TypedDict, Generic[Job]):
     jobs: list[Job]
 
 
-class FixedResults(TypedDict):
+class DeterministicResults(TypedDict):
     """The results of a run that are equal between identical runs."""
 
     plan_digest: str
     partial: bool
-    jobs: list[FixedJob]
+    jobs: list[DeterministicJob]
 
 
-class TimedJob(VaryingJob):
+class MeasuredJob(VariableFields):
     """The measured values of a job."""
 
     benchmark: str
@@ -125,13 +125,13 @@ class MeasuredResults(TypedDict):
     status: str
     reason: str
     gaps: list[list[int]]
-    jobs: list[TimedJob]
+    jobs: list[MeasuredJob]
 
 
 class ReportDocument(TypedDict):
     """The document ``report.json``."""
 
-    results: FixedResults
+    results: DeterministicResults
     measured: MeasuredResults
 
 
@@ -141,14 +141,14 @@ def results_json(report: Report) -> ResultsDocument[JobDocument]:
         "run_id": report.run_id,
         "status": str(report.status),
         "partial": report.partial,
-        "jobs": [{**_job(job, list(job.metrics)), **_varying(job)} for job in report.jobs],
+        "jobs": [{**_job(job, list(job.metrics)), **_variable_fields(job)} for job in report.jobs],
     }
 
 
 def report_json(report: Report) -> ReportDocument:
     """Return the document ``report.json``: repeatable results, and measured values."""
-    jobs: list[FixedJob] = []
-    measured: list[TimedJob] = []
+    jobs: list[DeterministicJob] = []
+    measured: list[MeasuredJob] = []
     for job in report.jobs:
         categories = {metric.name: metric.category for metric in job.record.metrics}
         fixed = [name for name in job.metrics if categories.get(name) not in MEASURED]
@@ -159,7 +159,7 @@ def report_json(report: Report) -> ReportDocument:
                 "benchmark": job.record.benchmark,
                 "provider": job.record.provider,
                 "metrics": timed,
-                **_varying(job),
+                **_variable_fields(job),
             }
         )
     return {
@@ -174,7 +174,7 @@ def report_json(report: Report) -> ReportDocument:
     }
 
 
-def _varying(job: JobReport) -> VaryingJob:
+def _variable_fields(job: JobReport) -> VariableFields:
     return {
         "isolation": asdict(job.isolation),
         "usage": _usage(job),
@@ -194,7 +194,7 @@ def _varying(job: JobReport) -> VaryingJob:
     }
 
 
-def _ended(job: JobReport) -> EndedJob:
+def _summary(job: JobReport) -> JobSummaryDocument:
     return {
         "benchmark": job.record.benchmark,
         "provider": job.record.provider,
@@ -210,10 +210,10 @@ def _ended(job: JobReport) -> EndedJob:
     }
 
 
-def _job(job: JobReport, names: list[str]) -> FixedJob:
+def _job(job: JobReport, names: list[str]) -> DeterministicJob:
     record = job.record
     return {
-        **_ended(job),
+        **_summary(job),
         "track": record.track,
         "k": record.k,
         **_build(job),
@@ -280,7 +280,7 @@ def done_job(job: JobReport) -> Json:
     """Return the JSON of a job in the ``done`` event of a run."""
     headline = job.headline
     return {
-        **_ended(job),
+        **_summary(job),
         "headline": None if headline is None else {"metric": headline.metric, **metric_json(headline)},
         "usage": _usage(job),
     }

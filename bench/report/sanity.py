@@ -27,8 +27,8 @@ from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.scalars import whole
 
-LOOKED_AT = 120
-CORPORA = 4
+SAMPLE_ITEMS = 120
+SAMPLE_CORPORA = 4
 MIN_ITEMS = 20
 MIN_SEARCHES = 10
 MIN_CORPUS = 4
@@ -41,7 +41,7 @@ MIN_CONTRARY = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class WarningSign:
     """A property that many of the checked items share."""
 
     kind: str
@@ -58,23 +58,25 @@ class Sign:
         return f"{self.what} in {self.count} of {self.of} checked items ({some}): {self.hint}"
 
 
-async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[Sign]:
+async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[WarningSign]:
     """Compare a sample of the ended items of a job, and return the warning signs."""
     names = sorted({one.corpus for one in facts.corpora}) or [""]
-    starts = ["", *names[len(names) // CORPORA :: max(1, len(names) // CORPORA)]][:CORPORA]
-    found = await ended_from(reader, record.chain, starts, LOOKED_AT // len(starts))
+    starts = ["", *names[len(names) // SAMPLE_CORPORA :: max(1, len(names) // SAMPLE_CORPORA)]][:SAMPLE_CORPORA]
+    found = await ended_from(reader, record.chain, starts, SAMPLE_ITEMS // len(starts))
     found = [one for one in found if one.epoch == 1 and one.outcome == "ok"]
-    signs: list[Sign | None] = []
+    signs: list[WarningSign | None] = []
     if not is_bound(record.provider):
-        signs += [_one_result(await _results(reader, found)), _one_count(found, facts), _other_question(found)]
+        signs += [_same_hits(await _search_results(reader, found)), _same_hit_count(found, facts), _late_hits(found)]
     if record.models.answering is not None:
-        golds = _Golds(reader, found)
-        signs += [await _one_answer(found, golds)]
-        signs += [await _one_verdict(found, golds), await _contrary(found, golds)] if is_judged(record) else []
+        golds = _GoldAnswers(reader, found)
+        signs += [await _same_answer(found, golds)]
+        signs += (
+            [await _same_verdict(found, golds), await _contrary_verdicts(found, golds)] if is_judged(record) else []
+        )
     return [one for one in signs if one is not None]
 
 
-class _Golds:
+class _GoldAnswers:
     """The gold answers of items, read only when a check needs them."""
 
     def __init__(self, reader: Reader, items: Sequence[EndedItem]) -> None:
@@ -102,7 +104,7 @@ def _answer(item: EndedItem) -> str:
     return "" if said is None else str(said.data.get("answer") or "")
 
 
-async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
+async def _same_answer(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
     """Check whether most items have the same answer although their golds differ."""
     forms = {one.item: form_of(_answer(one)) for one in found if one.state != State.ABSTAINED and _answer(one).strip()}
     if len(forms) < MIN_ITEMS:
@@ -115,7 +117,7 @@ async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
     wrong = [item for item in same if known.get(item) and not any(form == form_of(gold) for gold in known[item])]
     if len(wrong) <= WRONG_SHARE * len(forms) or len({known[item] for item in wrong}) < 2:
         return None
-    return Sign(
+    return WarningSign(
         kind="same_answer",
         what=f'the same answer ("{form[:60]}")',
         count=count,
@@ -126,20 +128,22 @@ async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
     )
 
 
-async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
+async def _same_verdict(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
     """Check whether the judge gave all answers the same verdict, including clearly wrong or clearly right ones."""
-    judged = _judged(found)
+    judged = _judged_answers(found)
     if len(judged) < MIN_ITEMS or len({correct for correct, _ in judged.values()}) > 1:
         return None
     right = next(correct for correct, _ in judged.values())
     known = await golds.read()
     contrary = [
-        item for item, (_, answer) in judged.items() if known.get(item) and _holds(answer, known[item]) is not right
+        item
+        for item, (_, answer) in judged.items()
+        if known.get(item) and _contains_gold(answer, known[item]) is not right
     ]
     if len(contrary) <= CONTRARY_SHARE * len(judged):
         return None
     shows = "do not share a word with their gold" if right else "contain their gold word for word"
-    return Sign(
+    return WarningSign(
         kind="same_verdict",
         what=f"the same verdict ({'correct' if right else 'incorrect'}) of the judge",
         count=len(judged),
@@ -149,7 +153,7 @@ async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None
     )
 
 
-def _judged(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
+def _judged_answers(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
     """Return item -> (verdict of the judge, answer)."""
     return {
         one.item: (one.verdicts[0].correct, _answer(one))
@@ -158,22 +162,22 @@ def _judged(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
     }
 
 
-async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
+async def _contrary_verdicts(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
     """Check whether verdicts are inverted: right answers are called incorrect and wrong answers correct."""
-    judged = _judged(found)
+    judged = _judged_answers(found)
     if len(judged) < MIN_ITEMS:
         return None
     known = await golds.read()
     plain: dict[bool, list[str]] = {True: [], False: []}
     contrary: dict[bool, list[str]] = {True: [], False: []}
     for item, (correct, answer) in judged.items():
-        holds = _holds(answer, known[item]) if known.get(item) else None
+        holds = _contains_gold(answer, known[item]) if known.get(item) else None
         if holds is not None:
             plain[holds].append(item)
             contrary[holds] += [item] if correct is not holds else []
     if any(len(contrary[holds]) < MIN_CONTRARY or 2 * len(contrary[holds]) <= len(plain[holds]) for holds in plain):
         return None
-    return Sign(
+    return WarningSign(
         kind="contrary_verdicts",
         what="a verdict of the judge that contradicts the answer",
         count=sum(map(len, contrary.values())),
@@ -184,7 +188,7 @@ async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
     )
 
 
-def _holds(answer: str, golds: Sequence[str]) -> bool | None:
+def _contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
     """Return True if an answer contains a gold, False if it shares no word with any gold, else None."""
     said, form = set(words(answer)), form_of(answer)
     if any(gold and form_of(gold) in form for gold in golds):
@@ -206,7 +210,7 @@ Result = tuple[EndedItem, tuple[object, ...]]
 """an item, and the ids of its hits, or their texts if they map to no ids"""
 
 
-async def _results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
+async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
     """Return the search results of items; hits without ids are represented by their texts."""
     ids = [(one, _retrieved(one)) for one in found]
     bare = {one.phases[Phase.SEARCH].last.entry: one for one, slots in ids if not slots and Phase.SEARCH in one.phases}
@@ -217,7 +221,7 @@ async def _results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
     return [(one, slots) for one, slots in (*ids, *texts) if any(slots)]
 
 
-def _one_result(found: Sequence[Result]) -> Sign | None:
+def _same_hits(found: Sequence[Result]) -> WarningSign | None:
     """Check whether all questions of a corpus got the same hits in the same order."""
     by_corpus: dict[str, list[Result]] = defaultdict(list)
     for result in found:
@@ -227,7 +231,7 @@ def _one_result(found: Sequence[Result]) -> Sign | None:
     total = sum(map(len, asked))
     if len(same) < MIN_SEARCHES or len(same) < SAME_SHARE * total:
         return None
-    return Sign(
+    return WarningSign(
         kind="same_hits",
         what="the same hits in the same order as for every other question of the corpus",
         count=len(same),
@@ -237,7 +241,7 @@ def _one_result(found: Sequence[Result]) -> Sign | None:
     )
 
 
-def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
+def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign | None:
     """Check whether most searches returned the same number of hits below k, and none more, although more are stored."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
@@ -251,7 +255,7 @@ def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
         return None
     if any((held.get(one.corpus) or 0) <= returned for one in same):
         return None
-    return Sign(
+    return WarningSign(
         kind="same_count",
         what=f"exactly {returned} hits, although {requested} were requested and the corpus has more memories,",
         count=len(same),
@@ -261,7 +265,7 @@ def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
     )
 
 
-def _other_question(found: Sequence[EndedItem]) -> Sign | None:
+def _late_hits(found: Sequence[EndedItem]) -> WarningSign | None:
     """Check whether the first hit is evidence of the previous question: results are one question late."""
     by_corpus: dict[str, list[tuple[int, EndedItem]]] = defaultdict(list)
     for one in found:
@@ -280,7 +284,7 @@ def _other_question(found: Sequence[EndedItem]) -> Sign | None:
             late += [items[at].item] if before and not mine else []
     if total < MIN_SEARCHES or 2 * len(late) <= total or len(late) < 3 * max(own, early):
         return None
-    return Sign(
+    return WarningSign(
         kind="late_hits",
         what="a first hit that is evidence of the previous question, but not of its own question,",
         count=len(late),

@@ -40,7 +40,7 @@ FEW = 0.1
 MOST = 0.5
 """share for flags that are normal if a service splits memories into chunks"""
 SHOWN_REPLIES = 3
-ASKED: Mapping[str, tuple[float, str]] = {
+FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
         FEW,
         "scores rise with rank in {}: perhaps the order is worst first; if a low score is good, set "
@@ -137,15 +137,15 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
 def flag_notes(counts: HitCounts) -> list[str]:
     """Return one note per flag that many searches have, with their count and some of their items."""
     found = []
-    for flag, (allowed, text) in ASKED.items():
+    for flag, (allowed, text) in FLAG_NOTES.items():
         one = counts.flags.get(flag)
         if one is not None and one.count > allowed * counts.searches:
             told = text.format(f"{one.count} of {counts.searches} searches")
-            found.append(f"{told} (such as {', '.join(one.items)}){_replied(counts, flag)}")
+            found.append(f"{told} (such as {', '.join(one.items)}){_response_texts(counts, flag)}")
     return found
 
 
-def _replied(counts: HitCounts, flag: str) -> str:
+def _response_texts(counts: HitCounts, flag: str) -> str:
     """Return the most frequent texts of responses without hits, or next to hits."""
     texts, hits = {NO_HITS: (counts.replies, "without hits "), WARNED: (counts.warnings, "")}.get(flag, ({}, ""))
     shown = list(texts.items())[:SHOWN_REPLIES]

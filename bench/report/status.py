@@ -2,8 +2,8 @@
 
 Example::
 
-    standing_now = await standing(Path("checkpoints/r1"))
-    standing_now["completed"], standing_now["state"]
+    status = await run_status(Path("checkpoints/r1"))
+    status["completed"], status["state"]
     rows = await list_runs(Path("."))
 """
 
@@ -23,10 +23,10 @@ from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
 from bench.scalars import Json, texts_of
 
-IN_ORDER = tuple(Phase)
+PHASE_ORDER = tuple(Phase)
 
 
-class RunStanding(TypedDict):
+class RunStatusDocument(TypedDict):
     """The document of ``bench status --json``."""
 
     run_id: str
@@ -49,7 +49,7 @@ class RunStanding(TypedDict):
     shards: NotRequired[Mapping[str, int]]
 
 
-async def standing(folder: Path) -> RunStanding:
+async def run_status(folder: Path) -> RunStatusDocument:
     """Return the progress of a run: the document of ``bench status --json``."""
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
@@ -60,7 +60,7 @@ async def standing(folder: Path) -> RunStanding:
         failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
         phases: dict[str, dict[str, int]] = {}
         counts = await reader.counts()
-        for phase, outcome in sorted(counts, key=lambda kind: (IN_ORDER.index(kind[0]), kind[1])):
+        for phase, outcome in sorted(counts, key=lambda kind: (PHASE_ORDER.index(kind[0]), kind[1])):
             phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
         running = status.state is RunState.RUNNING
         cost, unknown = await _cost(reader, {owner for job in jobs for owner in job.owners})
@@ -101,11 +101,6 @@ async def _eta_s(
     if not elapsed_s or not left or not all(lately):
         return None
     return max(elapsed_s * (job.n_selected - ended) / now for (job, ended), now in zip(left, lately, strict=True))
-
-
-def _asked_types(job: JobRecord) -> tuple[str, ...]:
-    """Return the question types that ``--question-type`` selected."""
-    return texts_of(job.selection.get("question_type"))
 
 
 async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:

@@ -2,7 +2,7 @@
 
 Example::
 
-    await remember(reader, report, Path("results"))
+    await store_report(reader, report, Path("results"))
     await rebuild(Path("."))                       # from every journal of the workspace
 """
 
@@ -24,19 +24,19 @@ from bench.model import Measurement, Phase, State
 from bench.report.fold import JobReport, Report, fold
 from bench.stats import percentile
 
-FILE = "results.sqlite"
-STILL_GOING = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
+RESULTS_FILE = "results.sqlite"
+UNFINISHED_STATES = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
 
 
-async def remember(reader: Reader, report: Report, results: Path) -> None:
+async def store_report(reader: Reader, report: Report, results: Path) -> None:
     """Write a report's jobs to the database in ``results``; they replace the earlier rows of the run."""
-    async with ResultsDb.open(results / FILE) as database:
+    async with ResultsDb.open(results / RESULTS_FILE) as database:
         await _put(database, reader, report)
 
 
 async def rebuild(workspace: Path) -> tuple[int, tuple[str, ...]]:
     """Rebuild the database from all journals; return the number of runs, and the errors of unreadable journals."""
-    path = workspace / "results" / FILE
+    path = workspace / "results" / RESULTS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     broken = []
     count = 0
@@ -53,14 +53,14 @@ async def rebuild(workspace: Path) -> tuple[int, tuple[str, ...]]:
 
 async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
     status = await reader.status()
-    finished = None if status.state in STILL_GOING else status.at
+    finished = None if status.state in UNFINISHED_STATES else status.at
     jobs = [await _summary(reader, report, job, finished) for job in report.jobs]
     await database.put(report.run_id, jobs, _items(reader, report))
 
 
 async def _summary(reader: Reader, report: Report, job: JobReport, finished: datetime | None) -> JobSummary:
     record = job.record
-    costs = {owner: _priced(by_role.values()) for owner, by_role in job.spent.items()}
+    costs = {owner: _known_cost(by_role.values()) for owner, by_role in job.spent.items()}
     return JobSummary(
         run_id=report.run_id,
         job=record.key,
@@ -79,7 +79,7 @@ async def _summary(reader: Reader, report: Report, job: JobReport, finished: dat
         valid=job.valid and not record.skipped,
         n_planned=job.n_planned,
         n_scored=job.n_scored,
-        cost_usd=_priced(job.usage.values()),
+        cost_usd=_known_cost(job.usage.values()),
         report=f"{report.run_id}/report.json",
         data={
             "k": record.k,
@@ -100,7 +100,7 @@ async def _summary(reader: Reader, report: Report, job: JobReport, finished: dat
     )
 
 
-def _priced(spent: Iterable[Spent]) -> str | None:
+def _known_cost(spent: Iterable[Spent]) -> str | None:
     """Return the total cost of the calls with a known price as decimal text; None without such calls."""
     total = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return f"{total:f}" if total else None

@@ -19,11 +19,11 @@ from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
 from bench.plan.job_record import ModelNames
-from bench.report.cost_text import COST_HEAD, cost_rows, cost_words, share_text
+from bench.report.cost_text import COST_HEAD, cost_rows, cost_sentence, share_text
 from bench.report.fold import JobReport, Report
 
 TOP_TYPES = 6
-WIDE = 160
+DEFAULT_WIDTH = 160
 SHARE_BOUND = 1.0
 MILLISECONDS = "ms"
 LONGEST_ERROR = 200
@@ -51,7 +51,7 @@ class Grid:
         return sum(max(map(len, column)) + 3 for column in columns)
 
 
-def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
+def overview(report: Report, *, width: int = DEFAULT_WIDTH) -> list[Grid]:
     """Return one table per benchmark and track: provider, models, headline with interval, counts, question types.
 
     If anything costs money, a table with the cost of each memory follows; then the results of judge calibrations.
@@ -59,7 +59,7 @@ def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
     """
     groups = by_benchmark(report)
     costs = [grid for jobs in groups if (grid := _cost_grid(jobs)) is not None]
-    return [*(_fitting(report, jobs, width) for jobs in groups), *costs, *_calibration_grids(report.jobs)]
+    return [*(_overview_grid(report, jobs, width) for jobs in groups), *costs, *_calibration_grids(report.jobs)]
 
 
 def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
@@ -69,7 +69,7 @@ def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
     if not any(cost.has_money for _, cost in known):
         return None
     rows = tuple((text, *cells) for text, cost in known for cells in cost_rows(cost))
-    notes = tuple(f"{text}: {words}" for text, cost in known if (words := cost_words(cost)))
+    notes = tuple(f"{text}: {words}" for text, cost in known if (words := cost_sentence(cost)))
     return Grid(
         title=f"{jobs[0].record.benchmark}: what the memory costs, without the judge",
         head=COST_HEAD,
@@ -86,7 +86,7 @@ def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
     return [Grid(title="Judge calibration", head=head, rows=rows, right=(4,))] if rows else []
 
 
-def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
+def _overview_grid(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
     types = _top_types(jobs)
     grids = [_benchmark_grid(report, jobs, types[:count]) for count in range(min(TOP_TYPES, len(types)), -1, -1)]
     grid = next((grid for grid in grids if grid.width <= width), grids[-1])
@@ -150,12 +150,12 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
         rows=rows,
         right=tuple(range(first, len(head))),
         notes=_notes(report, jobs),
-        optional=(*_without_news(rows, first), *([context] if shares else [])),
+        optional=(*_uninformative_columns(rows, first), *([context] if shares else [])),
         breaks=(real,) if real < len(jobs) else (),
     )
 
 
-def _without_news(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
+def _uninformative_columns(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
     """Yield the columns of an overview that only show that nothing failed and nothing was left out."""
     value, as_zero, failed, excluded = first, first + 1, first + 3, first + 4
     for at in (excluded, failed):
@@ -207,7 +207,7 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares:
         _failed_text(job, headline.n_failed),
         str(headline.n_excluded),
         *context,
-        *(cell(labels.get(label)) for label in types),
+        *(value_cell(labels.get(label)) for label in types),
     )
 
 
@@ -222,10 +222,10 @@ def _failed_text(job: JobReport, failed: int) -> str:
 
 def models_text(job: JobReport) -> str:
     """Return answering model, judge and embedding model as text, as far as they are used."""
-    return models_named(job.record.models)
+    return model_names_text(job.record.models)
 
 
-def models_named(models: ModelNames) -> str:
+def model_names_text(models: ModelNames) -> str:
     """Return model names as text, as ``models_text`` does for a job."""
     named = [models.answering or "none"]
     if models.judge:
@@ -285,10 +285,10 @@ def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
     for name in names:
         found = [job.metrics.get(name) if job.valid else None for job in jobs]
         shown = next((one for one in found if one is not None), None)
-        if name in of_answers and all(map(_unanswered, jobs)) and all(cell(one) == "-" for one in found):
+        if name in of_answers and all(map(_unanswered, jobs)) and all(value_cell(one) == "-" for one in found):
             continue  # a note says what answer metrics need
         unit = f" ({shown.unit})" if shown is not None and shown.unit else ""
-        rows.append((name + unit, *(cell(one) for one in found)))
+        rows.append((name + unit, *(value_cell(one) for one in found)))
     head = ("metric", *columns)
     return Grid(
         title=f"{jobs[0].record.benchmark}: all metrics",
@@ -325,14 +325,14 @@ def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
     for label in labels:
         found = [job.headline.breakdown[dimension].get(label) if job.headline else None for job in shown]
         n = next((one.n for one in found if one is not None), 0)
-        rows.append((label, str(n), *(cell(one) for one in found)))
+        rows.append((label, str(n), *(value_cell(one) for one in found)))
     head = (dimension, "n", *job_texts(shown))
     metric = shown[0].headline.metric if shown[0].headline else ""
     title = f"{jobs[0].record.benchmark}: {metric} by {dimension}"
     return Grid(title=title, head=head, rows=tuple(rows), right=tuple(range(1, len(head))))
 
 
-def cell(one: Measurement | None) -> str:
+def value_cell(one: Measurement | None) -> str:
     """Format a value of a table; a dash where nothing was scored."""
     return "-" if one is None else number(one.value, one.unit)
 

@@ -20,7 +20,7 @@ from bench.report.comparison.comparison_text import ComparedRow
 from bench.report.cost_text import MemoryCostDocument, QueryCostDocument
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.report.leaderboard import BoardMetric
-from bench.report.outcome_text import READS_BY_RULE, RULE
+from bench.report.outcome_text import RULE_READER, RULE_READER_NOTE
 from bench.report.results_document import MetricDocument
 from bench.report.tables import brief
 from bench.scalars import Json
@@ -344,8 +344,8 @@ def _sentences(metric: str, rows: Sequence[ReportRow], tested: Tested) -> list[s
     invalid = [row["name"] for row in rows if row["invalid"]]
     limits = [text for row in ranked[:LOSERS] for text in _limit(row)]
     found = [*_lead(metric, ranked, tested), *_band(metric, ranked[:1], rows), *limits]
-    if any(row["record"]["models"]["answering"] == RULE for row in ranked):
-        found.append(READS_BY_RULE)
+    if any(row["record"]["models"]["answering"] == RULE_READER for row in ranked):
+        found.append(RULE_READER_NOTE)
     if invalid:
         found.append(f"INVALID, without a number: {', '.join(invalid)}. The reason is in the table.")
     return found or ["No number yet."]

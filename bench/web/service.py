@@ -51,7 +51,7 @@ from bench.journal import Journal, Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
 from bench.report import fold
 from bench.report.publish import publish
-from bench.report.summary import remember
+from bench.report.summary import store_report
 from bench.scalars import Json
 from bench.settings import Environment
 from bench.web.errors import RequestRefused
@@ -390,4 +390,4 @@ class Service:
                 async with Reader.open(outcome.folder) as reader:
                     report = await fold(reader)
                     await publish(reader, report, self.workspace / "results")
-                    await remember(reader, report, self.workspace / "results")
+                    await store_report(reader, report, self.workspace / "results")

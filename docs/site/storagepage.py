@@ -11,7 +11,7 @@ from bench.journal.file import MIGRATIONS, VERSION
 from bench.journal.rows import CorpusKind, RunState
 from bench.metrics.failure_reason import LossKind
 from bench.model import Phase, State
-from bench.report.exports.export import AnswerFacts, RowFacts, RowTexts
+from bench.report.exports.export import AnswerStatus, RowTexts, RowWithoutTexts
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\
@@ -56,7 +56,7 @@ def text() -> str:
         table(["event", "fields"], _events()),
         "## Rows of items",
         ROWS,
-        _fields(RowFacts, AnswerFacts),
+        _fields(RowWithoutTexts, AnswerStatus),
         "Texts, only in exports:",
         _fields(RowTexts),
         "## Tables",

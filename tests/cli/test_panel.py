@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.report.judges.panel import AnswerKey, Cell, Panel, agreement_grid, differing_grid
+from bench.report.judges.panel import AnswerKey, Panel, PanelCell, agreement_grid, differing_grid
 from tests.reality.chat_stub import Reply, Stub, completion, serving
 
 Bench = Callable[..., Any]
@@ -114,7 +114,7 @@ def test_the_tables_name_class_and_digest_and_a_single_judge_has_none(answered: 
 def panel(*columns: str) -> Panel:
     keys = [AnswerKey("c", f"{n:02}", 1) for n in range(len(columns[0]))]
     cells = [
-        Cell(judge=f"j{at}", prompt="p", sha256=(), verdicts={
+        PanelCell(judge=f"j{at}", prompt="p", sha256=(), verdicts={
             key: {"1": True, "0": False, "-": None}[sign] for key, sign in zip(keys, column, strict=True)
         })
         for at, column in enumerate(columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import console
-from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, saying, tables_of
+from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from bench.web.charts import scatter
 from bench.web.documents.run_documents import spread
@@ -34,7 +34,7 @@ async def test_a_bound_is_marked_and_does_not_rank(tmp_path: Path, view: str) ->
     (table,) = tables
     names = [one.first.job.provider for one in table.standings]
     assert names == ["bm25", "vector", "oracle", "full-context", "random", "no-memory"]
-    lead, bounds = saying(table)
+    lead, bounds = summary_sentences(table)
     assert lead.startswith("bm25 leads on ") and "vector is next" in lead
     assert bounds == (
         "not ranked, because they only show the limits of a memory system: oracle, full-context, random, no-memory"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bench.journal import Reader
-from bench.report.comparison.comparability import like_for_like
+from bench.report.comparison.comparability import check_comparability
 from bench.report.comparison.comparison_data import load_side
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn
@@ -48,7 +48,7 @@ async def test_a_comparison_with_a_side_without_dates_is_not_like_for_like(world
     outcome = await world.run(providers=["faulty", "bm25"], answering_model="builtin/extractive")
     async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
         one, other = [await load_side(reader, job.record) for job in (await fold(reader)).jobs]
-    found = like_for_like(one, other, metrics=["accuracy"])
+    found = check_comparability(one, other, metrics=["accuracy"])
     assert [check.text for check in found.differences if check.name == "hit_dates"] == [
         "hit dates: A has missing, B has there"
     ]

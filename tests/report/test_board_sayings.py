@@ -13,7 +13,15 @@ import pytest
 from bench.journal import RunState
 from bench.model import Phase, State
 from bench.plan.job_record import ModelNames
-from bench.report.leaderboard import RankedJob, board_csv, board_grids, board_json, load_board, saying, tables_of
+from bench.report.leaderboard import (
+    RankedJob,
+    board_csv,
+    board_grids,
+    board_json,
+    load_board,
+    summary_sentences,
+    tables_of,
+)
 from bench.report.summary import rebuild
 from tests.small_journal import measuring, record
 from tests.told_journal import WRONG, Told, call, told
@@ -47,7 +55,7 @@ async def board(workspace: Path, *jobs: tuple[Any, list[Told]], **more: Any) -> 
 
 
 async def said(workspace: Path, view: str, *jobs: tuple[Any, list[Told]]) -> list[tuple[str, ...]]:
-    return [saying(table) for table in tables_of(await board(workspace, *jobs), view)]
+    return [summary_sentences(table) for table in tables_of(await board(workspace, *jobs), view)]
 
 
 async def test_the_mean_of_benchmarks_is_led_and_not_called_tested(tmp_path: Path) -> None:
@@ -77,7 +85,7 @@ async def test_rows_of_which_one_has_no_value_are_not_ranked(tmp_path: Path) -> 
     assert {one.job.provider: one.headline is None for one in found} == {"a": False, "b": True}
     tables = tables_of(found, "benchmark")
     alone = ("there is only a, so there is nothing to compare yet",)
-    assert [saying(table) for table in tables] in ([(), alone], [alone, ()])
+    assert [summary_sentences(table) for table in tables] in ([(), alone], [alone, ()])
     for grid in board_grids(tables, "benchmark"):
         if grid.rows[0][0] == "b":
             assert grid.head[2] == "no metric" and grid.rows[0][2:5] == ("-", "-", "0")

@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
-from bench.report.comparison.comparison_data import ComparisonTarget, Side, chosen_targets, newest_targets, sides_of
+from bench.report.comparison.comparison_data import ComparisonTarget, Side, newest_targets, parse_targets, sides_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, record
 
@@ -62,9 +62,9 @@ async def test_invalid_and_unfinished_runs_are_never_chosen_by_name(tmp_path: Pa
 async def test_what_was_asked_for_is_pairs_or_names_and_at_least_two(tmp_path: Path) -> None:
     for pairs, providers in (((), ()), (("r1:x",), ()), (("r1:x", "r2:y"), ("x", "y")), ((), ("x",))):
         with pytest.raises(UsageError):
-            await chosen_targets(tmp_path, pairs, benchmark="facts", providers=providers)
+            await parse_targets(tmp_path, pairs, benchmark="facts", providers=providers)
     with pytest.raises(UsageError, match="no results yet"):
-        await chosen_targets(tmp_path, (), benchmark="facts", providers=("x", "y"))
+        await parse_targets(tmp_path, (), benchmark="facts", providers=("x", "y"))
 
 
 async def test_benchmarks_that_both_runs_have_are_compared_one_by_one(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bench.errors import UsageError
 from bench.journal import RunState
 from bench.plan.job_record import MetricRecord, ModelNames
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import Comparisons, PairComparison, conclusion, gated
+from bench.report.comparison.comparison import Comparisons, PairComparison, conclusion_sentences, gate_outcomes
 from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison.comparison_text import comparison_json, comparison_markdown
 from tests.small_journal import RECORD, Job, made, record
@@ -47,7 +47,7 @@ def every_row_is_sound(one: PairComparison) -> None:
         for number in (row.found.delta, row.found.p, row.p_adjusted, row.found.mde):
             assert number is None or math.isfinite(number)
         assert row.verdict and "equal" not in row.verdict
-    assert all(text.endswith(".") for text in conclusion(one))
+    assert all(text.endswith(".") for text in conclusion_sentences(one))
 
 
 async def test_a_clear_difference_names_the_better_side(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_clear_difference_names_the_better_side(tmp_path: Path) -> None:
     (row,) = one.rows
     assert (row.found.a, row.found.b, row.found.n) == (0.75, 0.25, 60)
     assert row.found.test == "mcnemar_exact" and row.verdict == "A higher" and row.better == "a"
-    (text,) = conclusion(one)
+    (text,) = conclusion_sentences(one)
     assert text.startswith("A (good) is better than B (bad) on accuracy") and "60 paired items" in text
     every_row_is_sound(one)
 
@@ -210,7 +210,7 @@ async def test_a_regression_is_measured_from_the_side_named_first(tmp_path: Path
     await made(tmp_path, "r1", [job("x", dict(GOOD)), job("y", dict(BAD))])
 
     async def missed(a: str, b: str, points: float) -> list[bool]:
-        return [one.missed for one in gated(await compared(tmp_path, a, b), points)]
+        return [one.missed for one in gate_outcomes(await compared(tmp_path, a, b), points)]
 
     assert await missed("r1:x", "r1:y", 49) == [True]
     assert await missed("r1:x", "r1:y", 50) == [False]

@@ -13,9 +13,9 @@ from bench.errors import UsageError
 from bench.model import Interval, State, Verdict
 from bench.plan.job_record import ModelNames
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import ComparisonRow, Comparisons, conclusion, gated
-from bench.report.comparison.comparison_data import ComparisonTarget, Side, chosen_targets, judge_noise, sides_of
-from bench.report.comparison.comparison_tests import headlines, shown_metrics
+from bench.report.comparison.comparison import ComparisonRow, Comparisons, conclusion_sentences, gate_outcomes
+from bench.report.comparison.comparison_data import ComparisonTarget, Side, judge_noise, parse_targets, sides_of
+from bench.report.comparison.comparison_tests import headline_metrics, metrics_to_compare
 from bench.report.comparison.comparison_text import (
     HEAD,
     comparison_grids,
@@ -194,17 +194,17 @@ async def test_a_side_against_itself_is_never_better(tmp_path: Path) -> None:
 async def test_a_metric_is_found_by_any_of_its_names_and_refused_with_what_there_is(tmp_path: Path) -> None:
     changes = measuring("accuracy", "ndcg_at_10", "latency_p50")
     a, b = await sides(tmp_path, job("x", GOOD, **changes), job("y", BAD, **changes))
-    assert shown_metrics(a, b, ["nDCG@10", "ndcg", "ACCURACY"]) == ["ndcg_at_10", "accuracy"]
-    assert shown_metrics(a, b, []) == ["accuracy", "ndcg_at_10", "latency_p50"]
+    assert metrics_to_compare(a, b, ["nDCG@10", "ndcg", "ACCURACY"]) == ["ndcg_at_10", "accuracy"]
+    assert metrics_to_compare(a, b, []) == ["accuracy", "ndcg_at_10", "latency_p50"]
     with pytest.raises(UsageError) as refused:
-        shown_metrics(a, b, ["mrr"])
+        metrics_to_compare(a, b, ["mrr"])
     assert str(refused.value) == "the metric mrr was not computed for both sides of facts"
     assert refused.value.hint == "metrics of both sides: accuracy, ndcg_at_10, latency_p50; bench rescore adds metrics"
     other = replace(b, measures={})
     with pytest.raises(UsageError) as refused:
-        shown_metrics(a, other, ["accuracy"])
+        metrics_to_compare(a, other, ["accuracy"])
     assert refused.value.hint == "metrics of both sides: none; bench rescore adds metrics"
-    assert shown_metrics(a, other, []) == []
+    assert metrics_to_compare(a, other, []) == []
 
 
 async def test_the_question_is_the_first_metric_that_applies_on_both_sides(tmp_path: Path) -> None:
@@ -213,13 +213,13 @@ async def test_the_question_is_the_first_metric_that_applies_on_both_sides(tmp_p
     measured: Mapping[str, float | None] = dict.fromkeys(ITEMS)
     jobs = [job(p, measured, models=silent, more={"mrr": GOOD}, **changes) for p in ("x", "y")]
     a, b = await sides(tmp_path / "1", *jobs)
-    assert headlines(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], "no value at all: the first stays"
-    assert headlines([], a, b, wanted=()) == []
-    assert headlines(["mrr", "accuracy"], a, b, wanted=["x"]) == ["mrr", "accuracy"]
+    assert headline_metrics(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], "no value at all: the first stays"
+    assert headline_metrics([], a, b, wanted=()) == []
+    assert headline_metrics(["mrr", "accuracy"], a, b, wanted=["x"]) == ["mrr", "accuracy"]
     speaking = replace(silent, answering="acme/m1")
     answered = [replace(one, record=replace(one.record, models=speaking)) for one in jobs]
     a, b = await sides(tmp_path / "2", *answered)
-    assert headlines(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], (
+    assert headline_metrics(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], (
         "answers that nobody could score stay the question"
     )
 
@@ -250,7 +250,7 @@ async def test_a_gate_is_missed_by_more_than_was_allowed(
     found = await compared(tmp_path, job("x", GOOD), job("y", BAD))
     (pair,) = found.comparisons
     changed = row(found=replace(row().found, delta=delta), lower_is_better=lower)
-    (one,) = gated(replace(found, comparisons=(replace(pair, rows=(changed,)),)), points)
+    (one,) = gate_outcomes(replace(found, comparisons=(replace(pair, rows=(changed,)),)), points)
     assert one.missed is missed
     assert one.text.startswith("regression: " if missed else "no regression: ")
 
@@ -260,16 +260,16 @@ async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_
     (pair,) = found.comparisons
     span = Interval(low=0.1, high=0.3, level=0.95, method="t")
     shown = row(found=replace(row().found, interval=span))
-    (one,) = gated(replace(found, comparisons=(replace(pair, rows=(shown,)),)), 5)
+    (one,) = gate_outcomes(replace(found, comparisons=(replace(pair, rows=(shown,)),)), 5)
     assert one.text == (
         "regression: accuracy of y (run r) against x (run r): A - B = +0.2 [0.1, 0.3], allowed 5 points"
     )
     nothing = row(found=Comparison(n=0, excluded=3, note="no item is scored on both sides"), p_adjusted=None)
-    (one,) = gated(replace(found, comparisons=(replace(pair, rows=(nothing,)),)), 5)
+    (one,) = gate_outcomes(replace(found, comparisons=(replace(pair, rows=(nothing,)),)), 5)
     assert one.missed
     assert one.text == "gate failed: accuracy of y (run r) against x (run r): no item is scored on both sides"
     later = replace(found, comparisons=(replace(pair, is_against_first=False),))
-    assert list(gated(later, 0)) == [], "only the first side named is a baseline"
+    assert list(gate_outcomes(later, 0)) == [], "only the first side named is a baseline"
 
 
 # ------------------------------------------------------------------------------ names and settings
@@ -278,15 +278,15 @@ async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_
 async def test_a_target_and_what_was_chosen_for_it(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", GOOD), job("y", BAD)])
     await rebuild(tmp_path)
-    pairs = await chosen_targets(tmp_path, ["r1:x", "r1:y"], benchmark=None, providers=())
+    pairs = await parse_targets(tmp_path, ["r1:x", "r1:y"], benchmark=None, providers=())
     assert [(target.run, target.provider, target.job, chosen) for target, chosen in pairs] == [
         ("r1", "x", None, None), ("r1", "y", None, None),
     ]  # fmt: skip
-    named = await chosen_targets(tmp_path, [], benchmark="facts", providers=("y", "x"))
+    named = await parse_targets(tmp_path, [], benchmark="facts", providers=("y", "x"))
     assert [(target.run, target.job) for target, _ in named] == [("r1", "job-y"), ("r1", "job-x")]
     assert all(chosen is not None and chosen.benchmark == "facts" for _, chosen in named)
     with pytest.raises(UsageError) as refused:
-        await chosen_targets(tmp_path, [], benchmark="facts", providers=("x", "x"))
+        await parse_targets(tmp_path, [], benchmark="facts", providers=("x", "x"))
     assert "second" in refused.value.hint
 
 
@@ -347,7 +347,7 @@ async def test_reasons_of_items_without_a_value_are_their_states(tmp_path: Path)
         "a": {"error": 1, "not_applicable": 1, "not_ready": 1, "unscored": 1, "unsupported": 1}, "b": {},
     }  # fmt: skip
     assert json.loads(json.dumps(comparison_json(compare_sides([[pair.b, pair.b]]))))["forced"] is False
-    assert len(conclusion(pair)) == 1
+    assert len(conclusion_sentences(pair)) == 1
 
 
 JUDGED = {

@@ -23,16 +23,16 @@ from bench.plan.job_record import JobRecord, ModelNames
 from bench.report import fold
 from bench.report.exports import export
 from bench.report.exports.export import (
-    FLAT,
-    AnswerFacts,
+    FLAT_COLUMNS,
+    AnswerStatus,
     ExportedRow,
-    RowFacts,
     RowTexts,
-    encoded,
+    RowWithoutTexts,
+    document_ids,
     export_parquet,
     export_rows,
     export_trec,
-    named,
+    percent_encoded,
 )
 from bench.report.publish import item_lines
 from tests.rows import each_row
@@ -129,7 +129,11 @@ async def test_a_row_has_the_documented_fields_and_texts_only_where_they_are_ask
     (whole,) = await rows(folder)
     async with Reader.open(folder) as reader:
         (plain,) = [json.loads(line) async for line in item_lines(reader, await fold(reader))]
-    assert plain.keys() == RowFacts.__required_keys__ == docstrings(RowFacts).keys() | docstrings(AnswerFacts).keys()
+    assert (
+        plain.keys()
+        == RowWithoutTexts.__required_keys__
+        == docstrings(RowWithoutTexts).keys() | docstrings(AnswerStatus).keys()
+    )
     assert whole.keys() == ExportedRow.__required_keys__ == plain.keys() | docstrings(RowTexts).keys()
 
 
@@ -142,7 +146,7 @@ async def test_times_of_a_row_are_whole_microseconds_whatever_unit_its_metrics_a
     assert row["metrics"] == {"latency_p50": 1000.0} and (shown.value, shown.unit) == (1.0, "ms")
     times = row["latency"]["search"]
     assert (times["network"] + times["provider"], times["total"]) == (1000, 1003)
-    assert all("microseconds" in docstrings(RowFacts)[name] for name in ("metrics", "latency"))
+    assert all("microseconds" in docstrings(RowWithoutTexts)[name] for name in ("metrics", "latency"))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +233,7 @@ async def test_csv_has_the_flat_columns_and_one_a_metric(tmp_path: Path) -> None
     )  # fmt: skip
     _, sheet = await written(folder, "csv")
     first, second, third = csv.DictReader(io.StringIO(sheet, newline=""))
-    assert list(first) == [*FLAT, "accuracy", "hit_at_5", "mrr"]
+    assert list(first) == [*FLAT_COLUMNS, "accuracy", "hit_at_5", "mrr"]
     assert (first["expected"], first["accuracy"], first["mrr"], first["error_kind"]) == ("Oslo | oslo", "1.0", "", "")
     assert (second["state"], second["error_kind"], second["score"], second["correct"]) == ("error", "timeout", "", "")
     assert (third["embedding_model"], third["answering_model"], third["judge_model"]) == (
@@ -246,7 +250,7 @@ async def test_parquet_holds_the_columns_of_csv_with_their_types(tmp_path: Path)
     async with Reader.open(folder) as reader:
         assert await export_parquet(reader, target) == 2
     table = parquet.read_table(target)
-    assert table.column_names == [*FLAT, "accuracy", "hit_at_5"]
+    assert table.column_names == [*FLAT_COLUMNS, "accuracy", "hit_at_5"]
     one, other = table.to_pylist()
     assert (one["epoch"], one["score"], one["correct"], one["expected"], one["accuracy"]) == (
         1,
@@ -357,21 +361,21 @@ IDS = st.sampled_from(["s1", "s2", "s3", "s1#dup1", "s2#dup1", "s1#dup1#dup1", "
 def test_a_ranking_names_each_document_once_and_a_gold_where_it_is_first_covered(
     hits: Sequence[Sequence[str]], gold: Sequence[str]
 ) -> None:
-    documents = named(hits, dict.fromkeys(gold, 1.0))
+    documents = document_ids(hits, dict.fromkeys(gold, 1.0))
     assert len(documents) == len(set(documents)) == len(hits)
     covered: set[str] = set()
     for ids, document in zip(hits, documents, strict=True):
         new = [name for name in ids if name in gold and name not in covered]
         if new:
-            assert document == encoded(new[0])
+            assert document == percent_encoded(new[0])
         covered.update(new)
 
 
 def test_an_id_that_looks_like_a_duplicates_keeps_its_name() -> None:
-    assert named([["s1"], ["s1"], ["s1#dup1"], ["s1#dup1"], ["s1"]], {"s1#dup1": 1.0}) == [
+    assert document_ids([["s1"], ["s1"], ["s1#dup1"], ["s1#dup1"], ["s1"]], {"s1#dup1": 1.0}) == [
         "s1", "s1#dup2", "s1#dup1", "s1#dup1#dup1", "s1#dup3",
     ]  # fmt: skip
-    assert named([["s1"], ["s1"]], {"s1#dup1": 1.0}) == ["s1", "s1#dup2"], "it was not returned, and is no hit"
+    assert document_ids([["s1"], ["s1"]], {"s1#dup1": 1.0}) == ["s1", "s1#dup2"], "it was not returned, and is no hit"
 
 
 @given(st.text(st.characters(), max_size=30))
@@ -379,7 +383,7 @@ def test_an_id_that_looks_like_a_duplicates_keeps_its_name() -> None:
 def test_an_encoded_id_is_one_word_and_can_be_read_back(text: str) -> None:
     from urllib.parse import unquote
 
-    word = encoded(text)
+    word = percent_encoded(text)
     assert len(word.split()) == (1 if text else 0)
     assert unquote(word, errors="surrogatepass") == text
 
@@ -398,8 +402,8 @@ def test_an_outside_tool_reads_the_same_scores_from_the_files(
 ) -> None:
     found = [
         rank
-        for rank, one in enumerate(named(retrieved, dict.fromkeys(gold, 1.0)), start=1)
-        if one in set(map(encoded, gold))
+        for rank, one in enumerate(document_ids(retrieved, dict.fromkeys(gold, 1.0)), start=1)
+        if one in set(map(percent_encoded, gold))
     ]
     precisions = [place / rank for place, rank in enumerate(found, start=1)]
     by_hand = {

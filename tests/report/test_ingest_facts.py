@@ -12,7 +12,7 @@ from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunState
 from bench.model import Call, Measurement, State
 from bench.plan.job_record import JobRecord
 from bench.report.fold import JobReport, fold
-from bench.report.job_data import OutcomeCounts, job_facts, measures
+from bench.report.job_data import OutcomeCounts, job_facts, open_measures
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, rows_of, told
 
@@ -198,7 +198,7 @@ def test_counts_keep_errors_by_kind_and_no_other_outcome() -> None:
 
 
 def test_metrics_are_opened_as_they_were_asked_for() -> None:
-    found, notes = measures(JOB)
+    found, notes = open_measures(JOB)
     assert [one.name for one in found] == list(NAMES) and notes == []
-    gone, notes = measures(record("p", metrics=JOB.metrics[:1], metric_entries=("no_such_metric",)))
+    gone, notes = open_measures(record("p", metrics=JOB.metrics[:1], metric_entries=("no_such_metric",)))
     assert [one.name for one in gone] == ["accuracy"] and len(notes) == 1

@@ -18,15 +18,15 @@ from bench.journal.results_db import JobSummary, MetricSummary
 from bench.metrics import open_metrics
 from bench.metrics.fold_input import labels_of
 from bench.model import Measurement
-from bench.report.comparison.comparability import like_for_like
+from bench.report.comparison.comparability import check_comparability
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import PairComparison, gated
+from bench.report.comparison.comparison import PairComparison, gate_outcomes
 from bench.report.comparison.comparison import comparison_tests as rowtests
-from bench.report.comparison.comparison_data import Side, _together
-from bench.report.comparison.comparison_tests import LEVEL, Pairs
+from bench.report.comparison.comparison_data import Side, _newest_comparable
+from bench.report.comparison.comparison_tests import LEVEL, PairedValues
 from bench.report.comparison.comparison_text import comparison_grids, comparison_json
 from bench.report.fold import IsolationProof, JobReport, Report
-from bench.report.leaderboard import VIEWS, RankedJob, board_csv, board_grids, board_json, saying, tables_of
+from bench.report.leaderboard import VIEWS, RankedJob, board_csv, board_grids, board_json, summary_sentences, tables_of
 from bench.report.tables import matrix, overview
 from tests.small_journal import measuring, record
 
@@ -149,7 +149,7 @@ def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]
     json.dumps(comparison_json(found), allow_nan=False)
     for grid in comparison_grids(found):
         assert all(len(row) == len(grid.head) for row in grid.rows)
-    gates = list(gated(found, 100))
+    gates = list(gate_outcomes(found, 100))
     assert len(gates) == 2
     assert not any(gate.missed for gate in gates if not gate.text.startswith("gate failed"))
 
@@ -157,8 +157,8 @@ def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=2, max_size=20), st.floats(0.5, 20))
 def test_times_that_all_grow_by_a_factor_grow_by_that_factor(times: list[tuple[float, float]], factor: float) -> None:
     left, right = [x for x, _ in times], [y for _, y in times]
-    plain = rowtests.tested(LATENCY, Pairs.of(left, right, None))
-    longer = rowtests.tested(LATENCY, Pairs.of([x * factor for x in left], right, None))
+    plain = rowtests.tested(LATENCY, PairedValues.of(left, right, None))
+    longer = rowtests.tested(LATENCY, PairedValues.of([x * factor for x in left], right, None))
     assert plain.delta is not None and longer.delta is not None
     assert math.isclose((plain.delta + 1) * factor, longer.delta + 1, rel_tol=1e-9)
     assert plain.interval is None or plain.interval.level == LEVEL
@@ -175,12 +175,12 @@ def test_the_checklist_finds_the_same_whichever_side_is_named_first(changes: dic
         name: str(value) if name in ("level", "track", "provider_type") else value for name, value in changes.items()
     }
     b = replace(side("b", [1.0]), record=replace(a.record, provider="b", **texts))  # type: ignore[arg-type]
-    one, other = like_for_like(a, b, metrics=["accuracy"]), like_for_like(b, a, metrics=["accuracy"])
+    one, other = check_comparability(a, b, metrics=["accuracy"]), check_comparability(b, a, metrics=["accuracy"])
     assert one.ok is other.ok
     assert [(check.name, check.same, check.a, check.b) for check in one.checks] == [
         (check.name, check.same, check.b, check.a) for check in other.checks
     ]
-    assert like_for_like(a, a, metrics=["accuracy"]).ok
+    assert check_comparability(a, a, metrics=["accuracy"]).ok
 
 
 # ------------------------------------------------------------------------------ the board
@@ -246,7 +246,7 @@ def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[Ranke
         known = [value for value in values if value is not None]
         assert known == sorted(known, reverse=True)
         assert values[: len(known)] == known, "who has no value stands last"
-        assert len(saying(table)) == (1 if known else 0)
+        assert len(summary_sentences(table)) == (1 if known else 0)
 
 
 @given(board=PLACES)
@@ -278,7 +278,7 @@ def test_jobs_are_chosen_under_settings_that_they_share_if_any_two_do(
     def settings_of(one: JobSummary) -> tuple[object, object]:
         return one.data["k"], one.answering_model
 
-    a, b = _together([first, second])
+    a, b = _newest_comparable([first, second])
     assert a in first and b in second
     shared = {settings_of(one) for one in first} & {settings_of(one) for one in second}
     if not shared:

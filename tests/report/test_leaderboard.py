@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
-from bench.report.leaderboard import VIEWS, board_csv, board_grids, board_json, load_board, saying, tables_of
+from bench.report.leaderboard import VIEWS, board_csv, board_grids, board_json, load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, measuring, record
 
@@ -87,7 +87,7 @@ async def test_a_table_says_who_leads_by_how_much_and_how_to_test_it(tmp_path: P
     await made(tmp_path, "r1", [job("a", 10), job("b", 15), job("c", 1)])
     await rebuild(tmp_path)
     (table,) = tables_of(await load_board(tmp_path), "benchmark")
-    (text,) = saying(table)
+    (text,) = summary_sentences(table)
     assert text.startswith("b leads on accuracy with 0.75 [")
     assert "a is next, 0.25 behind. A rank is not proof: bench compare r1:b r1:a tests the difference" in text
 
@@ -95,7 +95,7 @@ async def test_a_table_says_who_leads_by_how_much_and_how_to_test_it(tmp_path: P
 async def test_where_several_are_first_nobody_leads_and_one_row_has_nothing_to_compare_with(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("a", 10), job("b", 10), job("d", 10), job("e", 9), job("c", 9, k=5)])
     await rebuild(tmp_path)
-    said = [text for table in tables_of(await load_board(tmp_path), "benchmark") for text in saying(table)]
+    said = [text for table in tables_of(await load_board(tmp_path), "benchmark") for text in summary_sentences(table)]
     assert len(said) == 2
     assert "no provider leads on accuracy: a, b and d have 0.50" in said
     assert "there is only c, so there is nothing to compare yet" in said

@@ -10,7 +10,7 @@ import pytest
 
 from bench.journal import RunState
 from bench.plan.job_record import ModelNames
-from bench.report.comparison.comparability import LikeForLike, like_for_like, shown
+from bench.report.comparison.comparability import Comparability, check_comparability, value_text
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison_data import ComparisonTarget, Side, sides_of
 from tests.small_journal import RECORD, Job, made, measuring, record
@@ -31,9 +31,9 @@ async def sides(workspace: Path, *jobs: Job, state: RunState = RunState.COMPLETE
     return [group[0][0] for group in found]
 
 
-async def checked(workspace: Path, *jobs: Job, metrics: tuple[str, ...] = ("accuracy",)) -> LikeForLike:
+async def checked(workspace: Path, *jobs: Job, metrics: tuple[str, ...] = ("accuracy",)) -> Comparability:
     a, b = await sides(workspace, *jobs)
-    return like_for_like(a, b, metrics=metrics)
+    return check_comparability(a, b, metrics=metrics)
 
 
 def job(provider: str, **changes: object) -> Job:
@@ -73,11 +73,11 @@ async def test_another_answering_model_is_the_question_only_when_both_are_named(
         for model in ("acme/m1", "acme/m2")
     ]
     a, b = await sides(tmp_path, *jobs)
-    assert [check.name for check in like_for_like(a, b, metrics=()).differences] == ["answering_model"]
+    assert [check.name for check in check_comparability(a, b, metrics=()).differences] == ["answering_model"]
     named = [replace(side, named_model=True) for side in (a, b)]
-    assert like_for_like(*named, metrics=()).ok
+    assert check_comparability(*named, metrics=()).ok
     elsewhere = replace(named[1], record=replace(named[1].record, provider="z"))
-    assert not like_for_like(named[0], elsewhere, metrics=()).ok
+    assert not check_comparability(named[0], elsewhere, metrics=()).ok
 
 
 async def test_retrieval_by_turn_and_by_session_stay_apart_and_answers_are_compared(tmp_path: Path) -> None:
@@ -97,12 +97,12 @@ async def test_retrieval_by_turn_and_by_session_stay_apart_and_answers_are_compa
 @pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPED])
 async def test_a_run_that_did_not_end_is_told_with_its_state_and_count(tmp_path: Path, state: RunState) -> None:
     a, b = await sides(tmp_path, job("x"), job("y"), state=state)
-    (difference,) = like_for_like(a, b, metrics=()).differences
+    (difference,) = check_comparability(a, b, metrics=()).differences
     assert difference.text.startswith(f"complete: A has {state}, 10 of 10 items")
 
 
 def test_values_are_shown_in_few_characters() -> None:
-    assert [shown(one) for one in (None, True, 3, {"n": 2, "sha256": "ab"}, {})] == [
+    assert [value_text(one) for one in (None, True, 3, {"n": 2, "sha256": "ab"}, {})] == [
         "none", "yes", "3", "n=2, sha256=ab", "(none)",
     ]  # fmt: skip
     assert RECORD.k == 10

@@ -13,7 +13,7 @@ from bench.journal import Reader
 from bench.metrics.failure_reason import LossKind
 from bench.model import State, Verdict
 from bench.plan.job_record import ModelNames, OverlayRecord
-from bench.report.failures import Losses, losses_grids, losses_json, lost_items
+from bench.report.failures import RunLosses, losses_grids, losses_json, lost_items
 from bench.report.fold import fold
 from tests.rows import each_row
 from tests.small_journal import record
@@ -58,7 +58,7 @@ REASONS: dict[str, tuple[Told, str | None]] = {
 
 async def losses(
     workspace: Path, items: Sequence[Told], *, kinds: Sequence[str] | None = None, **changes: object
-) -> Losses:
+) -> RunLosses:
     folder = await told(workspace, "r", [(record("p", **changes), items)])
     async with Reader.open(folder) as reader:
         return await lost_items(reader, kinds=kinds)

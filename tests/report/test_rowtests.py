@@ -14,7 +14,7 @@ from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import PairComparison
 from bench.report.comparison.comparison import comparison_tests as rowtests
 from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
-from bench.report.comparison.comparison_tests import Pairs, can_be_paired, is_time
+from bench.report.comparison.comparison_tests import PairedValues, can_be_paired, is_time
 from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 
@@ -81,14 +81,14 @@ async def test_labels_of_the_headline_are_exploratory_and_add_up(tmp_path: Path)
 def test_only_scored_pairs_count_and_the_rest_is_excluded() -> None:
     (accuracy,) = open_metrics(["accuracy"], k=10, folder=Path())
     nan = float("nan")
-    pairs = Pairs.of([1.0, nan, 0.0, 1.0], [0.0, 1.0, nan, 1.0], None, labels_in=lambda _: ["x"] * 4)
+    pairs = PairedValues.of([1.0, nan, 0.0, 1.0], [0.0, 1.0, nan, 1.0], None, labels_in=lambda _: ["x"] * 4)
     found = rowtests.tested(accuracy, pairs)
     assert (found.n, found.excluded, found.a, found.b) == (2, 2, 1.0, 0.5)
 
 
 def test_times_of_nothing_are_left_out_of_ratios() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
-    pairs = Pairs.of([2000.0, 0.0, 4000.0], [1000.0, 5.0, 2100.0], None)
+    pairs = PairedValues.of([2000.0, 0.0, 4000.0], [1000.0, 5.0, 2100.0], None)
     found = rowtests.tested(latency, pairs)
     assert (found.n, found.excluded) == (2, 1)
     assert is_time(latency) and found.delta == pytest.approx(0.95, abs=0.1)
@@ -98,7 +98,7 @@ def test_a_macro_mean_weighs_labels_alike() -> None:
     (macro,) = open_metrics(["accuracy_macro"], k=10, folder=Path())
     left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     labels = ["big"] * 4 + ["small"] * 2
-    found = rowtests.tested(macro, Pairs.of(left, right, None, labels_in=lambda _: labels))
+    found = rowtests.tested(macro, PairedValues.of(left, right, None, labels_in=lambda _: labels))
     assert found.test == "macro_t" and found.delta == pytest.approx((0.5 + 0.5) / 2)
 
 
@@ -121,9 +121,9 @@ async def test_one_number_of_all_items_cannot_be_paired_and_is_named(tmp_path: P
 NAN = float("nan")
 
 
-def pairs(left: list[float], right: list[float], clusters: list[str] | None = None) -> Pairs:
+def pairs(left: list[float], right: list[float], clusters: list[str] | None = None) -> PairedValues:
     labels = [f"t{at % 2}" for at in range(len(left))]
-    return Pairs.of(left, right, clusters, labels_in=lambda _: labels)
+    return PairedValues.of(left, right, clusters, labels_in=lambda _: labels)
 
 
 def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:

@@ -17,8 +17,8 @@ from bench.model import Phase, State
 from bench.report import fold
 from bench.report.publish import publish, replace_lines, replace_text
 from bench.report.results_document import report_json
-from bench.report.status import list_runs, standing
-from bench.report.summary import FILE, rebuild, remember
+from bench.report.status import list_runs, run_status
+from bench.report.summary import RESULTS_FILE, rebuild, store_report
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, rows_of, told
 
@@ -32,7 +32,7 @@ async def test_a_finished_run_stands_with_its_counts(tmp_path: Path) -> None:
     second = record("x", key="b", lane="lane", answer_owner="lane|m")
     paid = [Told(item="q1", calls=calls), *ITEMS[1:]]
     folder = await told(tmp_path, "r1", [(first, paid), (second, [ERROR])], ranges=((2, 4),), total=9)
-    found = await standing(folder)
+    found = await run_status(folder)
     assert found == {
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "partial": False, "total": 4, "completed": 2,
         "failed": 2, "in_progress": 0, "range": [[2, 4]], "gaps": [[1, 1], [5, 9]], "question_types": ["one", "two"],
@@ -46,13 +46,13 @@ async def test_a_finished_run_stands_with_its_counts(tmp_path: Path) -> None:
 async def test_calls_without_a_known_price_are_counted(tmp_path: Path) -> None:
     calls = {Phase.SEARCH: (call("provider"), call("embedding")), Phase.ANSWER: (call("answering", cost="1"),)}
     folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1", calls=calls)])])
-    found = await standing(folder)
+    found = await run_status(folder)
     assert (found["cost_usd"], found["cost_unknown_calls"]) == ("1", 2)
 
 
 async def test_a_run_that_was_never_held_again_has_no_time_to_go(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.PAUSED, planned=9)
-    found = await standing(folder)
+    found = await run_status(folder)
     assert (found["partial"], found["in_progress"], found["eta_s"], found["question_types"]) == (True, 0, None, None)
     assert (found["range"], found["gaps"]) == (None, [])
 
@@ -61,7 +61,7 @@ async def test_a_live_run_has_a_holder_items_under_way_and_a_time_to_go(tmp_path
     folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING, planned=9)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
-        found = await standing(folder)
+        found = await run_status(folder)
     assert found["state"] == "running" and "pid" in str(found["holder"])
     assert (found["completed"], found["failed"], found["in_progress"]) == (2, 1, 6)
     eta = found["eta_s"]
@@ -69,7 +69,7 @@ async def test_a_live_run_has_a_holder_items_under_way_and_a_time_to_go(tmp_path
     empty = await told(tmp_path, "r2", [(record("x"), [])], state=RunState.RUNNING, planned=9)
     async with Journal.resume(empty) as journal:
         await journal.set_state(RunState.RUNNING)
-        assert (await standing(empty))["eta_s"] is None, "nothing ended yet"
+        assert (await run_status(empty))["eta_s"] is None, "nothing ended yet"
 
 
 async def test_the_time_to_go_counts_no_time_between_two_processes(
@@ -83,11 +83,11 @@ async def test_the_time_to_go_counts_no_time_between_two_processes(
         await journal.set_state(RunState.RUNNING)
         await journal.record_resume({})
         await journal.flush()
-        assert (await standing(folder))["eta_s"] is None, "nothing ended in this process"
+        assert (await run_status(folder))["eta_s"] is None, "nothing ended in this process"
         for row in rows_of(begun, Told(item="q4")):
             journal.append(row)
         await journal.flush()
-        eta = (await standing(folder))["eta_s"]
+        eta = (await run_status(folder))["eta_s"]
         assert isinstance(eta, float) and eta < 3600, "the journal was begun years before"
 
 
@@ -165,7 +165,7 @@ def test_a_text_is_written_in_utf8_with_its_own_line_ends(tmp_path: Path) -> Non
 async def known(workspace: Path) -> dict[str, object]:
     from bench.journal.results_db import ResultsDb
 
-    async with ResultsDb.open(workspace / "results" / FILE) as database:
+    async with ResultsDb.open(workspace / "results" / RESULTS_FILE) as database:
         return {f"{job.run_id} {job.provider}": (job, await database.metrics(job)) for job in await database.runs()}
 
 
@@ -175,7 +175,7 @@ async def test_what_a_run_leaves_in_the_database_is_what_a_rebuild_finds(tmp_pat
     await told(tmp_path, "r2", [(job, ITEMS[:1])], state=RunState.PAUSED, planned=2)
     (tmp_path / "results").mkdir()
     async with Reader.open(folder) as reader:
-        await remember(reader, await fold(reader), tmp_path / "results")
+        await store_report(reader, await fold(reader), tmp_path / "results")
     first = await known(tmp_path)
     assert set(first) == {"r1 x", "r1 y"}
     count, broken = await rebuild(tmp_path)
@@ -220,7 +220,7 @@ async def test_items_of_the_database_say_how_they_ended(tmp_path: Path) -> None:
     items = [*ITEMS, Told(item="q4", state=State.MEASURED), Told(item="q5", state=State.ABSTAINED)]
     await told(tmp_path, "r1", [(record("x"), items)])
     await rebuild(tmp_path)
-    connection = sqlite3.connect(tmp_path / "results" / FILE)
+    connection = sqlite3.connect(tmp_path / "results" / RESULTS_FILE)
     try:
         names = [row[1] for row in connection.execute("PRAGMA table_info(results)")]
         rows = [dict(zip(names, row, strict=True)) for row in connection.execute("SELECT * FROM results")]

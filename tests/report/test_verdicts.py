@@ -10,8 +10,8 @@ from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import (
     ComparisonRow,
     Comparisons,
-    amount,
-    conclusion,
+    conclusion_sentences,
+    difference_text,
     finding_of,
     p_text,
     verdict_of,
@@ -96,7 +96,7 @@ def test_a_p_of_exactly_alpha_is_no_finding() -> None:
 def test_an_amount_has_a_sign_a_unit_and_no_more_digits_than_help(
     changes: dict[str, object], value: float | None, text: str
 ) -> None:
-    assert amount(row(FOUND, **changes), value, sign=True) == text
+    assert difference_text(row(FOUND, **changes), value, sign=True) == text
 
 
 def test_a_small_p_is_not_called_zero() -> None:
@@ -114,19 +114,19 @@ async def compared(workspace: Path, a: dict[str, float], b: dict[str, float], *m
 
 async def test_the_sentence_names_the_winner_both_values_the_sample_and_the_chance(tmp_path: Path) -> None:
     (pair,) = (await compared(tmp_path, BAD, GOOD)).comparisons
-    (text,) = conclusion(pair)
+    (text,) = conclusion_sentences(pair)
     assert text.startswith("B (y) is better than A (x) on accuracy: 0.2500 against 0.7500, A - B = -0.5 [-")
     assert text.endswith("over 60 paired items, p = 0.0001.")
 
 
 async def test_a_tiny_p_reads_as_less_than(tmp_path: Path) -> None:
     (pair,) = (await compared(tmp_path, dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 0.0))).comparisons
-    assert conclusion(pair)[0].endswith("over 60 paired items, p < 0.0001.")
+    assert conclusion_sentences(pair)[0].endswith("over 60 paired items, p < 0.0001.")
 
 
 async def test_the_sentence_of_no_finding_says_what_would_have_been_found(tmp_path: Path) -> None:
     (pair,) = (await compared(tmp_path, GOOD, NEAR)).comparisons
-    (text,) = conclusion(pair)
+    (text,) = conclusion_sentences(pair)
     assert text.startswith("Neither side can be called better on accuracy: ")
     assert "would be detected with a power of 80 %" in text
 

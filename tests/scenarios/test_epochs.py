@@ -14,8 +14,8 @@ from bench.engine.progress import Progress
 from bench.journal import RunState
 from bench.journal.results_db import ResultsDb
 from bench.model import FAILED_STATES, State
-from bench.report.status import list_runs, standing
-from bench.report.summary import FILE, rebuild
+from bench.report.status import list_runs, run_status
+from bench.report.summary import RESULTS_FILE, rebuild
 from tests.scenarios.program import bench
 from tests.small_world import World
 from tests.web.workspaces import visiting
@@ -64,12 +64,12 @@ async def agreed(world: World, outcome: Outcome, live: Progress) -> dict[str, An
     assert (told.planned, told.pending, told.valid) == (planned, job["n_pending"], job["valid"])
     (running,) = live.jobs.values()
     assert (running.planned, running.ended) == (planned, ended)
-    status = await standing(outcome.folder)
+    status = await run_status(outcome.folder)
     assert (status["total"], status["completed"], status["failed"]) == (planned, ended - failed, failed)
     (row,) = await list_runs(world.workspace)
     assert (row["planned"], row["ended"]) == (planned, ended)
     await rebuild(world.workspace)
-    async with ResultsDb.open(world.workspace / "results" / FILE) as database:
+    async with ResultsDb.open(world.workspace / "results" / RESULTS_FILE) as database:
         (kept,) = await database.runs()
     assert (kept.n_planned, kept.n_scored) == (planned, job["n_scored"])
     async with visiting(world.workspace) as visit:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bench.plan.job_record import JobRecord
     from bench.receipt.schema import Receipt
     from bench.report.judges.dispute import Dispute
-    from bench.report.judges.panel import Cell, Panel
+    from bench.report.judges.panel import Panel, PanelCell
     from bench.report.judges.review import AnswerKey, Review
     from bench.settings import Environment
 
@@ -333,7 +333,7 @@ async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[
     from bench.plan.job_record import read
     from bench.report.judges.panel import Panel, read_cell, with_texts
 
-    found: list[Cell] = []
+    found: list[PanelCell] = []
     types: dict[AnswerKey, str] = {}
     for name, cell in cells:
         folder = await cell.journal(environment)

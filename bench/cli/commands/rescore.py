@@ -87,12 +87,12 @@ def retry(
 
 
 def _nothing_to_retry(folder: Path) -> int:
-    from bench.report.status import standing
+    from bench.report.status import run_status
 
     text = "nothing to retry: no selected item has the state error or not_ready"
     console.note(text)
     if current.get().json:
-        found = anyio.run(standing, folder)
+        found = anyio.run(run_status, folder)
         cost = {"cost_usd": found["cost_usd"], "cost_unknown_calls": found.get("cost_unknown_calls", 0)}
         done = {"event": "done", "run_id": found["run_id"], "status": found["state"], "exit_code": 0, "message": text}
         console.json_line({**done, "jobs": [], **cost, "resume": None})

@@ -24,7 +24,7 @@ from bench.report.tables import Grid, breakdown, matrix, overview
 
 if TYPE_CHECKING:
     from bench.report import Report
-    from bench.report.comparison.comparison import Gated
+    from bench.report.comparison.comparison import GateOutcome
     from bench.report.comparison.comparison_data import Side
 
 
@@ -461,24 +461,24 @@ async def _loaded(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
     """Load the sides to compare; note which run was selected for a provider that is given by name."""
-    from bench.report.comparison.comparison_data import are_runs, chosen_targets, sides_of, sides_of_runs
+    from bench.report.comparison.comparison_data import are_run_ids, parse_targets, sides_of, sides_of_runs
 
-    if are_runs(pairs, providers):
+    if are_run_ids(pairs, providers):
         return await sides_of_runs(workspace, pairs, benchmark=benchmark)
-    chosen = await chosen_targets(workspace, pairs, benchmark=benchmark, providers=providers)
+    chosen = await parse_targets(workspace, pairs, benchmark=benchmark, providers=providers)
     for target, job in chosen:
         if job is not None:
             console.note(f"{target.provider}: run {job.run_id} of {job.created_at:%Y-%m-%d %H:%M:%SZ}")
     return await sides_of(workspace, [target for target, _ in chosen], benchmark=benchmark)
 
 
-def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[Gated]:
+def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
     """Check a gate on its metric, also if no row of this metric is shown."""
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison import gated
+    from bench.report.comparison.comparison import gate_outcomes
 
     metric, points = gate
-    return list(gated(compare_sides(groups, metrics=[metric], force=force), points))
+    return list(gate_outcomes(compare_sides(groups, metrics=[metric], force=force), points))
 
 
 def leaderboard(

@@ -19,7 +19,7 @@ from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.plan.job_record import JobRecord
 from bench.report.judges.review import Review, read_review
-from bench.report.judges.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, words_to_label
+from bench.report.judges.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, texts_to_label
 from bench.report.tables import Grid
 
 HEAD = ("id", "question_type", "question", "expected", "answer", "label")
@@ -94,7 +94,7 @@ async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: P
     async with Reader.open(folder) as reader:
         sheet = await read_sheet(reader, provider)
         rows = [
-            {**await words_to_label(reader, entry), "label": SHOWN.get(sheet.labels.get(entry.id), "")}
+            {**await texts_to_label(reader, entry), "label": SHOWN.get(sheet.labels.get(entry.id), "")}
             for entry in sheet.entries.values()
         ]
     sink = io.StringIO()

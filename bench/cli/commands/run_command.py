@@ -420,7 +420,7 @@ async def _execute(
     from bench.report import fold
     from bench.report.outcome_text import outcome_texts
     from bench.report.publish import publish
-    from bench.report.summary import remember
+    from bench.report.summary import store_report
 
     interrupts.listen()
     left = f"run {outcome.run_id} is {outcome.status}, but its report is not complete"
@@ -431,7 +431,7 @@ async def _execute(
             safe = sum((await reader.counts()).values())
             report = await fold(reader)
             folder = await publish(reader, report, results_folder(plan))
-            await remember(reader, report, plan.workspace / "results")
+            await store_report(reader, report, plan.workspace / "results")
             told = [] if current.get().json else await outcome_texts(reader, report)
     except (OSError, DiskFull) as error:
         if not isinstance(error, DiskFull) and not is_disk_full(error):

@@ -19,7 +19,7 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
 
 if TYPE_CHECKING:
-    from bench.report.status import RunStanding
+    from bench.report.status import RunStatusDocument
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -48,7 +48,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
         time.sleep(WATCH_EVERY_S)
 
 
-async def _standing(folder: Path) -> RunStanding:
+async def _standing(folder: Path) -> RunStatusDocument:
     """Return the status of a run, including shards that run in other journals."""
     from bench.engine.run import SHARDS
 
@@ -56,12 +56,12 @@ async def _standing(folder: Path) -> RunStanding:
         from bench.cluster.progress import standing_of_run
 
         return await standing_of_run(folder)
-    from bench.report.status import standing
+    from bench.report.status import run_status
 
-    return await standing(folder)
+    return await run_status(folder)
 
 
-def _show(found: RunStanding) -> None:
+def _show(found: RunStatusDocument) -> None:
     total, completed, failed = found["total"], found["completed"], found["failed"]
     console.line(f"run        {found['run_id']}")
     holder = f" by {found['holder']}" if found.get("holder") else ""
@@ -149,7 +149,7 @@ def merge(
     from bench.journal import merge as merge_journals
     from bench.report import fold
     from bench.report.publish import publish
-    from bench.report.summary import remember
+    from bench.report.summary import store_report
 
     workspace = current.get().workspace
     try:
@@ -165,7 +165,7 @@ def merge(
         outcome = await merge_journals(paths, target, run_id=into)
         async with Reader.open(target) as reader:
             report = await fold(reader)
-            await remember(reader, report, workspace / "results")
+            await store_report(reader, report, workspace / "results")
             return await publish(reader, report, workspace / "results"), [list(gap) for gap in outcome.gaps]
 
     folder, missing = anyio.run(joined)

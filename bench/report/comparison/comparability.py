@@ -3,7 +3,7 @@
 A check whose values differ and that affects results makes the pair not like for like. A check that does not affect
 results only reports the difference::
 
-    found = like_for_like(a, b, metrics=["accuracy"])
+    found = check_comparability(a, b, metrics=["accuracy"])
     found.ok, [check.text for check in found.differences]       # False, ["k: A has 10, B has 5"]
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from bench.metrics.fold_input import NO_LABEL
-from bench.report.comparison.comparison_data import SETTINGS, Side
+from bench.report.comparison.comparison_data import LOAD_SETTINGS, Side
 
 SHOWN_DIGEST = 12
 SHOWN_DEFINITIONS = 5
@@ -38,11 +38,11 @@ class ComparabilityCheck:
     @property
     def text(self) -> str:
         """The check as text, such as ``k: A has 10, B has 5``."""
-        return f"{self.name.replace('_', ' ')}: A has {shown(self.a)}, B has {shown(self.b)}"
+        return f"{self.name.replace('_', ' ')}: A has {value_text(self.a)}, B has {value_text(self.b)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LikeForLike:
+class Comparability:
     """All checks of one pair of sides."""
 
     checks: tuple[ComparabilityCheck, ...]
@@ -59,24 +59,24 @@ class LikeForLike:
     @property
     def by_design(self) -> tuple[ComparabilityCheck, ...]:
         """The differences that a comparison is about, such as the provider or its version."""
-        return tuple(check for check in self._harmless if check.name not in SETTINGS)
+        return tuple(check for check in self._harmless if check.name not in LOAD_SETTINGS)
 
     @property
     def load(self) -> tuple[ComparabilityCheck, ...]:
         """The differences in concurrency and rate limits, which change only times."""
-        return tuple(check for check in self._harmless if check.name in SETTINGS)
+        return tuple(check for check in self._harmless if check.name in LOAD_SETTINGS)
 
     @property
     def _harmless(self) -> Iterator[ComparabilityCheck]:
         return (check for check in self.checks if not check.same and not check.affects_results)
 
 
-def like_for_like(a: Side, b: Side, *, metrics: Sequence[str]) -> LikeForLike:
+def check_comparability(a: Side, b: Side, *, metrics: Sequence[str]) -> Comparability:
     """Check all settings of two sides; ``metrics`` are the names of the metrics to be compared."""
-    return LikeForLike(checks=(*_settings(a, b, metrics), *_standing(a, b), *_by_design(a, b)))
+    return Comparability(checks=(*_setting_checks(a, b, metrics), *_status_checks(a, b), *_design_checks(a, b)))
 
 
-def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityCheck]:
+def _setting_checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityCheck]:
     def check(name: str, of: Callable[[Side], object], *, affects: bool = True) -> ComparabilityCheck:
         left, right = of(a), of(b)
         return ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=affects)
@@ -85,16 +85,16 @@ def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Comparabilit
     yield check("benchmark_version", lambda side: side.record.benchmark_version)
     yield check("dataset", lambda side: _digest(side.record.dataset.get("content_sha256")))
     yield check("items", _item_set)
-    yield check("k", lambda side: side.record.k, affects=not _about_variants(a, b))
+    yield check("k", lambda side: side.record.k, affects=not _compares_variants(a, b))
     yield check("context_budget", lambda side: side.record.context_budget)
     yield check("track", lambda side: side.record.track)
     answered = any(side.record.models.answering for side in (a, b))
-    yield check("answer_prompt", lambda side: _prompts(side, "answer"), affects=answered)
-    yield check("answering_model", lambda side: side.record.models.answering, affects=not _about_models(a, b))
+    yield check("answer_prompt", lambda side: _prompt_digests(side, "answer"), affects=answered)
+    yield check("answering_model", lambda side: side.record.models.answering, affects=not _compares_models(a, b))
     yield check("hit_dates", lambda side: "missing" if side.lacks_dates else "there", affects=answered)
     judged = any(side.record.models.judge for side in (a, b))
     yield check("judge_model", lambda side: side.record.models.judge)
-    yield check("judge_prompt", lambda side: _prompts(side, "judge"), affects=judged)
+    yield check("judge_prompt", lambda side: _prompt_digests(side, "judge"), affects=judged)
     yield check("evaluator", lambda side: next(iter(side.record.evaluators), None), affects=answered)
     yield check("metric_definition", lambda side: _definitions(side, (a, b), metrics))
     yield check("sample_seed", lambda side: side.record.selection.get("seed"))
@@ -103,7 +103,7 @@ def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Comparabilit
     yield check("evidence_level", lambda side: side.record.level, affects=retrieval)
 
 
-def _standing(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
+def _status_checks(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
     for name, of in (("valid", _validity), ("complete", _completeness)):
         left, right = of(a), of(b)
         yield ComparabilityCheck(name=name, a=left, b=right, same=left is True and right is True)
@@ -117,7 +117,7 @@ def _completeness(side: Side) -> object:
     return True if not side.partial else f"{side.status}, {side.n_ended} of {side.n_planned} items"
 
 
-def _by_design(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
+def _design_checks(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
     designed: tuple[tuple[str, Callable[[Side], object]], ...] = (
         ("provider", lambda side: side.record.provider),
         ("provider_version", lambda side: _digest(side.record.config_sha256.get("provider"))),
@@ -127,19 +127,19 @@ def _by_design(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
     for name, of in designed:
         left, right = of(a), of(b)
         yield ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=False)
-    for name in SETTINGS:
+    for name in LOAD_SETTINGS:
         if a.load and b.load:
             left, right = a.load.get(name), b.load.get(name)
             yield ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=False)
 
 
-def _about_models(a: Side, b: Side) -> bool:
+def _compares_models(a: Side, b: Side) -> bool:
     """Return True if both sides are the same provider and name their answering models: then the models are compared."""
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
 
 
-def _about_variants(a: Side, b: Side) -> bool:
+def _compares_variants(a: Side, b: Side) -> bool:
     """Return True if the sides are two variants of one provider (``-k 5 10``), so that k is compared."""
     left, right = a.record.provider, b.record.provider
     return left != right and left.partition("@")[0] == right.partition("@")[0] and "@" in left and "@" in right
@@ -150,7 +150,7 @@ def _item_set(side: Side) -> object:
     return {"n": len(side.items), "sha256": digest[:SHOWN_DIGEST]}
 
 
-def _prompts(side: Side, role: str) -> object:
+def _prompt_digests(side: Side, role: str) -> object:
     found = {name.partition(".")[2]: digest for name, digest in side.record.prompts.items() if _role(name) == role}
     return _digest(next(iter(found.values()))) if len(found) == 1 else {n: _digest(d) for n, d in sorted(found.items())}
 
@@ -171,8 +171,8 @@ def _digest(text: object) -> str | None:
     return None if text is None else str(text)[:SHOWN_DIGEST]
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Format a value of a check as short text."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={shown(one)}" for name, one in value.items()) or NO_LABEL
+        return ", ".join(f"{name}={value_text(one)}" for name, one in value.items()) or NO_LABEL
     return "none" if value is None else "yes" if value is True else str(value)

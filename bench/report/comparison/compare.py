@@ -1,6 +1,6 @@
 """Compare two or more jobs over the items that they share, if their settings are like for like.
 
-``compare_sides`` compares every pair of jobs. ``compared_pair`` compares one pair: it pairs the items, makes one row
+``compare_sides`` compares every pair of jobs. ``compare_pair`` compares one pair: it pairs the items, makes one row
 per metric and, for a headline metric, one row per label. It counts the items on which each side is better, and the
 items that are left out, by reason.
 
@@ -8,7 +8,7 @@ Example::
 
     found = compare_sides([[a, b]], metrics=("ndcg_at_10",))
     found.comparisons[0].rows[0].verdict         # "A higher"
-    one = compared_pair(a, b, ["accuracy"], like_for_like(a, b, metrics=["accuracy"]), wanted=())
+    one = compare_pair(a, b, ["accuracy"], check_comparability(a, b, metrics=["accuracy"]), wanted=())
     one.items.paired, one.items.flips["a"]
 
 Rows are in three families; p values are corrected within each family:
@@ -30,58 +30,58 @@ from bench.errors import UsageError
 from bench.metrics.fold_input import NO_LABEL
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, JUDGED, State
-from bench.report.comparison.comparability import LikeForLike, like_for_like
+from bench.report.comparison.comparability import Comparability, check_comparability
 from bench.report.comparison.comparison import (
     EXPLORATORY,
     HEADLINE,
     PERCENTILES,
     ComparisonRow,
     Comparisons,
-    Items,
     PairComparison,
+    PairedItems,
 )
 from bench.report.comparison.comparison_data import PENDING, Side
 from bench.report.comparison.comparison_tests import (
-    Pairs,
-    apart,
-    headlines,
-    is_paired,
+    PairedValues,
+    compare_metric,
+    difference_sums,
+    has_item_differences,
+    headline_metrics,
+    incomparable_metrics,
     is_time,
-    shown_metrics,
-    sums_of,
-    tested,
+    metrics_to_compare,
 )
 
 DIMENSIONS = ("question_type", "group")
-FROM_VERDICTS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
+VERDICT_METRICS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
 """name prefixes of the answer metrics that are computed from verdicts"""
 
 
-def compared_pair(
-    a: Side, b: Side, names: Sequence[str], check: LikeForLike, *, wanted: Sequence[str]
+def compare_pair(
+    a: Side, b: Side, names: Sequence[str], check: Comparability, *, wanted: Sequence[str]
 ) -> PairComparison:
     """Compare two sides on the metrics ``names``; ``wanted`` are the metrics that the user asked for."""
-    first = headlines(names, a, b, wanted=wanted)
-    at_a, at_b = _places(a, b)
+    first = headline_metrics(names, a, b, wanted=wanted)
+    at_a, at_b = _shared_positions(a, b)
     clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
     rows = [row for name in names for row in _rows(a, b, at_a, at_b, clusters, name, headline=name in first)]
     return PairComparison(
         a=a,
         b=b,
         like_for_like=check,
-        items=_items(a, b, at_a, at_b, first[0] if first else None),
+        items=_paired_items(a, b, at_a, at_b, first[0] if first else None),
         cluster_by=a.record.cluster_by,
         n_clusters=len(set(clusters)) if clusters is not None and first else None,
-        judge_noise=_noise(a, b),
+        judge_noise=_judge_noise(a, b),
         rows=tuple(rows),
-        notes=tuple(_left_out(a, b, names)) if not wanted else (),
+        notes=tuple(_omission_notes(a, b, names)) if not wanted else (),
     )
 
 
-def _left_out(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
+def _omission_notes(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
     """Yield one note per reason why metrics that both sides have are left out."""
     missing = [name for name in a.measures if name in b.measures and name not in names]
-    other = apart(a, b, missing)
+    other = incomparable_metrics(a, b, missing)
     if other:
         levels = f"A counts evidence by {a.record.level}, B by {b.record.level}"
         yield f"not compared, because {levels}: {', '.join(other)}"
@@ -89,7 +89,7 @@ def _left_out(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
         yield f"not compared, because there is no value per item: {', '.join(single)}"
 
 
-def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
+def _shared_positions(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
     """Return the positions of the shared items on side a and on side b."""
     if a.items == b.items:
         return range(len(a.items)), range(len(b.items))
@@ -97,7 +97,7 @@ def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
     return [a.place[item] for item in shared], [b.place[item] for item in shared]
 
 
-def _picked(column: Sequence[float], places: Sequence[int]) -> Sequence[float]:
+def _values_at(column: Sequence[float], places: Sequence[int]) -> Sequence[float]:
     return column if isinstance(places, range) else [column[at] for at in places]
 
 
@@ -111,9 +111,9 @@ def _rows(
     *,
     headline: bool,
 ) -> Iterator[ComparisonRow]:
-    pairs = Pairs.of(
-        _picked(a.column(name), at_a),
-        _picked(b.column(name), at_b),
+    pairs = PairedValues.of(
+        _values_at(a.column(name), at_a),
+        _values_at(b.column(name), at_b),
         clusters,
         labels_in=lambda dimension: [labels[at] for at in at_a] if (labels := a.labels_in(dimension)) else [],
         seed=a.seed,
@@ -127,26 +127,26 @@ def _rows(
         lower_is_better=measure.lower_is_better,
         unit=measure.unit,
         is_ratio=is_time(measure),
-        family=HEADLINE if headline else _besides(measure),
-        found=tested(measure, pairs),
-        noise=_noise(a, b) if _is_judged(a, name, measure.category) else None,
+        family=HEADLINE if headline else _secondary_family(measure),
+        found=compare_metric(measure, pairs),
+        noise=_judge_noise(a, b) if _is_judged(a, name, measure.category) else None,
     )
     yield _with_sums(whole, measure, pairs)
     if headline:
         yield from _label_rows(whole, a, pairs)
 
 
-def _besides(measure: Measure) -> str:
+def _secondary_family(measure: Measure) -> str:
     """Return the family of a row that is not a headline row."""
-    return EXPLORATORY if is_paired(measure) else PERCENTILES
+    return EXPLORATORY if has_item_differences(measure) else PERCENTILES
 
 
-def _with_sums(row: ComparisonRow, measure: Measure, pairs: Pairs) -> ComparisonRow:
+def _with_sums(row: ComparisonRow, measure: Measure, pairs: PairedValues) -> ComparisonRow:
     """Add the sums of differences to an exploratory row: its maxT correction needs them."""
-    return replace(row, sums=sums_of(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
+    return replace(row, sums=difference_sums(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
 
 
-def _label_rows(whole: ComparisonRow, a: Side, pairs: Pairs) -> Iterator[ComparisonRow]:
+def _label_rows(whole: ComparisonRow, a: Side, pairs: PairedValues) -> Iterator[ComparisonRow]:
     """Yield one row of the metric per label of each dimension that has several labels."""
     measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:
@@ -155,13 +155,17 @@ def _label_rows(whole: ComparisonRow, a: Side, pairs: Pairs) -> Iterator[Compari
         for label in names if len(set(labels)) > 1 else ():
             part = pairs.where([one == label for one in labels])
             row = replace(
-                whole, dimension=dimension, label=label, family=_besides(measure), found=tested(measure, part)
+                whole,
+                dimension=dimension,
+                label=label,
+                family=_secondary_family(measure),
+                found=compare_metric(measure, part),
             )
             yield _with_sums(row, measure, part)
 
 
-def _items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline: str | None) -> Items:
-    left, right = (_picked(side.column(headline or ""), at) for side, at in ((a, at_a), (b, at_b)))
+def _paired_items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline: str | None) -> PairedItems:
+    left, right = (_values_at(side.column(headline or ""), at) for side, at in ((a, at_a), (b, at_b)))
     lower = headline is not None and a.measures[headline].lower_is_better
     paired = 0
     better: dict[str, list[str]] = {"a": [], "b": []}
@@ -170,7 +174,7 @@ def _items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline:
             paired += 1
             if x != y:
                 better["a" if (x > y) != lower else "b"].append(a.items[at])
-    return Items(
+    return PairedItems(
         a=a.n_planned,
         b=b.n_planned,
         paired=paired,
@@ -184,25 +188,25 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
     reasons: Counter[str] = Counter()
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:
-            reasons[_reason(state)] += 1
+            reasons[_exclusion_reason(state)] += 1
     if (missing := side.n_planned - len(side.items)) > 0:
         reasons[PENDING] += missing
-    elif absent := _lacking(side, other):
+    elif absent := _n_only_in_other(side, other):
         reasons["not_in_this_run"] += absent
     return dict(sorted(reasons.items()))
 
 
-def _lacking(side: Side, other: Side) -> int:
+def _n_only_in_other(side: Side, other: Side) -> int:
     """Return the number of items that only the other side has."""
     return 0 if side.items == other.items else len(set(other.items) - side.place.keys())
 
 
-def _reason(state: str) -> str:
+def _exclusion_reason(state: str) -> str:
     own = (*FAILED_STATES, PENDING, State.UNSCORED, State.UNSUPPORTED)
     return state if state in own else "not_applicable"
 
 
-def _noise(a: Side, b: Side) -> float | None:
+def _judge_noise(a: Side, b: Side) -> float | None:
     known = [side.judge_noise for side in (a, b) if side.judge_noise is not None]
     return max(known, default=None)
 
@@ -213,7 +217,7 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
     if "llm_judge" in name or name == "faithfulness":
         return True
     asked = bool(side.record.evaluators) and side.record.evaluators[0] in JUDGED
-    return asked and "." not in name and name.startswith(FROM_VERDICTS)
+    return asked and "." not in name and name.startswith(VERDICT_METRICS)
 
 
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
@@ -229,20 +233,20 @@ def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = 
     pairs = [pair for group in groups for pair in combinations(group, 2)]
     if not pairs:
         raise UsageError("a comparison needs two sides", hint="name two sides as RUN_ID:PROVIDER")
-    chosen = [shown_metrics(a, b, metrics) for a, b in pairs]
-    checks = [like_for_like(a, b, metrics=names) for (a, b), names in zip(pairs, chosen, strict=True)]
+    chosen = [metrics_to_compare(a, b, metrics) for a, b in pairs]
+    checks = [check_comparability(a, b, metrics=names) for (a, b), names in zip(pairs, chosen, strict=True)]
     if not force:
-        _refuse(pairs, checks)
+        _require_comparable(pairs, checks)
     firsts = [group[0] for group in groups]
     found = [
-        replace(compared_pair(a, b, names, check, wanted=metrics), is_against_first=any(a is one for one in firsts))
+        replace(compare_pair(a, b, names, check, wanted=metrics), is_against_first=any(a is one for one in firsts))
         for (a, b), names, check in zip(pairs, chosen, checks, strict=True)
     ]
     forced = any(not check.ok for check in checks)
-    return Comparisons(comparisons=tuple(_corrected(found)), forced=forced, seed=pairs[0][0].seed)
+    return Comparisons(comparisons=tuple(_with_corrected_p(found)), forced=forced, seed=pairs[0][0].seed)
 
 
-def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -> None:
+def _require_comparable(pairs: Sequence[tuple[Side, Side]], checks: Sequence[Comparability]) -> None:
     told = []
     for (a, b), check in zip(pairs, checks, strict=True):
         if not check.ok:
@@ -255,7 +259,7 @@ def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -
         )
 
 
-def _corrected(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
+def _with_corrected_p(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
     """Adjust the p value of every row within its family; a family spans all pairs."""
     adjusted: dict[int, tuple[float, float]] = {}
     for family in (HEADLINE, PERCENTILES):
@@ -264,10 +268,10 @@ def _corrected(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
     for rows in pairs:
         adjusted |= _by_max_t(rows, len(pairs), seed=found[0].a.seed)
     for one in found:
-        yield replace(one, rows=tuple(_with(row, adjusted.get(id(row))) for row in one.rows))
+        yield replace(one, rows=tuple(_with_adjusted(row, adjusted.get(id(row))) for row in one.rows))
 
 
-def _with(row: ComparisonRow, adjusted: tuple[float, float] | None) -> ComparisonRow:
+def _with_adjusted(row: ComparisonRow, adjusted: tuple[float, float] | None) -> ComparisonRow:
     return row if adjusted is None else replace(row, p_adjusted=adjusted[0], least_p=adjusted[1])
 
 
@@ -286,10 +290,10 @@ def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[i
     """
     corrected = stats.max_t([row.sums for row in rows], seed=seed)
     return {
-        id(row): (max(row.found.p or 0.0, min(1.0, p * pairs)), min(1.0, _least(row) * pairs))
+        id(row): (max(row.found.p or 0.0, min(1.0, p * pairs)), min(1.0, _smallest_max_t_p(row) * pairs))
         for row, p in zip(rows, corrected, strict=True)
     }
 
 
-def _least(row: ComparisonRow) -> float:
+def _smallest_max_t_p(row: ComparisonRow) -> float:
     return stats.least_max_t(row.found.n_clusters or row.found.n, len(row.sums))

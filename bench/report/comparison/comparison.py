@@ -12,8 +12,8 @@ Example::
     found.comparisons[0].headlines[0].better          # "a", "b" or None
     verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
     finding_of(row)                # the same for a table cell: "none"
-    conclusion(comparison)         # one sentence per headline metric: the conclusion and its evidence
-    [one.text for one in gated(found, points=2) if one.missed]
+    conclusion_sentences(comparison)         # one sentence per headline metric: the conclusion and its evidence
+    [one.text for one in gate_outcomes(found, points=2) if one.missed]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.report.comparison.comparability import LikeForLike
+from bench.report.comparison.comparability import Comparability
 from bench.report.comparison.comparison_data import Side
 from bench.report.comparison.comparison_tests import ALPHA
 from bench.report.tables import number
@@ -39,30 +39,30 @@ def verdict_of(row: ComparisonRow) -> str:
     """Return the verdict of a row: ``A higher``, ``B lower, better``, ``cannot be decided: 3 items`` and so on."""
     begin = "" if row.family == "headline" else "exploratory: "
     noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
-    return begin + _said(row) + noise
+    return begin + _verdict_text(row) + noise
 
 
-def _said(row: ComparisonRow) -> str:
+def _verdict_text(row: ComparisonRow) -> str:
     if row.found.p is None or row.p_adjusted is None:
-        return f"not testable: {_untestable(row)}"
+        return f"not testable: {_untestable_reason(row)}"
     if row.is_detected:
-        return _higher(row)
+        return _higher_side(row)
     if not row.can_be_decided:
-        return f"{UNDECIDED}: {sampled(row)}"
-    return f"no detectable difference (smallest detectable: {amount(row, row.mde)})"
+        return f"{UNDECIDED}: {sample_size(row)}"
+    return f"no detectable difference (smallest detectable: {difference_text(row, row.mde)})"
 
 
-def sampled(row: ComparisonRow) -> str:
+def sample_size(row: ComparisonRow) -> str:
     """Return the number of conversations of the row as text, or of its items if the items are not clustered."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _untestable(row: ComparisonRow) -> str:
+def _untestable_reason(row: ComparisonRow) -> str:
     return (row.found.note or "too few items").removeprefix("not testable: ")
 
 
-def _higher(row: ComparisonRow) -> str:
+def _higher_side(row: ComparisonRow) -> str:
     above = (row.found.delta or 0) > 0
     if row.lower_is_better:
         return f"{'B' if above else 'A'} lower, better"
@@ -74,25 +74,25 @@ def finding_of(row: ComparisonRow) -> str:
     if row.found.p is None:
         return "not testable"
     if row.is_detected:
-        return _higher(row).partition(",")[0] + (", within judge noise" if row.is_within_noise else "")
+        return _higher_side(row).partition(",")[0] + (", within judge noise" if row.is_within_noise else "")
     if not row.can_be_decided:
         return UNDECIDED
     return "none (adjusted)" if row.found.p < ALPHA else "none"
 
 
-def amount(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
+def difference_text(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
     """Format a difference in the metric's unit, or as a percentage if times are compared."""
     if value is None:
         return "not known"
     if row.is_ratio:
-        return share(value, sign=sign)
+        return percent_text(value, sign=sign)
     text = number(value, row.unit) if row.unit else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
     unit = f" {row.unit}" if row.unit else ""
     text = "0" if text == "-0" else text
     return ("+" if sign and value > 0 else "") + text + unit
 
 
-def share(value: float, *, sign: bool = False) -> str:
+def percent_text(value: float, *, sign: bool = False) -> str:
     """Format a ratio minus 1 as a percentage."""
     percent = value * 100
     digits = 0 if abs(percent) >= WHOLE_PERCENT else 1
@@ -102,49 +102,50 @@ def share(value: float, *, sign: bool = False) -> str:
 # ------------------------------------------------------------------------ one sentence
 
 
-def conclusion(one: PairComparison) -> tuple[str, ...]:
+def conclusion_sentences(one: PairComparison) -> tuple[str, ...]:
     """Return one sentence per headline metric: the conclusion, and the numbers that it is based on."""
     mark = "" if one.like_for_like.ok else f"{WATERMARK}, do not quote: "
-    return tuple(mark + _concluded(one, row) for row in one.headlines)
+    return tuple(mark + _conclusion_on(one, row) for row in one.headlines)
 
 
-def _concluded(one: PairComparison, row: ComparisonRow) -> str:
+def _conclusion_on(one: PairComparison, row: ComparisonRow) -> str:
     if row.found.p is None or row.found.delta is None:
-        return (
-            f"Nothing can be concluded about {row.metric}: {_untestable(row)} ({_sample(one, row)}{_lost(one, row)})."
-        )
-    evidence = f"{_sides(row)}, A - B = {_difference(row)} over {_sample(one, row)}, {_chance(row)}"
-    if row.is_ratio and (caveat := other_load(one)):
+        sample = _sample_text(one, row) + _exclusion_text(one, row)
+        return f"Nothing can be concluded about {row.metric}: {_untestable_reason(row)} ({sample})."
+    evidence = f"{_values_text(row)}, A - B = {_difference_with_interval(row)} over {_sample_text(one, row)}"
+    evidence += f", {_p_values_text(row)}"
+    if row.is_ratio and (caveat := load_difference(one)):
         evidence += f"; {caveat}"
     if row.better is None:
-        return f"Neither side can be called better on {row.metric}: {evidence}{_missed(row)}."
+        return f"Neither side can be called better on {row.metric}: {evidence}{_undetected_text(row)}."
     winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
     who = {"A": one.a.who, "B": one.b.who}
     noise = ", but the difference is smaller than the judge's own error" if row.is_within_noise else ""
     return f"{winner} ({who[winner]}) is better than {loser} ({who[loser]}) on {row.metric}: {evidence}{noise}."
 
 
-def _sides(row: ComparisonRow) -> str:
+def _values_text(row: ComparisonRow) -> str:
     a, b = number(row.found.a, row.unit), number(row.found.b, row.unit)
     unit = f" {row.unit}" if row.unit else ""
     return f"{a} against {b}{unit}" + (", lower is better" if row.lower_is_better else "")
 
 
-def _difference(row: ComparisonRow) -> str:
-    found = row.found
-    told = amount(row, found.delta, sign=True)
-    if found.interval is None:
-        return told
-    return f"{told} [{amount(row, found.interval.low, sign=True)}, {amount(row, found.interval.high, sign=True)}]"
+def _difference_with_interval(row: ComparisonRow) -> str:
+    interval = row.found.interval
+    text = difference_text(row, row.found.delta, sign=True)
+    if interval is None:
+        return text
+    low, high = (difference_text(row, end, sign=True) for end in (interval.low, interval.high))
+    return f"{text} [{low}, {high}]"
 
 
-def _sample(one: PairComparison, row: ComparisonRow) -> str:
+def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
     items = f"{row.found.n} paired item{'' if row.found.n == 1 else 's'}"
     count = row.found.n_clusters
     return f"{items} in {count} cluster{'' if count == 1 else 's'} ({one.cluster_by})" if count else items
 
 
-def _lost(one: PairComparison, row: ComparisonRow) -> str:
+def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
     """Return the reasons why no item has a value on both sides as text, for the first headline row; else empty."""
     if row.found.n or row is not one.headlines[0]:
         return ""
@@ -155,43 +156,44 @@ def _lost(one: PairComparison, row: ComparisonRow) -> str:
     )
 
 
-def _chance(row: ComparisonRow) -> str:
+def _p_values_text(row: ComparisonRow) -> str:
     if row.p_adjusted is None or row.p_adjusted == row.found.p:
         return _p(row.found.p)
     return f"{_p(row.found.p)}, adjusted {p_text(row.p_adjusted)}"
 
 
-def _missed(row: ComparisonRow) -> str:
+def _undetected_text(row: ComparisonRow) -> str:
     """Explain why no difference was found: too few items, or the smallest difference that is detectable."""
     if not row.can_be_decided:
-        return f"; {UNDECIDED}: {sampled(row)} give{'s' if sampled(row).startswith('1 ') else ''} {_floor(row)}"
+        size = sample_size(row)
+        return f"; {UNDECIDED}: {size} give{'s' if size.startswith('1 ') else ''} {_smallest_p_text(row)}"
     if row.mde is None:
-        return f"; {unseen(row)}" if is_unseen(row) else ""
+        return f"; {no_spread_text(row)}" if has_no_spread(row) else ""
     uncorrected = "" if row.p_adjusted == row.found.p else ", before the correction"
-    return f"; a difference of {amount(row, row.mde)} would be detected with a power of 80 %{uncorrected}"
+    return f"; a difference of {difference_text(row, row.mde)} would be detected with a power of 80 %{uncorrected}"
 
 
-def _floor(row: ComparisonRow) -> str:
+def _smallest_p_text(row: ComparisonRow) -> str:
     """Format the smallest p value that the row could have."""
     return f"no{'' if row.least_p == row.found.smallest_p else ' adjusted'} p below {row.least_p:.3g}"
 
 
-def undecided(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
+def undecided_notes(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
     """Return one text per sample size with the names of the rows that have too few items to detect any difference."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.is_tested and not row.can_be_decided:
-            few = f"{UNDECIDED}: {sampled(row)} can give {_floor(row)}"
+            few = f"{UNDECIDED}: {sample_size(row)} can give {_smallest_p_text(row)}"
             found.setdefault(few, []).append(name(row))
     return [f"{text} ({', '.join(names)})" for text, names in found.items()]
 
 
-def is_unseen(row: ComparisonRow) -> bool:
+def has_no_spread(row: ComparisonRow) -> bool:
     """Return True if the difference is the same for all items or clusters, so that it has no spread."""
     return row.found.interval is not None and row.found.interval.method == DEGENERATE
 
 
-def unseen(row: ComparisonRow) -> str:
+def no_spread_text(row: ComparisonRow) -> str:
     """Explain the interval of a difference that has no spread."""
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
@@ -199,7 +201,7 @@ def unseen(row: ComparisonRow) -> str:
     return f"{alike}: the interval shows what {count} {of}{'' if count == 1 else 's'} could have missed"
 
 
-def other_load(one: PairComparison) -> str:
+def load_difference(one: PairComparison) -> str:
     """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
     told = "; ".join(check.text for check in one.like_for_like.load)
     return f"the loads differ, which changes times ({told})" if told else ""
@@ -281,7 +283,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Items:
+class PairedItems:
     """The numbers of items with and without a pair, for the first headline metric."""
 
     a: int
@@ -299,8 +301,8 @@ class PairComparison:
 
     a: Side
     b: Side
-    like_for_like: LikeForLike
-    items: Items
+    like_for_like: Comparability
+    items: PairedItems
     cluster_by: str | None
     n_clusters: int | None
     judge_noise: float | None
@@ -339,31 +341,31 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gated:
+class GateOutcome:
     """The outcome of the gate for one later side and one metric."""
 
     missed: bool
     text: str
 
 
-def gated(found: Comparisons, points: float) -> Iterator[Gated]:
+def gate_outcomes(found: Comparisons, points: float) -> Iterator[GateOutcome]:
     """Check the headline rows of each pair whose side ``a`` was named first; ``points`` are hundredths.
 
     A row without a number misses the gate. Equal values never miss it.
     """
     for one in found.comparisons:
         if one.is_against_first:
-            yield from (_gated(one, row, points) for row in one.headlines)
+            yield from (_gate_outcome(one, row, points) for row in one.headlines)
 
 
-def _gated(one: PairComparison, row: ComparisonRow, points: float) -> Gated:
+def _gate_outcome(one: PairComparison, row: ComparisonRow, points: float) -> GateOutcome:
     who = f"{row.metric} of {one.b.name} against {one.a.name}"
     delta, interval = row.found.delta, row.found.interval
     if delta is None:
-        return Gated(missed=True, text=f"gate failed: {who}: {row.found.note or 'no number'}")
+        return GateOutcome(missed=True, text=f"gate failed: {who}: {row.found.note or 'no number'}")
     worse = -delta if row.lower_is_better else delta
     missed = worse > points / 100 + ROUNDING
-    span = f" [{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else ""
-    told = f"{who}: A - B = {amount(row, delta, sign=True)}{span}, allowed {points:g} points"
-    few = f"; {UNDECIDED}: {sampled(row)}" if row.is_tested and not row.can_be_decided else ""
-    return Gated(missed=missed, text=f"{'regression' if missed else 'no regression'}: {told}{few}")
+    span = f" [{difference_text(row, interval.low)}, {difference_text(row, interval.high)}]" if interval else ""
+    told = f"{who}: A - B = {difference_text(row, delta, sign=True)}{span}, allowed {points:g} points"
+    few = f"; {UNDECIDED}: {sample_size(row)}" if row.is_tested and not row.can_be_decided else ""
+    return GateOutcome(missed=missed, text=f"{'regression' if missed else 'no regression'}: {told}{few}")

@@ -40,12 +40,12 @@ from bench.metrics.fold_input import NO_LABEL, Ended, FoldRow, Labels, all_label
 from bench.metrics.protocol import Measure
 from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord, read
-from bench.report.fold import repeats_of, whether_invalid
-from bench.report.job_data import OutcomeCounts, fold_rows, measures
-from bench.report.summary import FILE
+from bench.report.fold import job_invalid_reasons, repeats_of
+from bench.report.job_data import OutcomeCounts, fold_rows, open_measures
+from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
 
-SETTINGS = ("concurrency", "ingest_concurrency", "rate")
+LOAD_SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 
 
 def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
@@ -56,17 +56,17 @@ def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
     processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
     known = [one for one in processes if isinstance(one, Mapping)]
     found: Json = {}
-    for name in SETTINGS:
+    for name in LOAD_SETTINGS:
         values: list[object] = []
         for one in known:
-            value = _rates(one.get(name), provider) if name == "rate" else one.get(name)
+            value = _rate_limits(one.get(name), provider) if name == "rate" else one.get(name)
             if value not in values:
                 values.append(value)
         found[name] = values[0] if len(values) == 1 else values
     return {name: value for name, value in found.items() if value not in (None, [], {})}
 
 
-def _rates(stored: object, provider: str) -> dict[str, str]:
+def _rate_limits(stored: object, provider: str) -> dict[str, str]:
     """Return the rate limits by endpoint, so that equal limits of two providers compare as equal.
 
     The name of ``provider`` itself is removed from its keys.
@@ -146,7 +146,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class _Filling:
+class _ColumnBuffer:
     """Columns that are being filled from the journal."""
 
     names: Sequence[str]
@@ -176,9 +176,9 @@ class _Filling:
 
 async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = False) -> Side:
     """Read the values of a job; repeats of an item are reduced by the reducer of the benchmark."""
-    metrics, _ = measures(record)
+    metrics, _ = open_measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
-    filling = _Filling(names, columns=[array("d") for _ in names])
+    filling = _ColumnBuffer(names, columns=[array("d") for _ in names])
     ended: Counter[Ended] = Counter()
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
@@ -192,7 +192,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     for row in reduced(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
     counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
-    reasons = await whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))
+    reasons = await job_invalid_reasons(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
         run_id=reader.meta.run_id,
         record=record,
@@ -228,7 +228,7 @@ async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
     return max((float(rate) for rate in rates if isinstance(rate, int | float)), default=None)
 
 
-SHARED = ("k", "context_budget", "selection", "dataset", "prompts")
+COMPARABLE_SETTINGS = ("k", "context_budget", "selection", "dataset", "prompts")
 """settings of a job in the derived database that two jobs must share to be like for like"""
 
 
@@ -268,14 +268,14 @@ async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benc
     Raises:
         UsageError: a target names no job, or several jobs of one benchmark.
     """
-    found = [await _benchmarks_of(workspace, target, benchmark) for target in targets]
+    found = [await _sides_by_benchmark(workspace, target, benchmark) for target in targets]
     common = [name for name in found[0] if all(name in one for one in found)]
     if common:
         return [[one[name] for one in found] for name in common]
     return [[next(iter(one.values())) for one in found]]
 
 
-def are_runs(pairs: Sequence[str], providers: Sequence[str]) -> bool:
+def are_run_ids(pairs: Sequence[str], providers: Sequence[str]) -> bool:
     """Return True if only run ids were given, without providers."""
     return bool(pairs) and not providers and not any(":" in text for text in pairs)
 
@@ -290,26 +290,29 @@ async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str 
     """
     jobs = {run: await _jobs_of(workspace, run, benchmark) for run in dict.fromkeys(runs)}
     if len(jobs) > 1:
-        shared = _in_all(list(jobs.values()))
+        shared = _jobs_in_all(list(jobs.values()))
         if shared:
-            targets = [_exactly(zip(jobs, each, strict=True)) for each in shared]
+            targets = [_exact_targets(zip(jobs, each, strict=True)) for each in shared]
             return [group for some in targets for group in await sides_of(workspace, some, benchmark=benchmark)]
-        have = "; ".join(f"{run} has {_with_benchmarks(records)}" for run, records in jobs.items())
+        have = "; ".join(f"{run} has {_job_names(records)}" for run, records in jobs.items())
         sides = " ".join(f"{run}:{records[0].provider}" for run, records in jobs.items())
         raise UsageError(f"these runs have no job in common: {have}", hint=f"name both sides: {sides}")
     ((run, records),) = jobs.items()
     groups = [
         [one for one in records if one.benchmark == name] for name in dict.fromkeys(one.benchmark for one in records)
     ]
-    several = [_ranked(group) for group in groups if len(group) > 1]
+    several = [_without_controls(group) for group in groups if len(group) > 1]
     if not several:
         raise UsageError(
-            f"run {run} has one provider only: {_named(records)}", hint=f"name a second run: bench compare {run} RUN_ID"
+            f"run {run} has one provider only: {_provider_names(records)}",
+            hint=f"name a second run: bench compare {run} RUN_ID",
         )
     return [
         sides
         for group in several
-        for sides in await sides_of(workspace, _exactly((run, one) for one in group), benchmark=group[0].benchmark)
+        for sides in await sides_of(
+            workspace, _exact_targets((run, one) for one in group), benchmark=group[0].benchmark
+        )
     ]
 
 
@@ -323,36 +326,36 @@ async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[Job
     return found
 
 
-def _in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
+def _jobs_in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
     """Return the jobs that every run has, one list per job.
 
     Jobs of two runs are the same if their keys are equal, or if each is its run's only job of a benchmark and provider.
     """
     found = []
     for first in runs[0]:
-        each = [_same_job(first, records, only=_alike(first, runs[0]) == [first]) for records in runs]
+        each = [_same_job(first, records, only=_jobs_of_provider(first, runs[0]) == [first]) for records in runs]
         if all(each):
             found.append([one for one in each if one is not None])
     return found
 
 
-def _alike(job: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
+def _jobs_of_provider(job: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
     return [one for one in records if (one.benchmark, one.provider) == (job.benchmark, job.provider)]
 
 
 def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> JobRecord | None:
-    alike = _alike(job, records)
+    alike = _jobs_of_provider(job, records)
     same = next((one for one in alike if one.key == job.key), None)
     return same or (alike[0] if only and len(alike) == 1 else None)
 
 
-def _ranked(records: list[JobRecord]) -> list[JobRecord]:
+def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
     """Return the jobs without the controls, or all of them if fewer than two would remain."""
     real = [one for one in records if not is_bound(one.provider)]
     return real if len(real) > 1 else records
 
 
-def _exactly(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
+def _exact_targets(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
     """Return one target per job that matches only this job; the target names the model if the models differ."""
     found = list(jobs)
     differ = len({record.models.answering for _, record in found}) > 1
@@ -364,15 +367,15 @@ def _exactly(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
     ]
 
 
-def _with_benchmarks(records: Sequence[JobRecord]) -> str:
+def _job_names(records: Sequence[JobRecord]) -> str:
     return ", ".join(dict.fromkeys(f"{one.provider} on {one.benchmark}" for one in records))
 
 
-def _named(records: Sequence[JobRecord]) -> str:
+def _provider_names(records: Sequence[JobRecord]) -> str:
     return ", ".join(dict.fromkeys(one.provider for one in records))
 
 
-async def _benchmarks_of(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:
+async def _sides_by_benchmark(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:
     async with Reader.open(find_run(workspace, target.run)) as reader, reader.snapshot():
         records = read(reader.meta.extra)
         fitting = [one for one in records if target.fits(one) and benchmark in (None, one.benchmark)]
@@ -400,7 +403,7 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
 # ---------------------------------------------------------------------------- by name
 
 
-async def chosen_targets(
+async def parse_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
     """Parse the sides: ``pairs`` of RUN_ID:PROVIDER, or the newest job of each of ``providers``.
@@ -428,7 +431,7 @@ async def newest_targets(
     Raises:
         UsageError: a provider has no such job.
     """
-    path = workspace / "results" / FILE
+    path = workspace / "results" / RESULTS_FILE
     if not path.is_file():
         raise UsageError(
             "this workspace has no results yet",
@@ -444,27 +447,30 @@ async def newest_targets(
                 f"{name} has no complete valid run of {benchmark}",
                 hint=f"providers that have one: {known} (bench results --rebuild reads the journals again)",
             )
-    chosen = _together(list(by_provider.values()))
+    chosen = _newest_comparable(list(by_provider.values()))
     return [(ComparisonTarget(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]
 
 
-def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
+def _newest_comparable(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
     """Return the newest job of each provider, if possible with settings that all providers share.
 
     If they share several sets of settings, use the one whose oldest chosen job is the most recent.
     """
-    shared = set.intersection(*({_settings(job) for job in jobs} for jobs in by_provider))
+    shared = set.intersection(*({_comparable_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:
-        return [max(jobs, key=_age) for jobs in by_provider]
-    sets = [[max((j for j in jobs if _settings(j) == one), key=_age) for jobs in by_provider] for one in sorted(shared)]
-    return max(sets, key=lambda jobs: min(map(_age, jobs)))
+        return [max(jobs, key=_creation) for jobs in by_provider]
+    sets = [
+        [max((j for j in jobs if _comparable_settings(j) == one), key=_creation) for jobs in by_provider]
+        for one in sorted(shared)
+    ]
+    return max(sets, key=lambda jobs: min(map(_creation, jobs)))
 
 
-def _age(job: JobSummary) -> tuple[datetime, str]:
+def _creation(job: JobSummary) -> tuple[datetime, str]:
     return job.created_at, job.run_id
 
 
-def _settings(job: JobSummary) -> tuple[str, ...]:
+def _comparable_settings(job: JobSummary) -> tuple[str, ...]:
     """Return the settings that two jobs must share to be like for like, as far as the database has them."""
-    shared = {name: job.data.get(name) for name in SHARED}
+    shared = {name: job.data.get(name) for name in COMPARABLE_SETTINGS}
     return (str(job.answering_model), str(job.judge_model), job.track, json.dumps(shared, sort_keys=True))

@@ -4,9 +4,9 @@ This module also selects the metrics that a comparison shows, and its headline m
 
 Example::
 
-    tested(measure, pairs)          # a stats.Comparison
-    shown_metrics(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
-    headlines(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
+    compare_metric(measure, pairs)          # a stats.Comparison
+    metrics_to_compare(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
+    headline_metrics(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
 
 Means are compared item by item, times by their ratio, percentiles by the ratio of the percentiles, and macro means
 label by label. A metric without a value per item (a sum, a corpus score) is not paired.
@@ -34,7 +34,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class PairedValues:
     """Two columns of values over the same items; NaN means that the item has no value."""
 
     left: Sequence[float]
@@ -56,7 +56,7 @@ class Pairs:
         *,
         labels_in: Callable[[str], Sequence[str]] = lambda _: [],
         seed: int = 0,
-    ) -> Pairs:
+    ) -> PairedValues:
         """Make the pairs, and number their clusters."""
         names = {} if clusters is None else {name: at for at, name in enumerate(dict.fromkeys(clusters))}
         units = range(len(left)) if clusters is None else [names[name] for name in clusters]
@@ -65,7 +65,7 @@ class Pairs:
             left=left, right=right, clusters=clusters, units=units, n_units=n_units, labels_in=labels_in, seed=seed
         )
 
-    def where(self, wanted: Sequence[bool]) -> Pairs:
+    def where(self, wanted: Sequence[bool]) -> PairedValues:
         """Return the pairs whose entry in ``wanted`` is true."""
         return replace(
             self,
@@ -76,7 +76,7 @@ class Pairs:
             labels_in=lambda dimension: list(compress(self.labels_in(dimension), wanted)),
         )
 
-    def scored(self) -> Pairs:
+    def scored(self) -> PairedValues:
         """Return the pairs that have a value on both sides."""
         total = sum(self.left) + sum(self.right)  # NaN spreads through any sum
         if total == total:
@@ -94,18 +94,18 @@ def can_be_paired(measure: Measure) -> bool:
     return measure.scope == "item" and isinstance(measure.arithmetic.fold, Mean | Spread | Percentile | Macro)
 
 
-def tested(measure: Measure, pairs: Pairs) -> Comparison:
+def compare_metric(measure: Measure, pairs: PairedValues) -> Comparison:
     """Compare the pairs with a value on both sides; ``can_be_paired(measure)`` must be true."""
     found = pairs.scored()
     excluded = len(pairs.left) - len(found.left)
     rule = measure.arithmetic.fold
     if isinstance(rule, Macro):
-        return _macro(found, rule, excluded)
+        return _compare_macro(found, rule, excluded)
     if isinstance(rule, Percentile):
-        return _percentile(found, rule, excluded)
+        return _compare_percentiles(found, rule, excluded)
     if is_time(measure):
-        above = _positive(found)
-        return _times(above, rule.scale, excluded + len(found.left) - len(above.left))
+        above = _without_zeros(found)
+        return _compare_times(above, rule.scale, excluded + len(found.left) - len(above.left))
     shares = measure.unit is None
     compared = stats.compare_columns(
         found.left, found.right, found.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=shares
@@ -113,7 +113,7 @@ def tested(measure: Measure, pairs: Pairs) -> Comparison:
     return _scaled(compared, rule.scale)
 
 
-def _macro(pairs: Pairs, rule: Macro, excluded: int) -> Comparison:
+def _compare_macro(pairs: PairedValues, rule: Macro, excluded: int) -> Comparison:
     labels = pairs.labels_in(rule.dimension or "")
     groups = []
     for label in sorted(set(labels)):
@@ -122,7 +122,7 @@ def _macro(pairs: Pairs, rule: Macro, excluded: int) -> Comparison:
     return stats.compare_macro(groups, excluded=excluded, level=LEVEL, alpha=ALPHA)
 
 
-def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
+def _compare_percentiles(pairs: PairedValues, rule: Percentile, excluded: int) -> Comparison:
     found = stats.percentile_ratio(
         pairs.left, pairs.right, rule.p, pairs.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, seed=pairs.seed
     )
@@ -131,30 +131,30 @@ def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
     return replace(found, a=found.a / rule.scale, b=found.b / rule.scale)
 
 
-def _positive(pairs: Pairs) -> Pairs:
+def _without_zeros(pairs: PairedValues) -> PairedValues:
     """Leave out pairs with a time of 0, which has no logarithm."""
     if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
         return pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
     return pairs
 
 
-def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
+def _compare_times(pairs: PairedValues, scale: int, excluded: int) -> Comparison:
     left, right = ([math.log(value / scale) for value in side] for side in (pairs.left, pairs.right))
     return stats.as_ratio(
         stats.compare_columns(left, right, pairs.clusters, excluded=excluded, level=LEVEL, alpha=ALPHA, shares=False)
     )
 
 
-def is_paired(measure: Measure) -> bool:
+def has_item_differences(measure: Measure) -> bool:
     """Return True if each pair has a difference; percentiles and macro means have none."""
     return not isinstance(measure.arithmetic.fold, Percentile | Macro)
 
 
-def sums_of(measure: Measure, pairs: Pairs) -> Sequence[float]:
+def difference_sums(measure: Measure, pairs: PairedValues) -> Sequence[float]:
     """Return the sum of differences per unit (times: of their logarithms); 0 for a unit without a value."""
     found = pairs.scored()
     if is_time(measure):
-        found = _positive(found)
+        found = _without_zeros(found)
         differences = [math.log(x / y) for x, y in zip(found.left, found.right, strict=True)]
     else:
         differences = list(map(sub, found.left, found.right))
@@ -182,7 +182,7 @@ def _scaled(found: Comparison, scale: int) -> Comparison:
     )
 
 
-def shown_metrics(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
+def metrics_to_compare(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
     """Return the names of the metrics to compare: those of ``wanted``, else all that both sides can pair.
 
     Raises:
@@ -191,11 +191,11 @@ def shown_metrics(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
     shared = [name for name in a.measures if name in b.measures]
     if not wanted:
         names = [name for name in shared if can_be_paired(a.measures[name])]
-        return [name for name in names if name not in apart(a, b, names)]
-    return list(dict.fromkeys(_named(name, a, shared) for name in wanted))
+        return [name for name in names if name not in incomparable_metrics(a, b, names)]
+    return list(dict.fromkeys(_resolve_metric(name, a, shared) for name in wanted))
 
 
-def _named(name: str, side: Side, shared: Sequence[str]) -> str:
+def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
     info = resolve(name)
     found = next((one for one in (info.name, f"{info.name}_at_{side.record.k}") if one in shared), None)
     if found is None:
@@ -211,18 +211,18 @@ def _named(name: str, side: Side, shared: Sequence[str]) -> str:
     return found
 
 
-def apart(a: Side, b: Side, names: Sequence[str]) -> list[str]:
+def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
     """Return the retrieval metrics to leave out because the sides count evidence by different levels (turn, session).
 
     Runs with answers are still compared on the other metrics. Without answers the result is empty, and the
     like-for-like check refuses the pair.
     """
-    if a.record.level == b.record.level or not any(_is_answered(side) for side in (a, b)):
+    if a.record.level == b.record.level or not any(_has_answers(side) for side in (a, b)):
         return []
     return [name for name in names if a.measures[name].category == "retrieval"]
 
 
-def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
+def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
     """Return the headline metrics: all of ``wanted``, else the benchmark's first metric that applies.
 
     An answer metric applies if both sides have answers, even if none was scored: no other metric replaces it. Any other
@@ -235,11 +235,11 @@ def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) 
 
 
 def _applies(name: str, side: Side) -> bool:
-    asks_answers = side.measures[name].category == "answer" and _is_answered(side)
+    asks_answers = side.measures[name].category == "answer" and _has_answers(side)
     return asks_answers or _has_value(side, name)
 
 
-def _is_answered(side: Side) -> bool:
+def _has_answers(side: Side) -> bool:
     return side.record.models.answering is not None
 
 

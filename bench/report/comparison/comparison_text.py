@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Generic, TypedDict, TypeVar
 
 from bench.model import IntervalDocument
-from bench.report.comparison.comparability import LikeForLike, shown
+from bench.report.comparison.comparability import Comparability, value_text
 from bench.report.comparison.comparison import (
     EXPLORATORY,
     HEADLINE,
@@ -23,14 +23,14 @@ from bench.report.comparison.comparison import (
     ComparisonRow,
     Comparisons,
     PairComparison,
-    conclusion,
+    conclusion_sentences,
     finding_of,
-    is_unseen,
-    other_load,
+    has_no_spread,
+    load_difference,
+    no_spread_text,
     p_text,
-    share,
-    undecided,
-    unseen,
+    percent_text,
+    undecided_notes,
 )
 from bench.report.comparison.comparison_data import Side
 from bench.report.comparison.comparison_tests import ALPHA, LEVEL
@@ -182,43 +182,48 @@ def conclusions(found: Comparisons) -> list[str]:
     return [
         f"{one.a.record.benchmark}: {text}" if several else text
         for one in found.comparisons
-        for text in conclusion(one)
+        for text in conclusion_sentences(one)
     ]
 
 
 def comparison_grids(found: Comparisons) -> list[Grid]:
     """Return two tables per pair: the headline metrics with their evidence, and the exploratory rows."""
-    return [grid for one in found.comparisons for grid in (_asked(one, found), _besides(one, found)) if grid.rows]
+    return [
+        grid
+        for one in found.comparisons
+        for grid in (_headline_grid(one, found), _exploratory_grid(one, found))
+        if grid.rows
+    ]
 
 
-def _asked(one: PairComparison, found: Comparisons) -> Grid:
+def _headline_grid(one: PairComparison, found: Comparisons) -> Grid:
     record = one.a.record
     mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
     return Grid(
         title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {one.a.name}, B = {one.b.name}",
         head=HEAD,
-        rows=tuple(map(_cells, one.headlines)),
+        rows=tuple(map(_row_cells, one.headlines)),
         right=RIGHT,
         notes=(
-            *_verdicts(one),
-            *_caveats(one, one.headlines),
-            _like_for_like(one.like_for_like),
+            *_verdict_notes(one),
+            *_caveat_notes(one, one.headlines),
+            _comparability_note(one.like_for_like),
             *_notes(one, found),
         ),
     )
 
 
-def _besides(one: PairComparison, found: Comparisons) -> Grid:
+def _exploratory_grid(one: PairComparison, found: Comparisons) -> Grid:
     beside = [row for row in one.rows if row.family != HEADLINE]
     rows = [row for row in beside if row.found.n]
-    empty = [_named(row, several=True) for row in beside if not row.found.n]
+    empty = [_row_name(row, several=True) for row in beside if not row.found.n]
     nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
     return Grid(
         title=f"exploratory | {len(rows)} rows, corrected together",
         head=HEAD,
-        rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
+        rows=tuple(_row_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,
-        notes=(*_apart(rows), *_caveats(one, rows), *nothing, *one.notes),
+        notes=(*_separate_correction_notes(rows), *_caveat_notes(one, rows), *nothing, *one.notes),
     )
 
 
@@ -233,10 +238,10 @@ LEGEND = (
 )
 
 
-def _cells(row: ComparisonRow, *, several: bool = False) -> tuple[str, ...]:
+def _row_cells(row: ComparisonRow, *, several: bool = False) -> tuple[str, ...]:
     found, interval = row.found, row.found.interval
     return (
-        _named(row, several=several),
+        _row_name(row, several=several),
         str(found.n),
         number(found.a, row.unit),
         number(found.b, row.unit),
@@ -255,12 +260,12 @@ def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str
     if value is None:
         return "-"
     if row.is_ratio:
-        return share(value, sign=sign)
+        return percent_text(value, sign=sign)
     text = f"{value + 0.0:.4f}" if row.unit is None and abs(value) < DIFFERENCES else number(value, row.unit)
     return ("+" if sign and value > 0 else "") + text
 
 
-def _named(row: ComparisonRow, *, several: bool = False) -> str:
+def _row_name(row: ComparisonRow, *, several: bool = False) -> str:
     """Return the name of a row: the metric, or its label; ``several`` adds the metric to a label."""
     if row.label is not None:
         label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
@@ -271,25 +276,25 @@ def _named(row: ComparisonRow, *, several: bool = False) -> str:
 def _notes(one: PairComparison, found: Comparisons) -> list[str]:
     differing = [check for check in one.like_for_like.by_design if check.name != "provider"]
     notes = [f"differs by design: {check.text}" for check in differing]
-    notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_left_out(one)}")
-    notes += _flips(one)
+    notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_unpaired_text(one)}")
+    notes += _flip_notes(one)
     if one.judge_noise is not None:
         notes.append(f"judge noise: {one.judge_noise:.3g} (larger of its false positive and false negative rate)")
-    return [*notes, *_testing(one, found), LEGEND]
+    return [*notes, *_test_notes(one, found), LEGEND]
 
 
-def _like_for_like(found: LikeForLike) -> str:
+def _comparability_note(found: Comparability) -> str:
     if found.ok:
         return f"like for like: yes, {sum(check.affects_results for check in found.checks)} checks agree"
     return f"{WATERMARK}: " + "; ".join(check.text for check in found.differences)
 
 
-def _left_out(one: PairComparison) -> str:
-    parts = [f"{side.upper()}: {shown(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
+def _unpaired_text(one: PairComparison) -> str:
+    parts = [f"{side.upper()}: {value_text(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
     return f"; not paired of {'; of '.join(parts)}" if parts else ""
 
 
-def _flips(one: PairComparison) -> list[str]:
+def _flip_notes(one: PairComparison) -> list[str]:
     found = []
     for side, items in one.items.flips.items():
         if items:
@@ -298,7 +303,7 @@ def _flips(one: PairComparison) -> list[str]:
     return found
 
 
-def _testing(one: PairComparison, found: Comparisons) -> list[str]:
+def _test_notes(one: PairComparison, found: Comparisons) -> list[str]:
     sizes = found.family_size
     text = f"intervals are for {TARGET}"
     counts = {row.found.n_clusters for row in one.headlines} - {None}
@@ -311,26 +316,26 @@ def _testing(one: PairComparison, found: Comparisons) -> list[str]:
     return [text]
 
 
-def _verdicts(one: PairComparison) -> list[str]:
+def _verdict_notes(one: PairComparison) -> list[str]:
     return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
 
 
-def _caveats(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
+def _caveat_notes(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
     """Return notes on these rows: intervals without spread, too few items, and different loads."""
     alike: dict[str, list[str]] = {}
     for row in rows:
-        if is_unseen(row):
-            alike.setdefault(unseen(row), []).append(_named(row, several=True))
+        if has_no_spread(row):
+            alike.setdefault(no_spread_text(row), []).append(_row_name(row, several=True))
     found = [f"{', '.join(names)}: {text}" for text, names in alike.items()]
-    found += undecided(rows, lambda row: _named(row, several=True))
+    found += undecided_notes(rows, lambda row: _row_name(row, several=True))
     times = [row.metric for row in rows if row.is_ratio]
-    load = other_load(one)
+    load = load_difference(one)
     return [*found, *([f"{', '.join(dict.fromkeys(times))}: {load}"] if times and load else [])]
 
 
-def _apart(rows: Sequence[ComparisonRow]) -> list[str]:
+def _separate_correction_notes(rows: Sequence[ComparisonRow]) -> list[str]:
     """Return a note with the exploratory rows that are corrected separately."""
-    names = [_named(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
+    names = [_row_name(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
     return [f"corrected separately, because they have no difference per item: {', '.join(names)}"] if names else []
 
 

@@ -73,7 +73,7 @@ class EvalRecord:
         vendor, _, model = self.model.partition("/")
         seed = sha256(f"{self.reader.meta.run_id}\0{self.job.record.key}".encode()).digest()
         name = f"{UUID(bytes=seed[:16], version=4)}{SAMPLES}"
-        return Path("data", *map(_folder, (self.job.record.benchmark, vendor, model)), name)
+        return Path("data", *map(_folder_name, (self.job.record.benchmark, vendor, model)), name)
 
     async def write(self, path: Path) -> int:
         """Write the instances to ``path``, then the record with their checksum next to it; return their number."""
@@ -147,9 +147,9 @@ class EvalRecord:
                 **({} if metric.category == "custom" else {"score_type": "continuous", "min_score": 0, "max_score": 1}),
                 "metric_parameters": {"k": record.k},
             },
-            "score_details": {"score": one.value, "details": _texts(counts), "uncertainty": _uncertainty(one)},
+            "score_details": {"score": one.value, "details": _as_texts(counts), "uncertainty": _uncertainty(one)},
             "generation_config": {
-                "additional_details": _texts(
+                "additional_details": _as_texts(
                     {"memory_system": record.provider, "k": record.k, "judge_model": record.models.judge}
                 )
             },
@@ -179,13 +179,13 @@ class EvalRecord:
             "evaluation": {"score": value, "is_correct": value == 1 if correct is None else correct},
             "token_usage": _usage(row),
             "performance": {"latency_ms": sum(times.get("total", 0) for times in row["latency"].values()) / 1000},
-            "metadata": _texts({"corpus": row["corpus"], **row["labels"]}),
+            "metadata": _as_texts({"corpus": row["corpus"], **row["labels"]}),
         }
 
 
 def _source(record: JobRecord) -> Json:
     about = {name: record.dataset.get(name) for name in ("source", "license", "sha256")}
-    details = _texts({"version": record.benchmark_version, **about})
+    details = _as_texts({"version": record.benchmark_version, **about})
     return {"dataset_name": record.benchmark, "source_type": "other", "additional_details": details}
 
 
@@ -215,7 +215,7 @@ def _attribution(answer: str, record: JobRecord) -> Json:
     }
 
 
-def _folder(name: str) -> str:
+def _folder_name(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "_"
 
 
@@ -223,6 +223,6 @@ def _result_id(metric: str) -> str:
     return f"memorybench.{metric}"
 
 
-def _texts(values: Mapping[str, object]) -> dict[str, str]:
+def _as_texts(values: Mapping[str, object]) -> dict[str, str]:
     """Convert values to strings, as the schema requires for additional details; omit None."""
     return {name: str(value) for name, value in values.items() if value is not None}

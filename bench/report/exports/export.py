@@ -39,7 +39,7 @@ HITS_PAYLOAD = "hits"
 JUDGE_PAYLOAD = "judge_prompts"
 
 
-class AnswerFacts(TypedDict):
+class AnswerStatus(TypedDict):
     """The way an answer ended, with its flags."""
 
     finish: object
@@ -54,7 +54,7 @@ class AnswerFacts(TypedDict):
     it)"""
 
 
-class RowFacts(AnswerFacts):
+class RowWithoutTexts(AnswerStatus):
     """An exported row without texts."""
 
     run_id: str
@@ -125,7 +125,7 @@ class RowTexts(TypedDict):
     """verdict of each evaluator; `raw` is the text of the judge"""
 
 
-class ExportedRow(RowFacts, RowTexts):
+class ExportedRow(RowWithoutTexts, RowTexts):
     """A row of an export."""
 
 
@@ -134,10 +134,10 @@ async def rows_of(reader: Reader, run_id: str, record: JobRecord) -> AsyncGenera
     async with aclosing(reader.items(record.chain)) as items:
         async for item in items:
             if item.state is not None:
-                yield {**row_facts(run_id, record, item), **await _texts(reader, item)}
+                yield {**row_without_texts(run_id, record, item), **await _texts(reader, item)}
 
 
-def row_facts(run_id: str, record: JobRecord, item: ItemRecord) -> RowFacts:
+def row_without_texts(run_id: str, record: JobRecord, item: ItemRecord) -> RowWithoutTexts:
     """Return the row of an ended item without texts."""
     search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
     first = item.verdicts[0] if item.verdicts else None
@@ -153,7 +153,7 @@ def row_facts(run_id: str, record: JobRecord, item: ItemRecord) -> RowFacts:
         "state": str(item.state),
         "score": first.value if first else None,
         "correct": first.correct if first else None,
-        "retrieved": _list(search.data.get("retrieved")) if search else None,
+        "retrieved": _list_or_none(search.data.get("retrieved")) if search else None,
         "metrics": dict(item.values),
         "labels": dict(item.labels),
         "attempts": {str(phase): n for phase, n in item.attempts.items()},
@@ -164,7 +164,7 @@ def row_facts(run_id: str, record: JobRecord, item: ItemRecord) -> RowFacts:
             if one.usage.total_tokens
         },
         "cost": {role: {"usd": one.cost_usd, "unknown_calls": one.unknown_costs} for role, one in item.spent.items()},
-        **answer_facts(answer),
+        **answer_status(answer),
         "cached": _cached(item),
         "error": {"kind": item.outcome, "message": item.message}
         if item.state in (State.ERROR, State.NOT_READY)
@@ -172,7 +172,7 @@ def row_facts(run_id: str, record: JobRecord, item: ItemRecord) -> RowFacts:
     }
 
 
-def _list(value: object) -> list[Any] | None:
+def _list_or_none(value: object) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
@@ -181,7 +181,7 @@ def _cached(item: ItemRecord) -> list[str]:
     return [name for name, entry in phases.items() if entry and CACHED in texts_of(entry.measured.get("flags"))]
 
 
-def answer_facts(answer: JournaledPhase | None) -> AnswerFacts:
+def answer_status(answer: JournaledPhase | None) -> AnswerStatus:
     """Return how an answer ended."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
@@ -189,7 +189,7 @@ def answer_facts(answer: JournaledPhase | None) -> AnswerFacts:
         "finish": finish,
         "truncated": finish == "length",
         "reasoning_tokens": measured.get("reasoning_tokens"),
-        "flags": _list(measured.get("flags")) or [],
+        "flags": _list_or_none(measured.get("flags")) or [],
     }
 
 
@@ -199,14 +199,14 @@ async def _texts(reader: Reader, item: ItemRecord) -> RowTexts:
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
     return {
         "question": about.get("question"),
-        "expected": _list(about.get("answers")),
+        "expected": _list_or_none(about.get("answers")),
         "evidence": about.get("evidence"),
         "metadata": about.get("metadata"),
         "answer": answer.data.get("answer") if answer else None,
         "raw_answer": await payload(reader, answer, "raw"),
         "reasoning": await payload(reader, answer, "reasoning"),
         "answer_model": answer.measured.get("model") if answer else None,
-        "hits": _list(await payload(reader, search, HITS_PAYLOAD)) if search and search.ok else None,
+        "hits": _list_or_none(await payload(reader, search, HITS_PAYLOAD)) if search and search.ok else None,
         "verdicts": [await verdict_row(reader, one) for one in item.verdicts],
     }
 
@@ -225,7 +225,7 @@ async def verdict_row(reader: Reader, verdict: Verdict) -> Json:
     return shown
 
 
-FLAT = (
+FLAT_COLUMNS = (
     "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
     "epoch", "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct",
     "error_kind", "finish", "truncated", "reasoning_tokens", "flags", "cached", "raw_answer",
@@ -243,27 +243,27 @@ async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
 async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
     """Write json, jsonl or csv to ``sink``; return the number of rows."""
     if form == "csv":
-        return await _csv(reader, sink)
+        return await _write_csv(reader, sink)
     begin, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
     written = 0
     async with aclosing(all_rows(reader)) as rows:
         async for row in rows:
-            sink.write((between if written else begin) + _line(row))
+            sink.write((between if written else begin) + _json_line(row))
             written += 1
     sink.write(end if written else begin + end.lstrip("\n"))
     return written
 
 
-async def _csv(reader: Reader, sink: TextIO) -> int:
+async def _write_csv(reader: Reader, sink: TextIO) -> int:
     metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
     writer = csv.writer(sink, lineterminator="\r\n")
-    writer.writerow([*FLAT, *metrics])
+    writer.writerow([*FLAT_COLUMNS, *metrics])
     written = 0
     async with aclosing(all_rows(reader)) as rows:
         async for row in rows:
             flat = flat_row(row)
             values = row["metrics"]
-            writer.writerow(safe_row([*(flat[name] for name in FLAT), *(values.get(name) for name in metrics)]))
+            writer.writerow(safe_row([*(flat[name] for name in FLAT_COLUMNS), *(values.get(name) for name in metrics)]))
             written += 1
     return written
 
@@ -271,21 +271,21 @@ async def _csv(reader: Reader, sink: TextIO) -> int:
 def flat_row(row: ExportedRow) -> Json:
     """Return the scalar columns of a row, for csv and parquet."""
     models, error, expected = row["models"], row["error"], row["expected"]
-    flat: Json = dict.fromkeys(FLAT) | {name: value for name, value in row.items() if name in FLAT}
+    flat: Json = dict.fromkeys(FLAT_COLUMNS) | {name: value for name, value in row.items() if name in FLAT_COLUMNS}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
     flat["expected"] = None if expected is None else " | ".join(map(str, expected))
     flat["flags"] = " ".join(row["flags"]) or None
     flat["cached"] = " ".join(row["cached"]) or None
     flat["error_kind"] = error["kind"] if error else None
-    return {name: whole(value) if isinstance(value, str) else value for name, value in flat.items()}
+    return {name: escape_surrogates(value) if isinstance(value, str) else value for name, value in flat.items()}
 
 
-def whole(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Escape lone surrogates, so that the text can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _line(row: Mapping[str, object]) -> str:
+def _json_line(row: Mapping[str, object]) -> str:
     """Return the row as one line of JSON that is valid UTF-8; line separators and lone surrogates are escaped."""
     text = json.dumps(row, ensure_ascii=False, allow_nan=False)
     try:
@@ -312,7 +312,7 @@ async def export_parquet(reader: Reader, path: Path) -> int:
     metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
     kinds = {"epoch": pyarrow.int32(), "score": pyarrow.float64(), "correct": pyarrow.bool_()}
     kinds |= {"truncated": pyarrow.bool_(), "reasoning_tokens": pyarrow.int64()}
-    fields = [(name, kinds.get(name, pyarrow.string())) for name in FLAT]
+    fields = [(name, kinds.get(name, pyarrow.string())) for name in FLAT_COLUMNS]
     schema = pyarrow.schema([*fields, *((name, pyarrow.float64()) for name in metrics)])
     part = path.with_name(path.name + ".part")
     written = 0
@@ -353,7 +353,7 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
 
     An item that has evidence and found nothing gets the document `NO_HIT`, so that all tools average over the same
     queries. An item without evidence is only in the run file. A hit with several ids is written with one of them (see
-    ``named``). Each repeat of an item is a separate query, ``ID#epochN``.
+    ``document_ids``). Each repeat of an item is a separate query, ``ID#epochN``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}
@@ -376,7 +376,7 @@ def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
 async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
     several = 0
     run, qrels = stem.with_name(stem.name + ".run"), stem.with_name(stem.name + ".qrels")
-    tag = encoded(record.provider)
+    tag = percent_encoded(record.provider)
     with run.open("w", encoding="utf-8") as runs, qrels.open("w", encoding="utf-8") as golds:
         async for item in reader.items(record.chain):
             entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
@@ -385,11 +385,11 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
             if not isinstance(slots, list):
                 continue
             hits = [texts_of(slot) for slot in slots]
-            query = encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
+            query = percent_encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
             given = entry.data.get("grades") if entry is not None else None
             grades = dict(zip(gold, given if isinstance(given, list) and given else [1.0] * len(gold), strict=True))
-            golds.writelines(f"{query} 0 {encoded(name)} {grade:.15g}\n" for name, grade in grades.items())
-            documents = named(hits, grades) or ([NO_HIT] if gold else [])
+            golds.writelines(f"{query} 0 {percent_encoded(name)} {grade:.15g}\n" for name, grade in grades.items())
+            documents = document_ids(hits, grades) or ([NO_HIT] if gold else [])
             several += sum(len(ids) > 1 for ids in hits) if gold else 0
             runs.writelines(
                 f"{query} Q0 {document} {rank} {len(documents) - rank + 1} {tag}\n"
@@ -398,7 +398,7 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
     return several
 
 
-def named(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
+def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
     """Return one document id per hit, each unique.
 
     Of the ids of a hit, choose the evidence id with the highest grade that no earlier hit has, else the first id. A
@@ -414,9 +414,9 @@ def named(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]
         later = (f"{first}#dup{number}" for number in count(1))
         free = chain([first], (name for name in later if name not in real))
         documents[next(name for name in free if name not in documents)] = None
-    return [encoded(name) for name in documents]
+    return [percent_encoded(name) for name in documents]
 
 
-def encoded(text: str) -> str:
+def percent_encoded(text: str) -> str:
     """Percent-encode the white space of an id, because TREC files separate columns by it."""
     return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#", errors="surrogatepass")

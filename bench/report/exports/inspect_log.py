@@ -39,13 +39,13 @@ async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for job in report.jobs:
         stamp = reader.meta.created_at.strftime("%Y-%m-%dT%H-%M-%S")
-        name = f"{stamp}_{_plain(job.record.benchmark)}_{_task_id(reader, job)}.json"
+        name = f"{stamp}_{_file_name_part(job.record.benchmark)}_{_task_id(reader, job)}.json"
         with (folder / name).open("w", encoding="utf-8") as sink:
-            found[name] = await _log(reader, job, status, sink)
+            found[name] = await _write_log(reader, job, status, sink)
     return found
 
 
-async def _log(reader: Reader, job: JobReport, status: Status, sink: TextIO) -> int:
+async def _write_log(reader: Reader, job: JobReport, status: Status, sink: TextIO) -> int:
     """Write the header, then one sample at a time, so that memory use does not grow with the run."""
     head = {
         "version": FORMAT,
@@ -56,11 +56,11 @@ async def _log(reader: Reader, job: JobReport, status: Status, sink: TextIO) -> 
         "stats": _stats(reader, job, status.at),
         "invalidated": not job.valid,
     }
-    sink.write(_text(head)[:-1] + ', "samples": [')
+    sink.write(_json_text(head)[:-1] + ', "samples": [')
     written = 0
     async with aclosing(rows_of(reader, reader.meta.run_id, job.record)) as rows:
         async for row in rows:
-            sink.write((",\n" if written else "\n") + _text(_sample(job, row)))
+            sink.write((",\n" if written else "\n") + _json_text(_sample(job, row)))
             written += 1
     sink.write("\n]}\n")
     return written
@@ -183,9 +183,9 @@ def _task_id(reader: Reader, job: JobReport) -> str:
     return sha256(f"{reader.meta.run_id}\0{job.record.key}".encode()).hexdigest()[:22]
 
 
-def _plain(name: str) -> str:
+def _file_name_part(name: str) -> str:
     return "".join(one if one.isalnum() or one == "-" else "-" for one in name)
 
 
-def _text(tree: object) -> str:
+def _json_text(tree: object) -> str:
     return json.dumps(tree, ensure_ascii=True, allow_nan=False)

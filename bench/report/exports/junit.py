@@ -39,12 +39,12 @@ async def export_junit(reader: Reader, sink: TextIO) -> int:
     sink.write('<?xml version="1.0" encoding="utf-8"?>\n')
     sink.write("<testsuites>\n")
     for record in read(reader.meta.extra):
-        total += await _suite(reader, record, sink)
+        total += await _write_suite(reader, record, sink)
     sink.write("</testsuites>\n")
     return total
 
 
-async def _suite(reader: Reader, record: JobRecord, sink: TextIO) -> int:
+async def _write_suite(reader: Reader, record: JobRecord, sink: TextIO) -> int:
     counts = {"tests": 0, "failure": 0, "error": 0, "skipped": 0}
     cases = StringIO()
     async with aclosing(reader.items(record.chain)) as items:
@@ -52,7 +52,7 @@ async def _suite(reader: Reader, record: JobRecord, sink: TextIO) -> int:
             if item.state is None:
                 continue
             counts["tests"] += 1
-            for kind in _case(record, item, cases):
+            for kind in _write_case(record, item, cases):
                 counts[kind] += 1
     attributes = {
         "name": record.key,
@@ -61,27 +61,27 @@ async def _suite(reader: Reader, record: JobRecord, sink: TextIO) -> int:
         "errors": counts["error"],
         "skipped": counts["skipped"],
     }
-    sink.write(f"<testsuite{_written(attributes)}>\n{cases.getvalue()}</testsuite>\n")
+    sink.write(f"<testsuite{_attributes_text(attributes)}>\n{cases.getvalue()}</testsuite>\n")
     return counts["tests"]
 
 
-def _case(record: JobRecord, item: ItemRecord, sink: TextIO) -> Iterator[str]:
+def _write_case(record: JobRecord, item: ItemRecord, sink: TextIO) -> Iterator[str]:
     """Write one case; yield the kind of its result if it is not a success."""
     took = sum(entry.times_us.get("total", 0) for entry in item.phases.values()) / MICROS
     name = item.item if record.epochs == 1 else f"{item.item}#{item.epoch}"
-    sink.write(f"<testcase{_written({'classname': record.key, 'name': name, 'time': f'{took:.6f}'})}>")
+    sink.write(f"<testcase{_attributes_text({'classname': record.key, 'name': name, 'time': f'{took:.6f}'})}>")
     right = bool(item.verdicts and item.verdicts[0].correct)
     kind = None if item.state is None or right else FAILED.get(item.state)
     reason = item.message or next((one.reason for one in item.verdicts if one.reason), None) or str(item.state)
     if kind is not None:
         known = {"type": item.outcome if kind == "error" else item.state, "message": reason}
-        sink.write(f"<{kind}{_written(known)}/>")
+        sink.write(f"<{kind}{_attributes_text(known)}/>")
         yield kind
     elif item.state in SKIPPED:
-        sink.write(f"<skipped{_written({'message': reason})}/>")
+        sink.write(f"<skipped{_attributes_text({'message': reason})}/>")
         yield "skipped"
     sink.write("</testcase>\n")
 
 
-def _written(attributes: Mapping[str, object]) -> str:
+def _attributes_text(attributes: Mapping[str, object]) -> str:
     return "".join(f" {name}={quoteattr(visible(str(value)))}" for name, value in attributes.items())

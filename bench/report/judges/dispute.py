@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.report.judges.panel import DIGEST, FIRST_ROW, Cell, Panel, agreement_grid, differing_grid, shown
+from bench.report.judges.panel import DIGEST, FIRST_ROW, Panel, PanelCell, agreement_grid, differing_grid, interval_text
 from bench.report.judges.review import Review, share_json
 from bench.report.tables import Grid, number
 from bench.scalars import Json
@@ -111,7 +111,7 @@ class Dispute:
         }
 
 
-def _value(cell: Cell) -> float:
+def _value(cell: PanelCell) -> float:
     return cell.value or 0.0
 
 
@@ -150,7 +150,7 @@ def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
             cell.prompt,
             cell.sha256[0][:DIGEST] if cell.sha256 else "-",
             "judged",
-            shown(cell.value, cell.interval),
+            interval_text(cell.value, cell.interval),
             str(len(cell.decided)),
             str(pairs[at].flips) if at in pairs else "-",
             number(pairs[at].kappa) if at in pairs else "-",
@@ -158,4 +158,4 @@ def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
         )
         for at, cell in enumerate(side.panel.cells)
     ]
-    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", "-", "-")]
+    return [*rows, (side.name, "(majority)", "", "", "judged", interval_text(value, interval), str(n), "-", "-", "-")]

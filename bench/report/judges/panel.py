@@ -2,7 +2,7 @@
 
 Example::
 
-    panel = Panel(side="run r: bm25", cells=(Cell(judge="openai/a", prompt="strict", ...), ...), types=types)
+    panel = Panel(side="run r: bm25", cells=(PanelCell(judge="openai/a", prompt="strict", ...), ...), types=types)
     panel.agreement().alpha, panel.majority(), panel.differing()[:10]
 
 A cell is one judge with one prompt. Answers without a verdict of a cell are left out of the cell's value and of its
@@ -38,7 +38,7 @@ DIGEST = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class PanelCell:
     """The verdicts of one judge with one judge prompt on the answers of one side."""
 
     judge: str
@@ -71,7 +71,7 @@ class Cell:
         return _interval(self.decided, clustered=self.clustered)
 
 
-class Pair(NamedTuple):
+class PairAgreement(NamedTuple):
     """The agreement of cells ``a`` and ``b`` (positions in the panel) on the answers for which both have a verdict."""
 
     a: int
@@ -87,7 +87,7 @@ class Agreement(NamedTuple):
     n: int
     unanimous: int
     alpha: float | None
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Panel:
 
     side: str
     benchmark: str
-    cells: tuple[Cell, ...]
+    cells: tuple[PanelCell, ...]
     types: Mapping[AnswerKey, str]
     texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
     """question, expected answer and answer of the answers on which cells differ"""
@@ -183,10 +183,10 @@ def _interval(decided: Mapping[AnswerKey, float], *, clustered: bool) -> Interva
     return interval_of(Tally.of(list(decided.values()), [key.corpus for key in decided] if clustered else None))
 
 
-def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> Pair:
+def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> PairAgreement:
     both = [(row[a], row[b]) for row in rows if row[a] is not None and row[b] is not None]
     left, right = [x for x, _ in both], [y for _, y in both]
-    return Pair(a, b, len(both), sum(x != y for x, y in both), cohen_kappa(left, right))
+    return PairAgreement(a, b, len(both), sum(x != y for x, y in both), cohen_kappa(left, right))
 
 
 # --------------------------------------------------------------------------------- reading
@@ -206,7 +206,7 @@ async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Pa
 
 
 async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping[int, str]) -> Panel:
-    cells: list[Cell] = []
+    cells: list[PanelCell] = []
     types: dict[AnswerKey, str] = {}
     for number_, prompt in generations.items():
         for record in jobs:
@@ -220,12 +220,12 @@ async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping
 
 async def read_cell(
     reader: Reader, record: JobRecord, generation: int, prompt: str
-) -> tuple[Cell, dict[AnswerKey, str]]:
+) -> tuple[PanelCell, dict[AnswerKey, str]]:
     """Read the verdicts of one judge in one scoring, and the question types of the items."""
     found = await reader.judged(record.key, generation)
     digests = Counter(one.prompt_sha256 for one in found if one.prompt_sha256)
     keys = [AnswerKey(one.corpus, one.item, one.epoch) for one in found]
-    cell = Cell(
+    cell = PanelCell(
         judge=str(record.models.judge),
         prompt=prompt,
         sha256=tuple(name for name, _ in digests.most_common()),
@@ -241,23 +241,23 @@ async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
     async for item in reader.items(record.chain):
         key = AnswerKey(item.corpus, item.item, item.epoch)
         if key in wanted:
-            texts[key] = await words_of(reader, item)
+            texts[key] = await item_texts(reader, item)
     return replace(panel, texts=texts)
 
 
-async def words_of(reader: Reader, item: ItemRecord) -> dict[str, str]:
+async def item_texts(reader: Reader, item: ItemRecord) -> dict[str, str]:
     """Return question, expected answers and answer of an item."""
     about = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
     known = about if isinstance(about, Mapping) else {}
     answered = item.phases.get(Phase.ANSWER)
     return {
-        "question": _text(known.get("question")),
-        "expected": _text(known.get("answers")),
-        "answer": _text(answered.data.get("answer") if answered else None),
+        "question": _plain_text(known.get("question")),
+        "expected": _plain_text(known.get("answers")),
+        "answer": _plain_text(answered.data.get("answer") if answered else None),
     }
 
 
-def _text(value: object) -> str:
+def _plain_text(value: object) -> str:
     return " | ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
 
 
@@ -278,7 +278,7 @@ def cell_grid(panel: Panel) -> Grid:
             cell.prompt,
             cell.sha256[0][:DIGEST] if cell.sha256 else "-",
             "judged",
-            shown(cell.value, cell.interval),
+            interval_text(cell.value, cell.interval),
             str(len(cell.decided)),
             str(pairs[at].flips) if at in pairs else "-",
             number(pairs[at].kappa) if at in pairs else "-",
@@ -286,7 +286,7 @@ def cell_grid(panel: Panel) -> Grid:
         for at, cell in enumerate(panel.cells)
     ]
     value, found, n, ties = panel.majority()
-    rows.append(("(majority)", "", "", "judged", shown(value, found), str(n), "-", "-"))
+    rows.append(("(majority)", "", "", "judged", interval_text(value, found), str(n), "-", "-"))
     return Grid(
         title=f"Judges: {panel.benchmark} x {panel.side}",
         head=("judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa"),
@@ -349,7 +349,7 @@ def _cut(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def shown(value: float | None, found: Interval | None) -> str:
+def interval_text(value: float | None, found: Interval | None) -> str:
     """Format a value with its interval."""
     if value is None or found is None:
         return number(value)

@@ -36,7 +36,7 @@ Verdicts = Mapping[AnswerKey, bool | None]
 """answer -> verdict of one judge; None where it gave none"""
 
 
-class Drawn(NamedTuple):
+class SampledAnswer(NamedTuple):
     """One answer of a sample."""
 
     key: AnswerKey
@@ -48,7 +48,7 @@ class Drawn(NamedTuple):
         return [*self.key, self.stratum, self.question_type]
 
     @classmethod
-    def from_json(cls, row: Sequence[object]) -> Drawn:
+    def from_json(cls, row: Sequence[object]) -> SampledAnswer:
         """Parse a row of the journal; a row of an older version also has a verdict, which is ignored."""
         corpus, item, epoch, stratum, *_, kind = row
         key = AnswerKey(str(corpus), str(item), int(str(epoch)))
@@ -69,7 +69,7 @@ class ReviewSample:
     n: int
     strata: tuple[tuple[str, int, float], ...]
     """(name, size, share that the judges call right)"""
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[SampledAnswer, ...]
 
     def to_event(self) -> Event:
         """Return the event for the journal."""
@@ -93,7 +93,7 @@ class ReviewSample:
             seed=int(str(event.data["seed"])),
             n=int(str(event.data["n"])),
             strata=tuple((str(name), int(size), float(share)) for name, size, share in strata),
-            drawn=tuple(map(Drawn.from_json, drawn)),
+            drawn=tuple(map(SampledAnswer.from_json, drawn)),
         )
 
     def id_of(self, key: AnswerKey) -> str:
@@ -189,7 +189,7 @@ def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) ->
         rights[one.stratum].append(right)
     for each in judged:
         errors[each.drawn.stratum].append(each.mistaken)
-    corrected, wrong = _share(sample, rights), _share(sample, errors, mistakes=True)
+    corrected, wrong = _corrected_share(sample, rights), _corrected_share(sample, errors, mistakes=True)
     if corrected is None or wrong is None:
         return None
     kinds = sorted({each.drawn.question_type for each in judged})
@@ -197,8 +197,8 @@ def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) ->
         judge=str(record.models.judge),
         corrected=corrected,
         error=wrong,
-        accepted_wrong=_counted(judged, verdict=True),
-        refused_right=_counted(judged, verdict=False),
+        accepted_wrong=_count_mistakes(judged, verdict=True),
+        refused_right=_count_mistakes(judged, verdict=False),
         kappa=_agreement(judged),
         kappa_by_type={
             kind: _agreement([each for each in judged if each.drawn.question_type == kind]) for kind in kinds
@@ -212,7 +212,7 @@ def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) ->
 class LabelledVerdict(NamedTuple):
     """A labelled answer with a judge's verdict."""
 
-    drawn: Drawn
+    drawn: SampledAnswer
     verdict: bool | None
     right: bool
 
@@ -222,7 +222,9 @@ class LabelledVerdict(NamedTuple):
         return self.verdict is not self.right
 
 
-def _share(sample: ReviewSample, some: Sequence[Sequence[bool]], *, mistakes: bool = False) -> CorrectedShare | None:
+def _corrected_share(
+    sample: ReviewSample, some: Sequence[Sequence[bool]], *, mistakes: bool = False
+) -> CorrectedShare | None:
     strata = [
         Stratum(size, len(each), sum(each), 0.5 if mistakes else judged)
         for (_, size, judged), each in zip(sample.strata, some, strict=True)
@@ -230,7 +232,7 @@ def _share(sample: ReviewSample, some: Sequence[Sequence[bool]], *, mistakes: bo
     return corrected_share(strata, exact=mistakes)
 
 
-def _counted(some: Sequence[LabelledVerdict], *, verdict: bool) -> tuple[int, int]:
+def _count_mistakes(some: Sequence[LabelledVerdict], *, verdict: bool) -> tuple[int, int]:
     mine = [each.mistaken for each in some if each.verdict is verdict]
     return sum(mine), len(mine)
 

@@ -2,7 +2,7 @@
 
 Example::
 
-    sample = await draw(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
+    sample = await draw_sample(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
 
 ``jobs`` are the jobs of one set of answers, one per judge; they share the sample. A verdict is doubtful in three cases:
 
@@ -21,8 +21,8 @@ from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.metrics import score
 from bench.plan.job_record import JobRecord
-from bench.report.judges.panel import words_of
-from bench.report.judges.review import NO_TYPE, AnswerKey, Drawn, ReviewSample, verdicts_of
+from bench.report.judges.panel import item_texts
+from bench.report.judges.review import NO_TYPE, AnswerKey, ReviewSample, SampledAnswer, verdicts_of
 from bench.stats import allocation
 
 RESCORED = "rescored"
@@ -45,7 +45,7 @@ def weight_of(stratum: str) -> float:
     return DOUBT_WEIGHT if stratum == DIFFER or stratum.endswith("doubtful") else 1.0
 
 
-async def draw(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
+async def draw_sample(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
     """Draw n answers at random within strata; a larger n with the same seed includes the answers of a smaller one."""
     owner = jobs[0].answer_owner
     answers = await _judged_answers(reader, jobs)
@@ -54,11 +54,11 @@ async def draw(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) 
         groups.setdefault(stratum_of(one.verdicts, doubtful=one.doubtful), []).append(key)
     names = sorted(groups)
     counts = allocation([len(groups[name]) for name in names], [weight_of(name) for name in names], n) if names else []
-    drawn: list[Drawn] = []
+    drawn: list[SampledAnswer] = []
     for at, (name, count) in enumerate(zip(names, counts, strict=True)):
         chance, group = random.Random(f"{seed}/{owner}/{name}"), groups[name]
         mixed = chance.sample(group, len(group))
-        drawn += [Drawn(key, at, answers[key].question_type) for key in mixed[:count]]
+        drawn += [SampledAnswer(key, at, answers[key].question_type) for key in mixed[:count]]
     return ReviewSample(
         answers=owner,
         seed=seed,
@@ -100,13 +100,13 @@ async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[Ans
             doubtful = judged.correct is None or (judged.value is not None and 0 < judged.value < 1)
             doubtful = doubtful or len({some[key] for some in scorings if key in some}) > 1
             doubtful = doubtful or (key in found and found[key].doubtful)
-            doubtful = doubtful or await _rule_differs(reader, item, bool(judged.correct))
+            doubtful = doubtful or await _text_match_differs(reader, item, bool(judged.correct))
             found[key] = JudgedAnswer(verdicts, doubtful, item.labels.get("question_type", NO_TYPE))
     return found
 
 
-async def _rule_differs(reader: Reader, item: ItemRecord, judged: bool) -> bool:
-    words = await words_of(reader, item)
+async def _text_match_differs(reader: Reader, item: ItemRecord, judged: bool) -> bool:
+    words = await item_texts(reader, item)
     expected = words["expected"].split(" | ")
     held = any(score("contains_match", prediction=words["answer"], reference=one) for one in expected)
     return held != judged

@@ -4,7 +4,7 @@ Example::
 
     sheet = await read_sheet(reader)
     entry = sheet.pending(after=None)                # the first without a label
-    row = await words_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
+    row = await texts_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
 
 The TSV file of ``bench review`` and the browser use the same order and ids, and write the same rows to the journal.
 """
@@ -20,9 +20,9 @@ from typing import NamedTuple
 from bench.errors import UsageError
 from bench.journal import Event, Journal, Reader
 from bench.plan.job_record import JobRecord, read
-from bench.report.judges.panel import words_of
-from bench.report.judges.review import LABEL, Drawn, sample_of
-from bench.report.judges.review_sampling import draw
+from bench.report.judges.panel import item_texts
+from bench.report.judges.review import LABEL, SampledAnswer, sample_of
+from bench.report.judges.review_sampling import draw_sample
 
 
 class SheetEntry(NamedTuple):
@@ -31,7 +31,7 @@ class SheetEntry(NamedTuple):
     id: str
     jobs: tuple[JobRecord, ...]
     """one job per judge of the answer"""
-    drawn: Drawn
+    drawn: SampledAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
         await reader.refuse_held()
         events = [event for _, event in await reader.events()]
         groups = by_answers(await judged_jobs(reader, provider))
-        samples = [await draw(reader, jobs, n=n, seed=seed) for jobs in groups]
+        samples = [await draw_sample(reader, jobs, n=n, seed=seed) for jobs in groups]
         fresh = [one for one, jobs in zip(samples, groups, strict=True) if sample_of(events, jobs[0]) != one]
     if not any(one.drawn for one in samples):
         raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
@@ -111,13 +111,13 @@ async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet
     return ReviewSheet(entries={name: found[name] for name in order}, labels=labels)
 
 
-async def words_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
+async def texts_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
     """Return the columns of the TSV file for an answer: the texts that a person sees to label it."""
     key = entry.drawn.key
     words: dict[str, str] = {}
     for record in entry.jobs:
         every = await reader.item(record.chain, key.item, corpus=key.corpus)
-        words = await words_of(reader, next(one for one in every if one.epoch == key.epoch))
+        words = await item_texts(reader, next(one for one in every if one.epoch == key.epoch))
         if words["question"]:  # a judge that failed leaves the item's texts to the others
             break
     return {"id": entry.id, "question_type": entry.drawn.question_type, **words}

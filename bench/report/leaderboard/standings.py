@@ -3,14 +3,14 @@
 Also in this module:
 
 * ``load_board``: the newest complete valid job of each provider, set of models and benchmark.
-* ``saying``: one sentence on a table: which provider leads, and by how much.
+* ``summary_sentences``: one sentence on a table: which provider leads, and by how much.
 
 Example::
 
     tables_of(board, "benchmark")[0].standings[0].first.job.provider        # the leading provider
     board = await load_board(Path("."), ["locomo"])
     board[0].headline.value, board[0].task
-    saying(table)      # ("bm25 leads on accuracy with 0.36 [0.26, 0.46]; vector is next, 0.12 behind ...",)
+    summary_sentences(table)      # ("bm25 leads on accuracy with 0.36 [0.26, 0.46]; vector is next, 0.12 behind ...",)
 
 Views:
 
@@ -32,7 +32,7 @@ from pathlib import Path
 from bench.config.builtin_providers import is_bound
 from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
-from bench.report.summary import FILE
+from bench.report.summary import RESULTS_FILE
 from bench.report.tables import brief, number
 
 SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
@@ -114,7 +114,7 @@ class RankedJob:
 
 async def load_invalid(workspace: Path) -> list[RankedJob]:
     """Read the complete INVALID jobs, newest first: tables omit them, and notes name them."""
-    path = workspace / "results" / FILE
+    path = workspace / "results" / RESULTS_FILE
     if not path.is_file():
         return []
     async with ResultsDb.open(path) as database:
@@ -127,7 +127,7 @@ async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Ra
     Raises:
         UsageError: a benchmark has no run.
     """
-    path = workspace / "results" / FILE
+    path = workspace / "results" / RESULTS_FILE
     if not path.is_file():
         return []
     async with ResultsDb.open(path) as database:
@@ -152,7 +152,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RankingTable:
     """Comparable rows; with several ``tasks`` each task is a column."""
 
     title: str
@@ -161,7 +161,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def tables_of(board: Sequence[RankedJob], view: str) -> list[Table]:
+def tables_of(board: Sequence[RankedJob], view: str) -> list[RankingTable]:
     """Return the tables of one view: overall, benchmark, type, provider or model."""
     return VIEWS[view](board)
 
@@ -184,9 +184,9 @@ def _rank(one: Standing) -> tuple[bool, float, str]:
     return one.first.bound, value, one.first.job.provider
 
 
-def _by_benchmark(board: Sequence[RankedJob]) -> list[Table]:
+def _by_benchmark(board: Sequence[RankedJob]) -> list[RankingTable]:
     return [
-        Table(
+        RankingTable(
             title=f"{_task_title(group[0])} | {_models_title(group[0])}",
             tasks=(group[0].task,),
             standings=_ranked(group),
@@ -195,10 +195,10 @@ def _by_benchmark(board: Sequence[RankedJob]) -> list[Table]:
     ]
 
 
-def _by_model(board: Sequence[RankedJob]) -> list[Table]:
+def _by_model(board: Sequence[RankedJob]) -> list[RankingTable]:
     """Return one table per provider, embedding model, task and judge, with one row per answering model."""
     return [
-        Table(
+        RankingTable(
             title=f"{group[0].job.provider} | embedding {group[0].job.embedding_model or 'none'} | "
             f"{_task_title(group[0])} | judge {group[0].models[1]}",
             tasks=(group[0].task,),
@@ -211,10 +211,10 @@ def _by_model(board: Sequence[RankedJob]) -> list[Table]:
     ]
 
 
-def _by_provider(board: Sequence[RankedJob]) -> list[Table]:
+def _by_provider(board: Sequence[RankedJob]) -> list[RankingTable]:
     """Return one table per set of models, with one row per provider and one column per task."""
     return [
-        Table(
+        RankingTable(
             title=_models_title(group[0]),
             tasks=tuple(sorted({place.task for place in group})),
             standings=_ranked(group) if len({place.task for place in group}) == 1 else _rows_by_provider(group),
@@ -229,13 +229,13 @@ def _rows_by_provider(group: Sequence[RankedJob]) -> tuple[Standing, ...]:
     return tuple(Standing(places=tuple(sorted(places, key=lambda one: one.task)), value=None) for places in rows)
 
 
-def _overall(board: Sequence[RankedJob]) -> list[Table]:
+def _overall(board: Sequence[RankedJob]) -> list[RankingTable]:
     """Return one table per set of models: the mean over all benchmarks, each with its most common task."""
     benchmarks = sorted({place.job.benchmark for place in board})
     return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
 
 
-def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> Table:
+def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> RankingTable:
     tasks = {place.job.benchmark: _commonest(group, place.job.benchmark) for place in group}
     chosen = [place for place in group if place.task == tasks[place.job.benchmark] and place.headline is not None]
     rows, missing = [], []
@@ -247,7 +247,7 @@ def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> Tab
             missing.append(f"{one.first.job.provider} is not in this table: it has no result for {', '.join(lacking)}")
         else:
             rows.append(Standing(places=one.places, value=math.fsum(values) / len(values)))
-    return Table(
+    return RankingTable(
         title=f"overall: mean over {', '.join(benchmarks)} | {_models_title(group[0])}",
         tasks=tuple(sorted(tasks.values())),
         standings=tuple(sorted(rows, key=_rank)),
@@ -263,7 +263,7 @@ def _commonest(group: Sequence[RankedJob], benchmark: str) -> str:
     return min(counts, key=lambda task: (-counts[task], task))
 
 
-VIEWS: Mapping[str, Callable[[Sequence[RankedJob]], list[Table]]] = {
+VIEWS: Mapping[str, Callable[[Sequence[RankedJob]], list[RankingTable]]] = {
     "overall": _overall,
     "benchmark": _by_benchmark,
     "type": _by_benchmark,
@@ -286,13 +286,13 @@ def _models_title(place: RankedJob) -> str:
     return f"answering {answering} | judge {judge}" + ("" if track == "uniform" else f" | track {track}")
 
 
-def of_type(table: Table, question_type: str) -> Table:
+def ranked_by_type(table: RankingTable, question_type: str) -> RankingTable:
     """Return the table ranked by one question type."""
     places = [one.first.only(question_type) for one in table.standings]
     return replace(table, standings=_ranked(places))
 
 
-def rank_spreads(table: Table) -> list[tuple[int, int] | None]:
+def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
     """Return the (best, worst) rank that each row may have; None for controls and rows without an interval.
 
     Two rows differ in rank if their 95 % intervals do not overlap.
@@ -308,7 +308,7 @@ def rank_spreads(table: Table) -> list[tuple[int, int] | None]:
     ]
 
 
-def leaders(table: Table) -> tuple[str, str] | None:
+def leaders(table: RankingTable) -> tuple[str, str] | None:
     """Return the first two ranked rows as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``; None if there are fewer."""
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     if len(ranked) < 2 or len(ranked[0].places) > 1:
@@ -317,7 +317,7 @@ def leaders(table: Table) -> tuple[str, str] | None:
     return first, second
 
 
-def saying(table: Table, *, command: bool = True) -> tuple[str, ...]:
+def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str, ...]:
     """Return sentences: which row leads a ranked table, and which rows are not ranked; empty without values.
 
     ``command`` adds the command that tests the lead; a web page has a link instead.
@@ -328,24 +328,24 @@ def saying(table: Table, *, command: bool = True) -> tuple[str, ...]:
     return (*_lead(table, ranked, command=command), *told)
 
 
-def _lead(table: Table, ranked: Sequence[Standing], *, command: bool) -> tuple[str, ...]:
+def _lead(table: RankingTable, ranked: Sequence[Standing], *, command: bool) -> tuple[str, ...]:
     if not ranked:
         return ()
     if len(ranked) == 1:
-        return (f"there is only {_who(table, ranked[0])}, so there is nothing to compare yet",)
+        return (f"there is only {_row_label(table, ranked[0])}, so there is nothing to compare yet",)
     first, second = ranked[:2]
     ahead = abs((first.value or 0) - (second.value or 0))
     if ahead == 0:
-        tied = [_who(table, one) for one in ranked if one.value == first.value]
+        tied = [_row_label(table, one) for one in ranked if one.value == first.value]
         names = f"{', '.join(tied[:-1])} and {tied[-1]}"
         return (f"no provider leads on {_metric(first)}: {names} have {brief(first.value, _unit(first))}",)
-    lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
+    lead = f"{_row_label(table, first)} leads on {_metric(first)} with {_value(first)}"
     behind = brief(ahead, _unit(first))
     proof = _proof(first, second) if command or len(first.places) > 1 else ""
-    return (f"{lead}; {_who(table, second)} is next, {behind} behind{proof}",)
+    return (f"{lead}; {_row_label(table, second)} is next, {behind} behind{proof}",)
 
 
-def _who(table: Table, one: Standing) -> str:
+def _row_label(table: RankingTable, one: Standing) -> str:
     """Return the provider, or the model if all rows are of one provider."""
     same = len({row.first.job.provider for row in table.standings}) == 1 and len(table.standings) > 1
     return one.first.models[0] if same else one.first.job.provider
@@ -365,7 +365,7 @@ def _value(one: Standing) -> str:
     headline = one.first.headline
     if len(one.places) > 1 or headline is None:
         return brief(one.value)
-    return spanned(headline, brief)
+    return value_with_interval(headline, brief)
 
 
 def _proof(first: Standing, second: Standing) -> str:
@@ -382,7 +382,7 @@ def _sides(first: Standing, second: Standing) -> list[str]:
     return sides
 
 
-def spanned(one: MetricSummary | None, shown: Callable[[float | None, str | None], str] = number) -> str:
+def value_with_interval(one: MetricSummary | None, shown: Callable[[float | None, str | None], str] = number) -> str:
     """Format a value with its interval."""
     if one is None:
         return "-"

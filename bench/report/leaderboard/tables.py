@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, TypedDict, TypeVar
 
 from bench.journal.results_db import JobSummary, MetricSummary
-from bench.report.leaderboard.standings import RankedJob, Standing, Table, saying, spanned
+from bench.report.leaderboard.standings import RankedJob, RankingTable, Standing, summary_sentences, value_with_interval
 from bench.report.tables import Grid, number, safe_row
 
 
@@ -95,18 +95,18 @@ class ViewDocument(TypedDict):
     tables: list[TableDocument[JobRow | JobsRow]]
 
 
-def board_json(view: str, tables: Sequence[Table]) -> ViewDocument:
+def board_json(view: str, tables: Sequence[RankingTable]) -> ViewDocument:
     """Return the document of ``bench leaderboard --json``."""
     return {"view": view, "tables": [_table_json(table) for table in tables]}
 
 
-def _table_json(table: Table) -> TableDocument[JobRow | JobsRow]:
+def _table_json(table: RankingTable) -> TableDocument[JobRow | JobsRow]:
     one_task = len(table.tasks) == 1 and all(len(one.places) == 1 for one in table.standings)
     names = {place.job.benchmark for one in table.standings for place in one.places}
     return {
         "setting": table.title,
         "benchmark": next(iter(names)) if len(names) == 1 else None,
-        "rows": [row_json(one) if one_task else _several_json(one) for one in table.standings],
+        "rows": [row_json(one) if one_task else _jobs_row_json(one) for one in table.standings],
         "notes": list(table.notes),
     }
 
@@ -116,7 +116,7 @@ def row_json(one: Standing) -> JobRow:
     return {**_place_json(one.first), "value": one.value}
 
 
-def _several_json(one: Standing) -> JobsRow:
+def _jobs_row_json(one: Standing) -> JobsRow:
     job = one.first.job
     return {
         "provider": job.provider,
@@ -166,7 +166,7 @@ def _metric_json(one: MetricSummary) -> BoardMetric:
     }
 
 
-def board_csv(tables: Sequence[Table]) -> str:
+def board_csv(tables: Sequence[RankingTable]) -> str:
     """Return CSV with one line per job, metric and label; ``table`` is the number of the table in the view, from 1."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
@@ -186,7 +186,7 @@ def board_csv(tables: Sequence[Table]) -> str:
 NOTHING = "there is no complete valid run yet: use bench run, or bench results --rebuild to read the journals again"
 
 
-def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:
+def board_grids(tables: Sequence[RankingTable], view: str) -> list[Grid]:
     """Return the tables of a view as grids."""
     if not tables:
         return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
@@ -194,7 +194,7 @@ def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:
     return [draw.get(view, _grid)(table) for table in tables]
 
 
-def _grid(table: Table, *, named: bool = True) -> Grid:
+def _grid(table: RankingTable, *, named: bool = True) -> Grid:
     first = table.standings[0].first
     name = first.headline.metric if first.headline else "no metric"
     who = ("provider", "embedding") if named else ("answering model",)
@@ -203,11 +203,11 @@ def _grid(table: Table, *, named: bool = True) -> Grid:
         head=(*who, name, "failures as 0", "n", "search p50 (ms)", "USD", "run"),
         rows=tuple(_row(one.first, named=named) for one in table.standings),
         right=tuple(range(len(who), len(who) + 5)),
-        notes=(*saying(table), *table.notes),
+        notes=(*summary_sentences(table), *table.notes),
     )
 
 
-def _model_grid(table: Table) -> Grid:
+def _model_grid(table: RankingTable) -> Grid:
     return _grid(table, named=False)
 
 
@@ -215,7 +215,7 @@ def _row(place: RankedJob, *, named: bool) -> tuple[str, ...]:
     headline = place.headline
     return (
         *((place.name, place.job.embedding_model or "none") if named else (place.models[0],)),
-        spanned(headline),
+        value_with_interval(headline),
         "-" if headline is None else number(headline.value_failures_as_zero, headline.unit),
         "0" if headline is None else str(headline.n),
         number(place.search_ms, "ms"),
@@ -224,7 +224,7 @@ def _row(place: RankedJob, *, named: bool) -> tuple[str, ...]:
     )
 
 
-def _type_grid(table: Table) -> Grid:
+def _type_grid(table: RankingTable) -> Grid:
     """Return a grid with one row per question type and provider, the best of each type first."""
     found = [
         (label, one, place)
@@ -237,9 +237,9 @@ def _type_grid(table: Table) -> Grid:
     return Grid(
         title=table.title,
         head=("question type", "provider", name.metric if name else "no metric", "n"),
-        rows=tuple((label, place.name, spanned(one), str(one.n)) for label, one, place in found),
+        rows=tuple((label, place.name, value_with_interval(one), str(one.n)) for label, one, place in found),
         right=(2, 3),
-        notes=(*saying(table), *table.notes),
+        notes=(*summary_sentences(table), *table.notes),
     )
 
 
@@ -248,14 +248,14 @@ def _merit(one: MetricSummary, place: RankedJob) -> float:
     return value if place.lower_is_better else -value
 
 
-def _matrix_grid(table: Table) -> Grid:
+def _matrix_grid(table: RankingTable) -> Grid:
     columns = {place.task: place for one in table.standings for place in one.places}
     tasks = [task for task in table.tasks if task in columns]
     has_mean = any(one.value is not None and len(one.places) > 1 for one in table.standings)
     rows = []
     for one in table.standings:
         found = {place.task: place for place in one.places}
-        cells = [spanned(found[task].headline) if task in found else "-" for task in tasks]
+        cells = [value_with_interval(found[task].headline) if task in found else "-" for task in tasks]
         mean = [number(one.value)] if has_mean else []
         rows.append((one.first.name, one.first.job.embedding_model or "none", *mean, *cells))
     head = ("provider", "embedding", *(["mean"] if has_mean else []), *(_column(columns[task]) for task in tasks))
@@ -264,7 +264,7 @@ def _matrix_grid(table: Table) -> Grid:
         head=head,
         rows=tuple(rows),
         right=tuple(range(2, len(head))),
-        notes=(*saying(table), *table.notes),
+        notes=(*summary_sentences(table), *table.notes),
     )
 
 

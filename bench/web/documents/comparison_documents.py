@@ -30,17 +30,17 @@ from bench.report.leaderboard import (
     VIEWS,
     JobRow,
     RankedJob,
-    Table,
+    RankingTable,
     TableDocument,
     board_grids,
     board_json,
     leaders,
     load_board,
     load_invalid,
-    of_type,
     rank_spreads,
+    ranked_by_type,
     row_json,
-    saying,
+    summary_sentences,
     tables_of,
 )
 from bench.report.tables import Grid
@@ -124,7 +124,7 @@ async def comparison_of(
 ) -> ShownComparison:
     """Compare jobs, and return the document."""
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison import conclusion, other_load
+    from bench.report.comparison.comparison import conclusion_sentences, load_difference
     from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
     from bench.report.comparison.comparison_text import comparison_json
 
@@ -134,8 +134,8 @@ async def comparison_of(
     pairs: list[ShownPair] = [
         {
             **shown,
-            "conclusion": list(conclusion(pair)),
-            "load": other_load(pair),
+            "conclusion": list(conclusion_sentences(pair)),
+            "load": load_difference(pair),
             "moves_times": [check.name for check in pair.like_for_like.load],
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
             "flipped": {side: await _flipped(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
@@ -225,7 +225,7 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocu
     shown = [place for place in board if _fits(place, asked)]
     tables = tables_of(shown, asked.view)
     if asked.question_type and asked.view not in MATRICES:
-        tables = [of_type(table, asked.question_type) for table in tables]
+        tables = [ranked_by_type(table, asked.question_type) for table in tables]
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
     grids = board_grids(tables, asked.view) if asked.view in MATRICES else [None] * len(tables)
     documents = board_json(asked.view, tables)["tables"]
@@ -237,7 +237,7 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocu
             {
                 **one,
                 "rows": _ranked(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
-                "saying": [_about(text, asked) for text in saying(table, command=False)],
+                "saying": [_about(text, asked) for text in summary_sentences(table, command=False)],
                 "leaders": leaders(table),
                 "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
                 "grid": _grid(grid),
@@ -251,7 +251,7 @@ def _about(text: str, asked: ComparisonFilter) -> str:
     return f"{asked.question_type}: {text}" if asked.question_type else text
 
 
-def _not_ranked(site: Site, table: Table, invalid: Sequence[RankedJob]) -> list[Json]:
+def _not_ranked(site: Site, table: RankingTable, invalid: Sequence[RankedJob]) -> list[Json]:
     """Return the newest INVALID job of each provider that has the setting of a table but no row in it."""
     settings = {one.first.setting for one in table.standings}
     there = {one.first.job.provider for one in table.standings}
@@ -298,7 +298,7 @@ def _known(names: Iterable[str]) -> list[str]:
     return sorted(set(names))
 
 
-def _ranked(table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[BoardRow]:
+def _ranked(table: RankingTable, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[BoardRow]:
     return [
         {
             **row_json(standing),

@@ -30,8 +30,8 @@ from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Call, Phase
 from bench.plan.job_record import JobRecord, read
-from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_facts, payload, verdict_row
-from bench.report.failures import facts_of, said_of
+from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_status, payload, verdict_row
+from bench.report.failures import loss_facts, verdicts_on_item
 from bench.scalars import Json, texts_of
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import folder_of
@@ -240,8 +240,8 @@ async def _side(
     record = epochs[0]
     search, answer = record.phases.get(Phase.SEARCH), record.phases.get(Phase.ANSWER)
     scored = record.phases.get(Phase.EVALUATE)
-    said = await said_of(reader, job, jobs, item, corpus=record.corpus)
-    loss = loss_of(facts_of(record, said, gold_suspect=item in job.suspects))
+    said = await verdicts_on_item(reader, job, jobs, item, corpus=record.corpus)
+    loss = loss_of(loss_facts(record, said, gold_suspect=item in job.suspects))
     attempts = await reader.attempts(job.chain, item, corpus=corpus)
     side = {
         "job": job.key,
@@ -260,7 +260,7 @@ async def _side(
         "search": dict(search.data) if search else None,
         "context": await payload(reader, answer, "prompt"),
         "answer": answer.data.get("answer") if answer else None,
-        **answer_facts(answer),
+        **answer_status(answer),
         "raw_answer": await payload(reader, answer, "raw"),
         "reasoning": await payload(reader, answer, "reasoning"),
         "answer_model": answer.measured.get("model") if answer else None,

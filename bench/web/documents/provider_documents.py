@@ -22,7 +22,7 @@ from bench.journal.results_db import MetricSummary, ResultsDb
 from bench.plan.job_record import read
 from bench.plan.shared_builds import BUILD
 from bench.report.leaderboard import RankedJob
-from bench.report.summary import FILE
+from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.charts import Measured, intervals
@@ -71,7 +71,7 @@ async def _is_in_a_run(site: Site, name: str) -> bool:
 
 
 async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
-    path = workspace / "results" / FILE
+    path = workspace / "results" / RESULTS_FILE
     if not path.is_file():
         return []
     async with ResultsDb.open(path) as database:

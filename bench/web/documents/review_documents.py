@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.journal import Reader
-from bench.report.judges.review_sheet import draw_sheet, read_sheet, record_labels, words_to_label
+from bench.report.judges.review_sheet import draw_sheet, read_sheet, record_labels, texts_to_label
 from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import folder_of
@@ -24,7 +24,7 @@ async def review_document(site: Site, run_id: str, *, after: str | None = None, 
     async with Reader.open(folder_of(site, run_id)) as reader:
         sheet = await read_sheet(reader)
         entry = sheet.entries.get(at or "") or sheet.pending(after)
-        words = None if entry is None else await words_to_label(reader, entry)
+        words = None if entry is None else await texts_to_label(reader, entry)
     label = None if entry is None else sheet.labels.get(entry.id)
     shown = None if words is None else {**words, "right": label}
     return {"run_id": run_id, "n": len(sheet.entries), "labelled": sheet.labelled, "entry": shown}

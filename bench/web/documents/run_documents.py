@@ -38,9 +38,9 @@ from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
-from bench.report.fold import repeats_of, whether_invalid
+from bench.report.fold import job_invalid_reasons, repeats_of
 from bench.report.job_data import OutcomeCounts
-from bench.report.results_document import FixedJob, JobDocument, ReportDocument, ResultsDocument, TimedJob
+from bench.report.results_document import DeterministicJob, JobDocument, MeasuredJob, ReportDocument, ResultsDocument
 from bench.scalars import Json
 from bench.stats import percentile
 from bench.web.app_state import Site
@@ -182,7 +182,7 @@ def _joined(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDo
         return None
 
 
-def _whole(fixed: FixedJob, timed: TimedJob, record: JobRecord) -> JobDocument:
+def _whole(fixed: DeterministicJob, timed: MeasuredJob, record: JobRecord) -> JobDocument:
     both = {**fixed["metrics"], **timed["metrics"]}
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
@@ -270,7 +270,7 @@ async def _standing(reader: Reader, job: JobRecord) -> Standing:
         kinds[one.kind] += one.count
     counts = OutcomeCounts(states=states, error_kinds=kinds)
     repeats = await repeats_of(reader, job, counts)
-    invalid = await whether_invalid(reader, job, counts, await reader.probes(job.lane), repeats)
+    invalid = await job_invalid_reasons(reader, job, counts, await reader.probes(job.lane), repeats)
     return states, invalid, [{"kind": one.kind, "text": one.text, "count": one.count} for one in failed[:SHOWN_CAUSES]]
 
 

@@ -18,7 +18,7 @@ from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.plan.job_record import read
 from bench.report.leaderboard import RankedJob
-from bench.report.summary import FILE
+from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.cache import Stamp, stamp_of
@@ -105,7 +105,7 @@ def _waiting(run_id: str, standing: str) -> RunRow:
 
 async def summaries_of(workspace: Path) -> dict[str, Summary]:
     """Return the cost and the best provider of each run from the derived database."""
-    path = workspace / "results" / FILE
+    path = workspace / "results" / RESULTS_FILE
     stamp = stamp_of(path)
     kept = _summed.get(path)
     if kept is not None and kept[0] == stamp:
