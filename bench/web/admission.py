@@ -1,8 +1,7 @@
 """The runs that may be requested over HTTP: configs by name, numbers, choices; no text that is sent to a provider.
 
-A flag is allowed if its value is a number, a boolean, a duration or one of a few words; texts are allowed only for the
-flags in ``TEXTS``. ``set`` can change the same kinds of values of a provider's config, but no call, template, address
-or key.
+A flag is allowed if its value is a number, a boolean, a duration or one of a few words. Texts are allowed only for the
+flags in ``TEXT_CHECKS``. ``set`` can change the same kinds of values in a provider's config.
 
 Example::
 
@@ -33,8 +32,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]*(?:/[A-Za-z0-9][A-Za-z0-9._@:+-]*){0,5}")
 METRIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+ -]{0,99}")
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,199}")
-VALUES = (int, float, bool, Decimal, type(None), ...)
-LONGEST = 100_000
+SAFE_TYPES = (int, float, bool, Decimal, type(None), ...)
+MAX_TEXT = 100_000
 """maximum number of characters of a text"""
 SETTABLE = ("ingest", "wait", "limits", "rate_limit", "prices", "client_embeddings")
 """blocks of a provider's config whose numbers and choices ``set`` may change"""
@@ -56,7 +55,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
         )
     request = RunRequest.combine(None, given)
     for name in sorted(request.model_fields_set):
-        check = TEXTS.get(name)
+        check = TEXT_CHECKS.get(name)
         if check is not None:
             check(name, getattr(request, name))
         elif name in FORBIDDEN or not _is_choice(RunRequest.model_fields[name].annotation):
@@ -67,14 +66,14 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
 # --------------------------------------------------------------------------- texts
 
 
-def _plain(name: str, value: object) -> None:
+def _check_plain(name: str, value: object) -> None:
     """Check texts that are stored or compared, never resolved."""
     for text in _texts(value):
-        if "${" in text or len(text) > LONGEST:
+        if "${" in text or len(text) > MAX_TEXT:
             _refuse(name, "must be plain text without ${...} and at most 100,000 characters")
 
 
-def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, object], None]:
+def _name_check(pattern: re.Pattern[str], what: str) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
         for text in _texts(value):
             if not pattern.fullmatch(text) or ".." in text:
@@ -83,30 +82,30 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, object], No
     return check
 
 
-def _metrics(name: str, value: object) -> None:
+def _check_metrics(name: str, value: object) -> None:
     assert isinstance(value, tuple)
     for entry in value:
         names = [text for text in (entry.name, entry.method, entry.evaluator) if text is not None]
         files = [text for text in (*names, *_texts(entry.config)) if _is_file(text)]
         if files or not all(METRIC.fullmatch(text) for text in names):
             _refuse(name, "must be names of known metrics, not files")
-        _plain(name, [*_texts(entry.config), *entry.breakdown])
+        _check_plain(name, [*_texts(entry.config), *entry.breakdown])
 
 
 def _is_file(text: str) -> bool:
     return any(mark in text for mark in ("/", "\\", "..")) or text.partition(":")[0].endswith(".py")
 
 
-def _prompts(name: str, value: object) -> None:
+def _check_prompts(name: str, value: object) -> None:
     """Check a prompt with placeholders; nothing in it is resolved from the environment."""
     for entry in _texts(value):
         kind, equals, rest = entry.partition("=")
         text = rest if name == "judge_prompt" and equals and "\n" not in kind and "$" not in kind else entry
-        if text.startswith("@") or not ("${" in text or "\n" in text) or len(text) > LONGEST:
+        if text.startswith("@") or not ("${" in text or "\n" in text) or len(text) > MAX_TEXT:
             _refuse("prompts", "must be texts with placeholders, not names of files")
 
 
-def _sets(name: str, value: object) -> None:
+def _check_sets(name: str, value: object) -> None:
     assert isinstance(value, Mapping)
     for key, wanted in value.items():
         _, dot, path = str(key).partition(".")
@@ -116,27 +115,27 @@ def _sets(name: str, value: object) -> None:
             _refuse(name, f"cannot change {key}: expected a number or a choice in {', '.join(SETTABLE)}")
 
 
-TEXTS: Mapping[str, Callable[[str, object], None]] = {
-    "benchmarks": _matching(NAME, "configs"),
-    "providers": _matching(NAME, "configs"),
-    "evaluators": _matching(NAME, "configs"),
-    "answering_model": _matching(MODEL, "models"),
-    "judge_model": _matching(MODEL, "models"),
-    "embedding_model": _matching(MODEL, "models"),
-    "metrics": _metrics,
-    "set": _sets,
-    "prices": _plain,
-    "answer_prompt": _prompts,
-    "judge_prompt": _prompts,
-    "items": _plain,
-    "items_of": _plain,
-    "question_type": _plain,
-    "shard": _plain,
-    "rate": _plain,
-    "min_score": _plain,
-    "run_id": _plain,
-    "label": _plain,
-    "note": _plain,
+TEXT_CHECKS: Mapping[str, Callable[[str, object], None]] = {
+    "benchmarks": _name_check(NAME, "configs"),
+    "providers": _name_check(NAME, "configs"),
+    "evaluators": _name_check(NAME, "configs"),
+    "answering_model": _name_check(MODEL, "models"),
+    "judge_model": _name_check(MODEL, "models"),
+    "embedding_model": _name_check(MODEL, "models"),
+    "metrics": _check_metrics,
+    "set": _check_sets,
+    "prices": _check_plain,
+    "answer_prompt": _check_prompts,
+    "judge_prompt": _check_prompts,
+    "items": _check_plain,
+    "items_of": _check_plain,
+    "question_type": _check_plain,
+    "shard": _check_plain,
+    "rate": _check_plain,
+    "min_score": _check_plain,
+    "run_id": _check_plain,
+    "label": _check_plain,
+    "note": _check_plain,
 }
 """flags that hold texts, and the check of each; any other text is refused"""
 
@@ -186,7 +185,7 @@ def _is_choice(annotation: object) -> bool:
     """Return True if a value of this type is a number, a boolean, one of a few words, or several of these."""
     members = list(_members(annotation))
     return bool(members) and all(
-        get_origin(one) is Literal or one in VALUES or (isinstance(one, type) and issubclass(one, Enum))
+        get_origin(one) is Literal or one in SAFE_TYPES or (isinstance(one, type) and issubclass(one, Enum))
         for one in members
     )
 

@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     curl -H "Authorization: Bearer $TOKEN" -d '{"benchmarks": ["demo"]}' http://127.0.0.1:3000/api/v1/runs
-    document()["paths"]["/api/v1/runs"]["post"]["summary"]
+    openapi_document()["paths"]["/api/v1/runs"]["post"]["summary"]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bench.version import __version__
 from bench.web.app_state import SITE, Site
 from bench.web.documents.comparison_documents import (
     BoardDocument,
-    ComparisonFilter,
+    LeaderboardFilter,
     ShownComparison,
     compare_document,
     leaderboard_document,
@@ -42,12 +42,12 @@ from bench.web.documents.item_filter import ItemFilter, positions
 from bench.web.documents.provider_documents import provider_document
 from bench.web.documents.report_documents import outcomes_of
 from bench.web.documents.review_documents import draw_answers, put_labels, review_document
-from bench.web.documents.run_documents import folder_of, known, results_document, run_document
-from bench.web.documents.run_list import runs_document, waiting_row
+from bench.web.documents.run_documents import folder_of, require_document, results_document, run_document
+from bench.web.documents.run_list import queued_row, runs_document
 from bench.web.documents.workspace_documents import config_document, configs_document, receipts_document
 from bench.web.errors import RequestRefused, item_of
-from bench.web.errors import run_id as checked
-from bench.web.prometheus import GAUGES
+from bench.web.errors import check_run_id as checked
+from bench.web.prometheus import METRICS
 from bench.web.security import Handler
 from bench.web.stream import stream
 
@@ -55,13 +55,13 @@ OPEN = ("/healthz", "/readyz")
 
 
 @cache
-def document() -> Json:
+def openapi_document() -> Json:
     """Return the OpenAPI document."""
     from bench.config.json_schema import Described
     from bench.config.run import RunRequest
 
     paths: dict[str, Json] = {}
-    for method, path, summary, query, status, _ in PATHS:
+    for method, path, summary, query, status, _ in ENDPOINTS:
         paths.setdefault(f"/api/v1{path}", {})[method] = _operation(method, path, summary, query, status)
     schema = RunRequest.model_json_schema(ref_template="#/components/schemas/{model}", schema_generator=Described)
     parts = schema.pop("$defs", {})
@@ -114,7 +114,7 @@ PAGE_ITEMS = 50
 MOST_ITEMS = 500
 
 
-def json_answer(document: Mapping[str, object], status: int = 200) -> web.Response:
+def json_response(document: Mapping[str, object], status: int = 200) -> web.Response:
     """Send a document as JSON, with anything that looks like a secret redacted."""
     text = redact(json.dumps(document, allow_nan=False, default=str))
     return web.Response(status=status, text=text, content_type="application/json")
@@ -124,40 +124,40 @@ def json_answer(document: Mapping[str, object], status: int = 200) -> web.Respon
 
 
 async def runs(request: web.Request) -> web.Response:
-    return json_answer(await runs_document(request.app[SITE]))
+    return json_response(await runs_document(request.app[SITE]))
 
 
 async def run(request: web.Request) -> web.Response:
     """Send the document of a run, or its row of the list if it has no journal yet."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
-    return json_answer(waiting_row(site, run_id) or await run_document(site, run_id))
+    return json_response(queued_row(site, run_id) or await run_document(site, run_id))
 
 
 async def results(request: web.Request) -> web.Response:
-    return json_answer(await results_document(request.app[SITE], request.match_info["run_id"]))
+    return json_response(await results_document(request.app[SITE], request.match_info["run_id"]))
 
 
 async def items(request: web.Request) -> web.Response:
-    return json_answer(await items_of(request))
+    return json_response(await items_of_query(request))
 
 
-async def items_of(request: web.Request) -> Json:
+async def items_of_query(request: web.Request) -> Json:
     """Return the page of items for a request's query."""
     query, site, run_id = request.query, request.app[SITE], request.match_info["run_id"]
-    wanted, asked, limit = wanted_of(query), ItemFilter.of(query), _limit(query.get("limit", ""))
+    wanted, asked, limit = wanted_of_query(query), ItemFilter.of(query), _limit(query.get("limit", ""))
     grid = partial(grid_document, site, run_id, wanted, limit=limit, benchmark=asked.benchmark, provider=asked.provider)
     shown, cursor = await outcomes_of(site, run_id), query.get("cursor", "")
     counted = cursor.isdigit() if cursor else shown.fresh and shown.document is not None
     if not asked.needs_outcomes and (wanted.text or not counted):
         document, _ = await grid(cursor=cursor)
-        return {**_ranked(document, shown.document), "total": None, "previous": None, "first": None}
-    outcomes = known(shown, "the outcomes of the items are being read")
+        return {**_with_ranks(document, shown.document), "total": None, "previous": None, "first": None}
+    outcomes = require_document(shown, "the outcomes of the items are being read")
     start, units, found = _offset(cursor), outcomes["units"], positions(outcomes, asked)
     page = found[start:] if wanted.text else found[start : start + limit]
     document, looked_at = await grid(chosen_units=[(units[at][0], units[at][1]) for at in page])
     end = start + looked_at
     return {
-        **_ranked(document, outcomes),
+        **_with_ranks(document, outcomes),
         "cursor": str(end) if end < len(found) else None,
         "total": None if wanted.text else len(found),
         "previous": str(max(0, start - limit)) if start and not wanted.text else None,
@@ -175,7 +175,7 @@ def _offset(cursor: str) -> int:
     return int(cursor)
 
 
-def _ranked(document: ItemGrid, outcomes: RunOutcomes | None) -> ItemGrid:
+def _with_ranks(document: ItemGrid, outcomes: RunOutcomes | None) -> ItemGrid:
     """Add the rank of the first evidence, the search time and the context tokens to each cell, if they are known."""
     if outcomes is None:
         return document
@@ -196,7 +196,7 @@ def _more_of(column: JobOutcomes | None, place: int | None) -> Json:
     return {"rank": column["ranks"][place], "search_us": column["search_us"][place], "tokens": column["tokens"][place]}
 
 
-def wanted_of(query: Mapping[str, str]) -> Wanted:
+def wanted_of_query(query: Mapping[str, str]) -> Wanted:
     """Read the filters of a query string.
 
     Raises:
@@ -221,7 +221,7 @@ def _limit(text: str) -> int:
 async def item(request: web.Request) -> web.Response:
     where = request.match_info
     provider = request.query.get("provider") or None
-    return json_answer(
+    return json_response(
         await item_document(request.app[SITE], where["run_id"], item_of(where["item"]), provider=provider)
     )
 
@@ -231,20 +231,20 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 async def review(request: web.Request) -> web.Response:
-    return json_answer(await review_of_run(request))
+    return json_response(await review_of_query(request))
 
 
-async def review_of_run(request: web.Request) -> Json:
+async def review_of_query(request: web.Request) -> Json:
     """Return the answer to label for a request's query."""
     site, run_id, query = request.app[SITE], request.match_info["run_id"], request.query
     return await review_document(site, run_id, after=query.get("after"), at=query.get("at"))
 
 
 async def compare(request: web.Request) -> web.Response:
-    return json_answer(await compared(request))
+    return json_response(await comparison_of_query(request))
 
 
-async def compared(request: web.Request) -> ShownComparison:
+async def comparison_of_query(request: web.Request) -> ShownComparison:
     """Return the comparison of the jobs in a request's query: ``a``, ``b`` ... or several ``job``."""
     query = request.query
     named = [query[name] for name in "abcdef" if query.get(name)]
@@ -258,13 +258,13 @@ async def compared(request: web.Request) -> ShownComparison:
 
 
 async def leaderboard(request: web.Request) -> web.Response:
-    return json_answer(await board_of(request))
+    return json_response(await board_of_query(request))
 
 
-async def board_of(request: web.Request) -> BoardDocument:
+async def board_of_query(request: web.Request) -> BoardDocument:
     """Return the leaderboard for a request's query."""
     query = request.query
-    asked = ComparisonFilter(
+    asked = LeaderboardFilter(
         view=query.get("view") or "benchmark",
         benchmark=query.get("benchmark") or None,
         provider_type=query.get("provider_type") or None,
@@ -275,24 +275,24 @@ async def board_of(request: web.Request) -> BoardDocument:
 
 
 async def receipts(request: web.Request) -> web.Response:
-    return json_answer(await receipts_document(request.app[SITE]))
+    return json_response(await receipts_document(request.app[SITE]))
 
 
 async def configs(request: web.Request) -> web.Response:
-    return json_answer(await configs_document(request.app[SITE]))
+    return json_response(await configs_document(request.app[SITE]))
 
 
 async def config(request: web.Request) -> web.Response:
     where = request.match_info
-    return json_answer(await config_document(request.app[SITE], where["kind"], where["name"]))
+    return json_response(await config_document(request.app[SITE], where["kind"], where["name"]))
 
 
 async def provider(request: web.Request) -> web.Response:
-    return json_answer(await provider_document(request.app[SITE], checked(request.match_info["name"])))
+    return json_response(await provider_document(request.app[SITE], checked(request.match_info["name"])))
 
 
 async def description(request: web.Request) -> web.Response:
-    return json_answer(document())
+    return json_response(openapi_document())
 
 
 # ------------------------------------------------------------------ orders
@@ -305,8 +305,8 @@ async def start(request: web.Request) -> web.Response:
     site = request.app[SITE]
     assert site.service is not None
     run_id = await site.service.start(admit(await _body(request)))
-    document: Json = {"run_id": run_id, "state": site.service.standing().get(run_id, "ended")}
-    answer = json_answer(document, status=202)
+    document: Json = {"run_id": run_id, "state": site.service.states().get(run_id, "ended")}
+    answer = json_response(document, status=202)
     answer.headers["Location"] = f"/api/v1/runs/{run_id}"
     return answer
 
@@ -343,13 +343,13 @@ async def cancel(request: web.Request) -> web.Response:
 
 async def _stop(request: web.Request, why: str) -> web.Response:
     run_id = request.match_info["run_id"]
-    return json_answer({"run_id": run_id, "state": await stop_run(request.app[SITE], run_id, why)}, status=202)
+    return json_response({"run_id": run_id, "state": await stop_run(request.app[SITE], run_id, why)}, status=202)
 
 
 async def stop_run(site: Site, run_id: str, why: str) -> str:
     """Pause or cancel a run; raise NotFound if there is no such run."""
     assert site.service is not None
-    if not site.service.is_at(run_id):
+    if not site.service.has_run(run_id):
         folder_of(site, run_id)
     return await site.service.stop(run_id, why)
 
@@ -363,14 +363,14 @@ async def resume(request: web.Request, *, retry: bool = False) -> web.Response:
     assert site.service is not None
     folder_of(site, run_id)
     await site.service.resume(run_id, retry=retry)
-    return json_answer({"run_id": run_id, "state": site.service.standing().get(run_id, "ended")}, status=202)
+    return json_response({"run_id": run_id, "state": site.service.states().get(run_id, "ended")}, status=202)
 
 
 # ------------------------------------------------------------------ health
 
 
 async def healthz(request: web.Request) -> web.Response:
-    return json_answer({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 async def readyz(request: web.Request) -> web.Response:
@@ -380,7 +380,7 @@ async def readyz(request: web.Request) -> web.Response:
     if problem is None and not site.read_only:
         problem = _unwritable(site.workspace / CHECKPOINTS)
     document: Json = {"status": "ready" if problem is None else "not ready", "problem": problem}
-    return json_answer(document, status=200 if problem is None else 503)
+    return json_response(document, status=200 if problem is None else 503)
 
 
 def _unwritable(folder: Path) -> str | None:
@@ -402,13 +402,13 @@ def _unwritable(folder: Path) -> str | None:
 async def metrics(request: web.Request) -> web.Response:
     site = request.app[SITE]
     headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-    return web.Response(body=await request.app[GAUGES].text(site), headers=headers)
+    return web.Response(body=await request.app[METRICS].text(site), headers=headers)
 
 
 # ------------------------------------------------------------------ routes
 
 
-PATHS: tuple[tuple[str, str, str, str, int, Handler], ...] = (
+ENDPOINTS: tuple[tuple[str, str, str, str, int, Handler], ...] = (
     ("get", "/runs", "All runs of the workspace, newest first", "", 200, runs),
     ("post", "/runs", "Start a run: the body is a run file's content", "", 202, start),
     ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", "", 200, run),
@@ -460,5 +460,5 @@ PATHS: tuple[tuple[str, str, str, str, int, Handler], ...] = (
 
 def routes() -> list[web.RouteDef]:
     """Return the routes of the API; the same in ``explore`` and ``serve``."""
-    every = [web.route(method.upper(), f"/api/v1{path}", handler) for method, path, _, _, _, handler in PATHS]
+    every = [web.route(method.upper(), f"/api/v1{path}", handler) for method, path, _, _, _, handler in ENDPOINTS]
     return [*every, web.get("/healthz", healthz), web.get("/readyz", readyz)]

@@ -3,14 +3,14 @@
 Also in this module:
 
 * ``make_app``: the site as one aiohttp application, with the request guard, the API and the pages.
-* ``warm``: imports, templates and the check of every config when the site opens, so that no visitor waits for them.
+* ``warm_up``: imports, templates and the check of every config when the site opens, so that no visitor waits for them.
 
 Example::
 
     async with open_site(Settings(workspace=Path("."), runs=True, port=0)) as site:
         print(site.url, site.login)
     app = make_app(Site(workspace=Path("."), ...))
-    tasks.start_soon(warm, workspace)
+    tasks.start_soon(warm_up, workspace)
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from bench.journal.paths import CHECKPOINTS
 from bench.settings import Environment
 from bench.web import api
 from bench.web.app_state import LOOPBACK, SITE, Site
-from bench.web.cache import Kept
+from bench.web.cache import DocumentCache
 from bench.web.pages import routes as page_routes
-from bench.web.prometheus import GAUGES, Gauges
+from bench.web.prometheus import METRICS, ServiceMetrics
 from bench.web.security import Handler, add_headers, guard
-from bench.web.service import Orders, Service
-from bench.web.token_file import Secret
+from bench.web.service import OrderStore, Service
+from bench.web.token_file import ServiceToken
 
 MAX_BODY = 2**20
-PACKED = frozenset({"text/html", "text/csv", "text/markdown", "application/json", "image/svg+xml"})
+COMPRESSED_TYPES = frozenset({"text/html", "text/csv", "text/markdown", "application/json", "image/svg+xml"})
 """content types that are compressed"""
 STATIC = Path(__file__).with_name("static")
 
 
 def make_app(site: Site) -> web.Application:
     """Create the application of a site."""
-    app = web.Application(middlewares=[measure, guard], client_max_size=MAX_BODY)
-    app[SITE], app[GAUGES] = site, Gauges()
+    app = web.Application(middlewares=[measure_response, guard], client_max_size=MAX_BODY)
+    app[SITE], app[METRICS] = site, ServiceMetrics()
     app.on_response_prepare.append(add_headers)
     app.add_routes(api.routes())
     app.add_routes(page_routes())
@@ -62,13 +62,13 @@ def make_app(site: Site) -> web.Application:
 
 
 @web.middleware
-async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def measure_response(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Count each response by its route, never by its path, and compress it."""
     began, status = time.monotonic(), HTTPStatus.INTERNAL_SERVER_ERROR.value
     try:
         response = await handler(request)
         status = response.status
-        if isinstance(response, web.Response) and response.content_type in PACKED and (response.body or b""):
+        if isinstance(response, web.Response) and response.content_type in COMPRESSED_TYPES and (response.body or b""):
             response.enable_compression()
     except web.HTTPException as redirect:
         status = redirect.status
@@ -76,16 +76,16 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     finally:
         resource = request.match_info.route.resource
         route = resource.canonical if resource is not None else "none"
-        request.app[GAUGES].seen(request.method, route, status, time.monotonic() - began)
+        request.app[METRICS].count_request(request.method, route, status, time.monotonic() - began)
     return response
 
 
-async def warm(workspace: Path) -> None:
+async def warm_up(workspace: Path) -> None:
     """Warm up in a thread, without waiting for it when the site closes."""
-    await anyio.to_thread.run_sync(_warm, workspace, abandon_on_cancel=True)
+    await anyio.to_thread.run_sync(_warm_up, workspace, abandon_on_cancel=True)
 
 
-def _warm(workspace: Path) -> None:
+def _warm_up(workspace: Path) -> None:
     import bench.receipt.verification.verify
     import bench.report.comparison.comparison_text  # noqa: F401
     from bench.web import api as openapi
@@ -94,7 +94,7 @@ def _warm(workspace: Path) -> None:
 
     for name in templates().list_templates():
         templates().get_template(name)
-    openapi.document()
+    openapi.openapi_document()
     with suppress(BenchError):  # the page of configs states it
         all_configs(workspace)
 
@@ -132,7 +132,7 @@ class OpenSite:
     url: str
     login: str
     """the address with the token that logs a browser in; the plain address if no token is needed"""
-    secret: Secret | None
+    secret: ServiceToken | None
     site: Site
     recovered: tuple[str, ...] = ()
 
@@ -152,9 +152,9 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
             hint=f"use a number from 1 to {LAST_PORT}, or 0 for a free port",
         )
     secret = _secret(settings)
-    learn_secrets(settings.environment)
+    redact_secrets(settings.environment)
     with ExitStack() as held:
-        orders = held.enter_context(Orders.open(settings.workspace)) if settings.runs else None
+        orders = held.enter_context(OrderStore.open(settings.workspace)) if settings.runs else None
         async with anyio.create_task_group() as tasks:
             service = None
             if orders is not None:
@@ -168,7 +168,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
             site = Site(
                 workspace=settings.workspace,
                 environment=settings.environment,
-                kept=Kept(tasks),
+                cache=DocumentCache(tasks),
                 service=service,
                 secret=secret,
                 hosts=LOOPBACK | {settings.host.lower()},
@@ -182,9 +182,9 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
             try:
                 port = await _listen(runner, settings)
                 recovered = tuple(await service.recover()) if service else ()
-                url = f"http://{_shown(settings.host)}:{port}"
+                url = f"http://{_url_host(settings.host)}:{port}"
                 if not settings.static:
-                    tasks.start_soon(warm, settings.workspace)
+                    tasks.start_soon(warm_up, settings.workspace)
                 login = f"{url}/login?token={secret.token}" if secret else f"{url}/"
                 yield OpenSite(url=url, login=login, secret=secret, site=site, recovered=recovered)
             finally:
@@ -195,11 +195,11 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 tasks.cancel_scope.cancel()
 
 
-async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None]) -> int:
+async def serve_until_signal(settings: Settings, on_open: Callable[[OpenSite], None]) -> int:
     """Serve until SIGINT or SIGTERM; return the exit code."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with open_site(settings) as site:
-            tell(site)
+            on_open(site)
             code = EXIT_SIGTERM
             async for number in signals:
                 code = EXIT_SIGTERM if number == signal.SIGTERM else EXIT_SIGINT
@@ -211,7 +211,7 @@ async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None
     return code
 
 
-def learn_secrets(environment: Environment) -> None:
+def redact_secrets(environment: Environment) -> None:
     """Redact the value of every variable that is named like a secret from all responses."""
     every = Environment(values={**environment.values, **os.environ})
     for value in every.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
@@ -219,19 +219,19 @@ def learn_secrets(environment: Environment) -> None:
             redactor.learn(value)
 
 
-def _secret(settings: Settings) -> Secret | None:
-    named = settings.token_file or _named(settings.environment)
+def _secret(settings: Settings) -> ServiceToken | None:
+    named = settings.token_file or _token_path(settings.environment)
     if named is not None:
-        return Secret.at(named)
+        return ServiceToken.load_or_create(named)
     if not is_loopback(settings.host):
         raise UsageError(
             f"{settings.host} can be reached from other machines: a token is needed",
             hint=f"name a token file with --token-file or {TOKEN_VARIABLE}, or listen on 127.0.0.1",
         )
-    return Secret.at(settings.workspace / CHECKPOINTS / ".token") if settings.runs else None
+    return ServiceToken.load_or_create(settings.workspace / CHECKPOINTS / ".token") if settings.runs else None
 
 
-def _named(environment: Environment) -> Path | None:
+def _token_path(environment: Environment) -> Path | None:
     text = environment.get(TOKEN_VARIABLE)
     return Path(text) if text else None
 
@@ -250,7 +250,7 @@ def _is_wildcard(host: str) -> bool:
     return host in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
 
 
-def _shown(host: str) -> str:
+def _url_host(host: str) -> str:
     if _is_wildcard(host):
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

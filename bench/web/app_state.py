@@ -14,9 +14,9 @@ from pathlib import Path
 from aiohttp import web
 
 from bench.settings import Environment
-from bench.web.cache import Kept
+from bench.web.cache import DocumentCache
 from bench.web.service import Service
-from bench.web.token_file import Secret
+from bench.web.token_file import ServiceToken
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -27,10 +27,10 @@ class Site:
 
     workspace: Path
     environment: Environment
-    kept: Kept
+    cache: DocumentCache
     service: Service | None = None
     """None = read-only"""
-    secret: Secret | None = None
+    secret: ServiceToken | None = None
     """None = no login: only this machine can reach the address"""
     hosts: frozenset[str] = LOOPBACK
     """names that a Host header may carry"""

@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    shown = await kept.of(("report", "r1"), stamp, make, patience_s=0.08)
+    shown = await cache.get(("report", "r1"), stamp, make, max_wait_s=0.08)
     shown.document, shown.fresh        # None and False while the first one is created
-    await apart(document_of, str(workspace), "r1")        # the same as: await document_of(str(workspace), "r1")
+    await make_in_process(make_results, str(workspace), "r1")      # as: await make_results(str(workspace), "r1")
 
 A request waits a moment at most. Then it gets the latest known document, or none if there is none yet. So no page is
 slow, however large a run is. Small documents are ready within that moment.
@@ -36,21 +36,21 @@ from bench.events import log
 from bench.scalars import Json
 
 Document = TypeVar("Document", bound=Mapping[str, object])
-Make = Callable[..., Awaitable[Document]]
+DocumentMaker = Callable[..., Awaitable[Document]]
 Stamp = tuple[tuple[int, int], ...]
 
-HURRY_S = 0.04
+SHORT_WAIT_S = 0.04
 """maximum seconds that a page waits for a slow document"""
-PATIENT_S = 10.0
+LONG_WAIT_S = 10.0
 """maximum seconds that a page waits for a fast document, which takes some hundredths of a second on an idle machine"""
 SMALL_ITEMS = 3000
-ODD = (LookupError, TypeError, ValueError)
+STRUCTURE_ERRORS = (LookupError, TypeError, ValueError)
 """errors while a file with an unexpected structure is read"""
-MOST = 256
+MAX_DOCUMENTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown(Generic[Document]):
+class CachedDocument(Generic[Document]):
     """The latest known document, if any; ``fresh`` is true if it is current."""
 
     document: Document | None
@@ -59,25 +59,25 @@ class Shown(Generic[Document]):
 
 
 @dataclass(slots=True)
-class Kept:
+class DocumentCache:
     """The cached documents of one site; the least recently requested are dropped first."""
 
     tasks: TaskGroup
     _known: dict[Hashable, tuple[Stamp, Mapping[str, object] | BenchError]] = field(default_factory=dict)
     _busy: dict[Hashable, anyio.Event] = field(default_factory=dict)
 
-    async def of(
-        self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Document]], *, patience_s: float
-    ) -> Shown[Document]:
-        """Return the document of ``key`` at ``stamp``; after ``patience_s`` seconds, the latest known one."""
-        with anyio.move_on_after(patience_s):
+    async def get(
+        self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Document]], *, max_wait_s: float
+    ) -> CachedDocument[Document]:
+        """Return the document of ``key`` at ``stamp``; after ``max_wait_s`` seconds, the latest known one."""
+        with anyio.move_on_after(max_wait_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
                 if key not in self._busy:
                     self._busy[key] = anyio.Event()
                     self.tasks.start_soon(self._make, key, stamp, make)
                 await self._busy[key].wait()
         _, found = self._known.get(key, (stamp, None))
-        return Shown(
+        return CachedDocument(
             document=None if isinstance(found, BenchError) else cast("Document | None", found),
             fresh=self._current(key, stamp) is not None,
             problem=found if isinstance(found, BenchError) else None,
@@ -90,7 +90,7 @@ class Kept:
         self._known[key] = self._known.pop(key)
         return known[1]
 
-    async def _make(self, key: Hashable, stamp: Stamp, make: Make[Mapping[str, object]]) -> None:
+    async def _make(self, key: Hashable, stamp: Stamp, make: DocumentMaker[Mapping[str, object]]) -> None:
         found: Mapping[str, object] | BenchError
         try:
             found = await make()
@@ -98,19 +98,19 @@ class Kept:
             found = error
         except OSError as error:
             found = JournalError(f"a file was removed or cannot be read: {error.strerror}")
-        except ODD as error:  # one odd run must not end the site
+        except STRUCTURE_ERRORS as error:  # one odd run must not end the site
             log().error("document_not_made", key=str(key), error=repr(error))
             found = JournalError(f"its files contain data that this version cannot read ({type(error).__name__})")
         self._known.pop(key, None)
         self._known[key] = (stamp, found)
-        while len(self._known) > MOST:
+        while len(self._known) > MAX_DOCUMENTS:
             self._known.pop(next(iter(self._known)))
         self._busy.pop(key).set()
 
 
-def patience(items: int) -> float:
+def max_wait_s(items: int) -> float:
     """Return the maximum seconds to wait for a document of this many items."""
-    return PATIENT_S if items <= SMALL_ITEMS else HURRY_S
+    return LONG_WAIT_S if items <= SMALL_ITEMS else SHORT_WAIT_S
 
 
 def stamp_of(*paths: Path) -> Stamp:
@@ -122,18 +122,18 @@ def stamp_of(*paths: Path) -> Stamp:
     return tuple(found)
 
 
-NICE = 5
+PROCESS_NICENESS = 5
 """the priority of the other process, below that of pages and runs"""
 
 
-async def aside(make: Make[Document], *arguments: object, items: int) -> Document:
+async def make_off_loop(make: DocumentMaker[Document], *arguments: object, items: int) -> Document:
     """Make a document without blocking the pages: in a thread, or with many items in another process."""
     if items > SMALL_ITEMS:
-        return await apart(make, *arguments)
+        return await make_in_process(make, *arguments)
     return await anyio.to_thread.run_sync(partial(anyio.run, make, *arguments))
 
 
-async def apart(make: Make[Document], *arguments: object) -> Document:
+async def make_in_process(make: DocumentMaker[Document], *arguments: object) -> Document:
     """Make a document in another process; ``make`` is a function of a module, its arguments are plain JSON.
 
     Raises:
@@ -146,10 +146,10 @@ async def apart(make: Make[Document], *arguments: object) -> Document:
             "a document could not be created",
             hint="run the command of this page in a terminal, for example bench results RUN_ID, to see the reason",
         )
-    return cast("Document", read(json.loads(done.stdout)))
+    return cast("Document", document_from_result(json.loads(done.stdout)))
 
 
-def read(said: Json) -> Json:
+def document_from_result(said: Json) -> Json:
     """Return the document that the other process reported, or raise the error that it reported."""
     if "document" in said:
         document = said["document"]
@@ -161,12 +161,12 @@ def read(said: Json) -> Json:
 
 def main(module: str, name: str, arguments: str) -> None:
     """Print the document or the error as JSON; runs in the other process."""
-    os.nice(NICE)
-    sys.stdout.write(json.dumps(told(getattr(importlib.import_module(module), name), json.loads(arguments))))
+    os.nice(PROCESS_NICENESS)
+    sys.stdout.write(json.dumps(result_json(getattr(importlib.import_module(module), name), json.loads(arguments))))
 
 
-def told(make: Make[Mapping[str, object]], arguments: Sequence[object]) -> Json:
-    """Return the document, or the error, in the form that ``read`` expects."""
+def result_json(make: DocumentMaker[Mapping[str, object]], arguments: Sequence[object]) -> Json:
+    """Return the document, or the error, in the form that ``document_from_result`` expects."""
     try:
         return {"document": anyio.run(make, *arguments)}
     except BenchError as error:

@@ -5,22 +5,22 @@ Also in this module:
 * A chart of rows on one scale: a name, something drawn, and its value as text.
 * ``intervals``: values with their intervals, one per row, from zero, such as accuracy by provider or question type.
 * ``latencies``: one histogram of times per row over one logarithmic axis, with the median as a line.
-* ``pace``: the share of ended items over the time since the run began, one row per job.
+* ``progress_chart``: the share of ended items over the time since the run began, one row per job.
 * ``scatter``: score against cost or time, one point per job, with the Pareto frontier.
 
 Example::
 
-    intervals([Measured(name="bm25", value=0.31, low=0.24, high=0.38)], title="accuracy").rows[0].dot      # 62.0
+    intervals([ChartValue(name="bm25", value=0.31, low=0.24, high=0.38)], title="accuracy").rows[0].dot      # 62.0
     RowChart(title="accuracy", rows=(ChartRow(name="bm25", value="0.310", dot=62.0),), ticks=scale.ticks)
-    intervals([Measured(name="bm25", value=0.31, low=0.24, high=0.38, group="temporal")], title="accuracy")
+    intervals([ChartValue(name="bm25", value=0.31, low=0.24, high=0.38, group="temporal")], title="accuracy")
     latencies([("bm25", {"histogram": [(100, 200, 7)], "p50": {"total": 140}, "n": 7})], title="search")
-    pace([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
+    progress_chart([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
     scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
 
 Horizontal positions are in percent of the width, vertical ones in pixels, so text keeps its size on any screen. A chart
 also has its content as text: names on the left, values on the right. The fullest bin of a histogram has the full height
-of its row, so that shapes can be compared whatever the number of calls. A level line of ``pace`` is time in which no
-item ended: a pause, a slow provider, a limit.
+of its row, so that shapes can be compared. A level line of ``progress_chart`` is time in which no item ended, such as
+a pause.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bench.web.documents.run_documents import LatencySpread
-from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, nice_top, over, plain, seconds
+from bench.web.formatting import Scale, Tick, anchored, duration, nice_top, plain, scale_from_zero, scale_over, seconds
 
 __all__ = [
     "ChartRow",
-    "Measured",
+    "ChartValue",
     "Point",
     "RowChart",
     "Scatter",
@@ -43,7 +43,7 @@ __all__ = [
     "frontier",
     "intervals",
     "latencies",
-    "pace",
+    "progress_chart",
     "scatter",
 ]
 
@@ -94,7 +94,7 @@ class RowChart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ChartValue:
     """A value to show; a value of None gets no row."""
 
     name: str
@@ -105,21 +105,21 @@ class Measured:
     n: int | None = None
 
 
-Line = tuple[str, float]
+ReferenceLine = tuple[str, float]
 """a reference line: its name and value"""
 
 
-def intervals(measured: Sequence[Measured], *, title: str, lines: Sequence[Line] = ()) -> RowChart | None:
+def intervals(measured: Sequence[ChartValue], *, title: str, lines: Sequence[ReferenceLine] = ()) -> RowChart | None:
     """Chart values with their intervals, one per row; None if there is no value."""
     known = [one for one in measured if one.value is not None]
     if not known:
         return None
-    scale = from_zero(max(max(one.value or 0, one.high or 0) for one in known))
+    scale = scale_from_zero(max(max(one.value or 0, one.high or 0) for one in known))
     marks = anchored([(scale.at(value), f"{name} {value:.2f}") for name, value in lines])
     return RowChart(title=title, rows=tuple(_row(one, scale) for one in known), ticks=scale.ticks, marks=marks)
 
 
-def _row(one: Measured, scale: Scale) -> ChartRow:
+def _row(one: ChartValue, scale: Scale) -> ChartRow:
     value = one.value or 0.0
     spread = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
     count = "" if one.n is None else f", n = {one.n}"
@@ -134,7 +134,7 @@ def _row(one: Measured, scale: Scale) -> ChartRow:
     )
 
 
-def forest(differences: Sequence[Measured], *, title: str) -> RowChart | None:
+def forest(differences: Sequence[ChartValue], *, title: str) -> RowChart | None:
     """Chart differences with their intervals around zero; None if there is no difference."""
     known = [one for one in differences if one.value is not None]
     if not known:
@@ -159,7 +159,7 @@ def latencies(spreads: Sequence[tuple[str, LatencySpread]], *, title: str) -> Ro
     bins = [one for _, _, found in rows for one in found]
     if not bins:
         return None
-    scale = _decades(min(max(1, start) for start, _, _ in bins), max(end for _, end, _ in bins))
+    scale = _logarithmic_scale(min(max(1, start) for start, _, _ in bins), max(end for _, end, _ in bins))
     shown = tuple(_latency_row(name, spread, found, scale) for name, spread, found in rows if found)
     return RowChart(title=title, rows=shown, ticks=scale.ticks, height=44)
 
@@ -168,7 +168,7 @@ def _bins(spread: LatencySpread) -> list[Bin]:
     return [one for one in spread.get("histogram", ()) if one[2]]
 
 
-def _decades(least: int, largest: int) -> Scale:
+def _logarithmic_scale(least: int, largest: int) -> Scale:
     """Return a logarithmic scale between two bin edges, with at most ``MOST_TICKS`` ticks at powers of ten."""
     low, high = float(least), float(max(largest, least * 10))
     span = math.log10(high / low)
@@ -206,26 +206,26 @@ Steps = Sequence[tuple[float, int]]
 """(seconds since the run began, items that had ended by then)"""
 
 
-def pace(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | None:
+def progress_chart(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | None:
     """Chart the share of ended items over time from (name, items planned, steps); None if nothing ended."""
     known = [(name, planned, steps) for name, planned, steps in jobs if steps and planned]
     if not known:
         return None
     end = max(steps[-1][0] for _, _, steps in known)
-    scale = _clock(end)
-    rows = tuple(_pace_row(name, planned, steps, scale, end) for name, planned, steps in known)
+    scale = _time_scale(end)
+    rows = tuple(_progress_row(name, planned, steps, scale, end) for name, planned, steps in known)
     return RowChart(title=title, rows=rows, ticks=scale.ticks, height=44, axis="time since the run began")
 
 
-def _clock(end_s: float) -> Scale:
+def _time_scale(end_s: float) -> Scale:
     """Return a scale from zero in the largest unit of which at least two have passed."""
     size, unit = next((one for one in UNITS if end_s >= 2 * one[0]), UNITS[-1])
-    scale = from_zero(end_s / size)
+    scale = scale_from_zero(end_s / size)
     texts = [(tick.at, f"{tick.text} {unit}" if tick.at else "0") for tick in scale.ticks]
     return Scale(low=0.0, high=scale.high * size, ticks=anchored(texts))
 
 
-def _pace_row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -> ChartRow:
+def _progress_row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -> ChartRow:
     last, ended = steps[-1]
     return ChartRow(
         name=name,
@@ -297,7 +297,7 @@ def scatter(
     title: str,
     takes: str,
     bounds: Collection[str] = (),
-    lines: Sequence[Line] = (),
+    lines: Sequence[ReferenceLine] = (),
 ) -> Scatter | None:
     """Chart points (name, cost or time, score); None with fewer than two points and lines, or if all costs are 0.
 
@@ -306,29 +306,32 @@ def scatter(
     known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
     if len(known) + len(lines) < 2 or not any(x for _, x, _ in known):
         return None
-    across, up = over([x for _, x, _ in known]), from_zero(max([y for _, _, y in known] + [y for _, y in lines]))
+    across, up = (
+        scale_over([x for _, x, _ in known]),
+        scale_from_zero(max([y for _, _, y in known] + [y for _, y in lines])),
+    )
     best = frontier([(x, y) for name, x, y in known if name not in bounds])
     drawn = [_point(one, across, up, best=one[0] not in bounds and one[1:] in best) for one in known]
-    rows = tuple(replace(tick, at=_down(tick.at)) for tick in up.ticks)
+    rows = tuple(replace(tick, at=_height(tick.at)) for tick in up.ticks)
     return Scatter(
         title=title,
         takes=takes,
-        points=_apart(drawn),
+        points=_with_label_places(drawn),
         ticks=across.ticks,
         rows=rows,
         path=_steps(sorted((point.x, point.y) for point in drawn if point.best)),
         logarithmic=across.logarithmic,
-        lines=_drawn(lines, up),
+        lines=_reference_lines(lines, up),
         band=_band(dict(lines), up),
     )
 
 
-def _drawn(lines: Sequence[Line], up: Scale) -> tuple[Tick, ...]:
+def _reference_lines(lines: Sequence[ReferenceLine], up: Scale) -> tuple[Tick, ...]:
     """Return the reference lines; lines of the same value are joined."""
     names: dict[str, list[str]] = {}
     for name, value in lines:
         names.setdefault(f"{value:.2f}", []).append(name)
-    heights = {f"{value:.2f}": _down(up.at(value)) for _, value in lines}
+    heights = {f"{value:.2f}": _height(up.at(value)) for _, value in lines}
     return tuple(Tick(at=heights[text], text=f"{', '.join(found)} {text}") for text, found in names.items())
 
 
@@ -336,7 +339,7 @@ def _band(lines: Mapping[str, float], up: Scale) -> tuple[float, float] | None:
     floor, ceiling = lines.get("no-memory"), lines.get("oracle")
     if floor is None or ceiling is None or ceiling <= floor:
         return None
-    return _down(up.at(ceiling)), round(_down(up.at(floor)) - _down(up.at(ceiling)), 1)
+    return _height(up.at(ceiling)), round(_height(up.at(floor)) - _height(up.at(ceiling)), 1)
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
@@ -346,7 +349,7 @@ def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
 
 def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: bool) -> Point:
     name, x, y = one
-    down = _down(up.at(y))
+    down = _height(up.at(y))
     return Point(
         label=name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…",
         about=f"{name}: {y:.4f} at {plain(x)}",
@@ -358,18 +361,18 @@ def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: boo
     )
 
 
-def _down(percent: float) -> float:
+def _height(percent: float) -> float:
     return round(HEIGHT - percent / 100 * (HEIGHT - ABOVE), 1)
 
 
-def _apart(points: Sequence[Point]) -> tuple[Point, ...]:
+def _with_label_places(points: Sequence[Point]) -> tuple[Point, ...]:
     """Place each label as near as possible to its point without covering another label or point."""
     placed: list[Point] = []
     for point in sorted(points, key=lambda one: (one.y, one.x)):
-        taken = [_box(other) for other in placed] + [_dot(other) for other in points if other is not point]
+        taken = [_label_box(other) for other in placed] + [_dot_box(other) for other in points if other is not point]
         places = [replace(point, side=side, label_y=round(point.y + shift, 1)) for shift in SHIFTS for side in SIDES]
-        inside = [one for one in places if _is_inside(_box(one))] or places
-        free = (one for one in inside if not any(_meet(_box(one), box) for box in taken))
+        inside = [one for one in places if _is_inside(_label_box(one))] or places
+        free = (one for one in inside if not any(_overlap(_label_box(one), box) for box in taken))
         placed.append(next(free, inside[-1]))
     return tuple(placed)
 
@@ -378,19 +381,19 @@ Box = tuple[float, float, float, float]
 """left, right, top and bottom in pixels of a narrow plot"""
 
 
-def _box(point: Point) -> Box:
+def _label_box(point: Point) -> Box:
     """Return the box of a point's label."""
     at, width = point.x / 100 * NARROW, len(point.label) * CHAR
     left, right = (at + 8, at + 8 + width) if point.side == "start" else (at - 8 - width, at - 8)
     return left, right, point.label_y - LINE / 2, point.label_y + LINE / 2
 
 
-def _dot(point: Point) -> Box:
+def _dot_box(point: Point) -> Box:
     at = point.x / 100 * NARROW
     return at - 5, at + 5, point.y - 5, point.y + 5
 
 
-def _meet(one: Box, other: Box) -> bool:
+def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 

@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     raise RequestRefused(404, "not_found", "there is no such item", "see the list of items")
-    run_id("20261128-4f9c")                # itself; BadId for "..", "C:", "" and the like
+    check_run_id("20261128-4f9c")                # itself; BadId for "..", "C:", "" and the like
     item_of(slug_of("conv-26/q 1"))        # "conv-26/q 1"
 """
 
@@ -33,7 +33,7 @@ class BadId(UsageError):
     default_hint = "use letters, digits, dot, dash and underscore"
 
 
-def run_id(text: str) -> str:
+def check_run_id(text: str) -> str:
     """Return the id unchanged, or raise BadId."""
     if not SEGMENT.fullmatch(text):
         raise BadId("the path contains a text that is not a run id")

@@ -13,7 +13,7 @@ from typing import TypedDict
 from bench.report.comparison.comparison_text import ComparedPair, ComparedRow
 from bench.report.leaderboard import BoardMetric
 from bench.report.results_document import MetricDocument
-from bench.web.charts import Measured, RowChart, Scatter, forest, intervals, latencies, pace, scatter
+from bench.web.charts import ChartValue, RowChart, Scatter, forest, intervals, latencies, progress_chart, scatter
 from bench.web.documents.comparison_documents import BoardRow
 from bench.web.documents.run_documents import JobCounts, JobDigests, JobResult, ReportedRun
 
@@ -101,7 +101,7 @@ def _overall(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | 
         for job, one in jobs
         if (name := job["record"]["provider"]) in LINES and (value := one["value"]) is not None
     ]
-    rows = [measured(job["name"], one) for job, one in jobs]
+    rows = [chart_value(job["name"], one) for job, one in jobs]
     return intervals(rows, title=f"{title}, with 95 % intervals", lines=lines)
 
 
@@ -109,14 +109,14 @@ def _types(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | No
     """Chart the headline by question type; None if there is only one type."""
     split = [(job["name"], one["breakdown"].get("question_type", {})) for job, one in jobs]
     labels = sorted({label for _, found in split for label in found})
-    rows = [measured(name, found[label], label) for label in labels for name, found in split if label in found]
+    rows = [chart_value(name, found[label], label) for label in labels for name, found in split if label in found]
     return intervals(rows, title=f"{title} by question type") if len(labels) > 1 else None
 
 
-def measured(name: str, one: MetricDocument, group: str = "") -> Measured:
+def chart_value(name: str, one: MetricDocument, group: str = "") -> ChartValue:
     bounds = one["interval"]
     low, high = (bounds["low"], bounds["high"]) if bounds else (None, None)
-    return Measured(name=name, group=group, value=one["value"], low=low, high=high, n=one["n"])
+    return ChartValue(name=name, group=group, value=one["value"], low=low, high=high, n=one["n"])
 
 
 def _latency(jobs: Sequence[RunJob], phase: str) -> RowChart | None:
@@ -128,7 +128,7 @@ def _latency(jobs: Sequence[RunJob], phase: str) -> RowChart | None:
 
 def _progress(jobs: Sequence[RunJob]) -> RowChart | None:
     found = [(job["name"], job["progress"]["planned"], job["result"]["ends"] if job["result"] else ()) for job in jobs]
-    return pace(found, title="Progress over time: the share of items that had ended")
+    return progress_chart(found, title="Progress over time: the share of items that had ended")
 
 
 # ------------------------------------------------------------------ a comparison
@@ -145,10 +145,10 @@ def _is_share(row: ComparedRow) -> bool:
     return row["family"] != "percentiles" and max(abs(row["a"] or 0), abs(row["b"] or 0)) <= 1
 
 
-def _difference(row: ComparedRow) -> Measured:
+def _difference(row: ComparedRow) -> ChartValue:
     name, bounds = f"{row['metric']} {row['label'] or ''}".strip(), row["interval"]
     low, high = (bounds["low"], bounds["high"]) if bounds else (None, None)
-    return Measured(name=name, group=row["family"], value=row["delta"], low=low, high=high, n=row["n"])
+    return ChartValue(name=name, group=row["family"], value=row["delta"], low=low, high=high, n=row["n"])
 
 
 # ------------------------------------------------------------------ a table of the leaderboard
@@ -156,7 +156,7 @@ def _difference(row: ComparedRow) -> Measured:
 
 def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Scatter | None]:
     """Chart the values of a table's rows: with intervals, against latency, and against cost."""
-    every = [(row, one) for row in rows if (one := shown_metric(row, kind)) is not None]
+    every = [(row, one) for row in rows if (one := ranking_metric(row, kind)) is not None]
     lines = [
         (row["provider"], value)
         for row, one in every
@@ -168,7 +168,7 @@ def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Sc
     metric = every[0][0]["headline"] if every else ""
     times = [row["search_p50_ms"] for row, _ in known]
     costs = [None if (usd := row["per_question"]) is None else 1000 * usd for row, _ in known]
-    measured = [_summed(row, one) for row, one in every]
+    measured = [_board_value(row, one) for row, one in every]
     bounds = {row["name"] for row, _ in known if row.get("bound")}
     about = f"{metric} ({kind})" if kind else metric
     return {
@@ -194,7 +194,7 @@ def type_chart(rows: Sequence[BoardRow]) -> RowChart | None:
     """Chart the values by question type and provider; None without question types."""
     labels = sorted({label for row in rows for label in row["question_types"]})
     measured = [
-        _summed(row, one, label)
+        _board_value(row, one, label)
         for label in labels
         for row in rows
         if (one := row["question_types"].get(label)) is not None
@@ -202,10 +202,10 @@ def type_chart(rows: Sequence[BoardRow]) -> RowChart | None:
     return intervals(measured, title="By question type, with 95 % intervals")
 
 
-def _summed(row: BoardRow, one: BoardMetric, group: str = "") -> Measured:
-    return Measured(name=row["name"], group=group, value=one["value"], low=one["low"], high=one["high"], n=one["n"])
+def _board_value(row: BoardRow, one: BoardMetric, group: str = "") -> ChartValue:
+    return ChartValue(name=row["name"], group=group, value=one["value"], low=one["low"], high=one["high"], n=one["n"])
 
 
-def shown_metric(row: BoardRow, kind: str) -> BoardMetric | None:
+def ranking_metric(row: BoardRow, kind: str) -> BoardMetric | None:
     """Return the metric that a row is ranked by: its headline, or its headline for question type ``kind``, if any."""
     return row["question_types"].get(kind) if kind else row["metrics"].get(row["headline"] or "")

@@ -9,7 +9,7 @@ Also in this module:
 Example::
 
     number(0.23125), share(0.5)   # "0.2313", "50 %"
-    scale = from_zero(0.38)
+    scale = scale_from_zero(0.38)
     scale.at(0.2), scale.ticks[-1].text        # 50.0, "0.4"
 """
 
@@ -201,18 +201,18 @@ class Scale:
         return round(100 * share, 2)
 
 
-def from_zero(largest: float, text: Text = plain) -> Scale:
+def scale_from_zero(largest: float, text: Text = plain) -> Scale:
     """Return a scale from zero to the next round number."""
     top = nice_top(largest)
     ticks = [(100 * part / PARTS, text(part * top / PARTS)) for part in range(PARTS + 1)]
     return Scale(low=0.0, high=top, ticks=anchored(ticks))
 
 
-def over(values: Sequence[float], text: Text = plain) -> Scale:
+def scale_over(values: Sequence[float], text: Text = plain) -> Scale:
     """Return a scale for these values: from zero, or in powers of ten if they differ by a large factor."""
     least, largest = min(values), max(values)
     if least <= 0 or largest / least < WIDE:
-        return from_zero(largest, text)
+        return scale_from_zero(largest, text)
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(largest))
     ticks = [(100 * (power - first) / (last - first), text(10.0**power)) for power in range(first, last + 1)]
     return Scale(low=10.0**first, high=10.0**last, ticks=anchored(ticks), logarithmic=True)

@@ -31,15 +31,21 @@ from bench.scalars import Json
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.charts import RowChart
-from bench.web.documents.comparison_documents import BoardRow, BoardTable, choice_of
+from bench.web.documents.comparison_documents import BoardRow, BoardTable, form_choice
 from bench.web.documents.item_documents import item_document
-from bench.web.documents.item_filter import LOSS_WORDS, ORDERS, SHOWS, ItemFilter, around
+from bench.web.documents.item_filter import LOSS_WORDS, ORDERS, SHOWS, ItemFilter, position_of
 from bench.web.documents.provider_documents import provider_document
 from bench.web.documents.receipt_summary import badge_of
-from bench.web.documents.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
+from bench.web.documents.report_documents import (
+    TableFormat,
+    outcomes_of,
+    receipts_of,
+    report_page_document,
+    results_text,
+)
 from bench.web.documents.review_documents import draw_answers, put_labels
 from bench.web.documents.run_documents import run_document
-from bench.web.documents.run_list import RunRow, runs_document, waiting_row
+from bench.web.documents.run_list import RunRow, queued_row, runs_document
 from bench.web.documents.workspace_documents import (
     config_document,
     configs_document,
@@ -49,12 +55,12 @@ from bench.web.documents.workspace_documents import (
     receipts_document,
 )
 from bench.web.errors import Busy, NotFound, item_of, status_of
-from bench.web.errors import run_id as checked
-from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
+from bench.web.errors import check_run_id as checked
+from bench.web.figures import board_charts, forest_chart, jobs_of, ranking_metric, run_charts, type_chart
 from bench.web.rendering import html, page, standalone
 from bench.web.report_page import heat_map
 from bench.web.security import form_of
-from bench.web.start_page import again_of, choices, flags_of, planned
+from bench.web.start_page import flags_of, form_choices, form_fields, plan_run
 
 
 class ListedRun(RunRow):
@@ -81,7 +87,7 @@ async def runs(request: web.Request) -> web.Response:
     return html(
         request,
         "runs.html",
-        runs=_chosen(listed, request.query),
+        runs=_filtered(listed, request.query),
         states=[*sorted({row["shown"] for row in listed}), INVALID],
         sorts=tuple(SORTS),
         live=any(row["shown"] in LIVE for row in listed),
@@ -97,7 +103,7 @@ def _listed(row: RunRow) -> ListedRun:
     return {**row, "shown": word or row["state"], "why": problem or row["reason"]}
 
 
-def _chosen(rows: Sequence[ListedRun], query: Mapping[str, str]) -> list[ListedRun]:
+def _filtered(rows: Sequence[ListedRun], query: Mapping[str, str]) -> list[ListedRun]:
     """Filter and sort the rows as the query states."""
     state, text = query.get("state", ""), query.get("q", "").casefold()
     found = [row for row in rows if _has_state(row, state) and text in _searchable(row)]
@@ -119,18 +125,20 @@ async def new(request: web.Request) -> web.Response:
     """Show the form of a new run and, once it is filled in, the plan."""
     if request.app[SITE].read_only:
         raise NotFound("this service is read-only", "start runs with bench serve or bench run")
-    return await _new(request, flags_of(request.query.items()))
+    return await _form_page(request, flags_of(request.query.items()))
 
 
-async def _new(request: web.Request, flags: Json, error: BenchError | None = None) -> web.Response:
+async def _form_page(request: web.Request, flags: Json, error: BenchError | None = None) -> web.Response:
     site, plan = request.app[SITE], None
     if flags and error is None:
         try:
-            plan = await planned(site, flags)
+            plan = await plan_run(site, flags)
         except BenchError as problem:
             error = problem
     said = {"problem": str(error) if error else None, "hint": error.hint if error else None}
-    answer = html(request, "new.html", offered=choices(site), flags=flags, fields=again_of(flags), planned=plan, **said)
+    answer = html(
+        request, "new.html", offered=form_choices(site), flags=flags, fields=form_fields(flags), planned=plan, **said
+    )
     answer.set_status(status_of(error) if error else 200)
     return answer
 
@@ -145,7 +153,7 @@ async def start(request: web.Request) -> web.Response:
     try:
         run_id = await service.start(admit(flags))
     except BenchError as error:
-        return await _new(request, flags, error)
+        return await _form_page(request, flags, error)
     raise web.HTTPSeeOther(f"/runs/{run_id}?queued=1")
 
 
@@ -162,14 +170,14 @@ async def order(request: web.Request) -> web.Response:
 
 async def run(request: web.Request) -> web.Response:
     site, run_id = request.app[SITE], request.match_info["run_id"]
-    waiting = waiting_row(site, run_id)
+    waiting = queued_row(site, run_id)
     if waiting is not None:
         return html(request, "queued.html", run=waiting)
     document = await run_document(site, run_id)
     jobs = jobs_of(document)
     report_page, busy = await report_page_document(site, document)
     more = {"report_page": report_page, "waiting": busy, "links": f"/runs/{quote(run_id)}", "per_day": None}
-    more["again"] = urlencode(again_of(document["again"]))
+    more["again"] = urlencode(form_fields(document["again"]))
     return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs), **more)
 
 
@@ -181,7 +189,7 @@ async def report(request: web.Request) -> web.Response:
     if request.query.get("download"):
         about = f"{document['state']}, plan {document['plan_digest'][:16]}"
         text = standalone("report_file.html", title=f"Run {run_id}", about=about, report_page=report_page)
-        return web.Response(text=text, content_type="text/html", headers=_saved_as(f"{run_id}.html"))
+        return web.Response(text=text, content_type="text/html", headers=_download_headers(f"{run_id}.html"))
     receipts = receipts_of(receipts_by_job(site, [run_id]))
     asked = request.query.get("per_day", str(PER_DAY) if site.static else "")
     more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(asked)}
@@ -196,11 +204,11 @@ def _per_day(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) <= 10 else None
 
 
-def _saved_as(name: str) -> dict[str, str]:
+def _download_headers(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-FORMS: Mapping[str, Form] = {"csv": "csv", "md": "md"}
+FORMS: Mapping[str, TableFormat] = {"csv": "csv", "md": "md"}
 
 
 async def download(request: web.Request) -> web.Response:
@@ -208,22 +216,22 @@ async def download(request: web.Request) -> web.Response:
     run_id, form = request.match_info["run_id"], FORMS[request.match_info["form"]]
     text = await results_text(request.app[SITE], run_id, form)
     kind = {"csv": "text/csv", "md": "text/markdown"}[form]
-    return web.Response(text=redact(text), content_type=kind, headers=_saved_as(f"{run_id}.{form}"))
+    return web.Response(text=redact(text), content_type=kind, headers=_download_headers(f"{run_id}.{form}"))
 
 
 async def items(request: web.Request) -> web.Response:
-    document = await api.items_of(request)
+    document = await api.items_of_query(request)
     template = "items_table.html" if request.headers.get("HX-Request") else "items.html"
-    more = {"shows": SHOWS, "losses": LOSS_WORDS, "orders": ORDERS, "kept": _kept(request.query)}
+    more = {"shows": SHOWS, "losses": LOSS_WORDS, "orders": ORDERS, "kept": _list_query(request.query)}
     return html(request, template, grid=document, **more)
 
 
-KEPT = ("provider", "benchmark", "state", "type", "show", "loss", "error", "sort", "by")
+LIST_QUERY = ("provider", "benchmark", "state", "type", "show", "loss", "error", "sort", "by")
 """query parameters that the page of an item keeps: the filter and the order of its list"""
 
 
-def _kept(query: Mapping[str, str]) -> dict[str, str]:
-    return {name: query[name] for name in KEPT if query.get(name)}
+def _list_query(query: Mapping[str, str]) -> dict[str, str]:
+    return {name: query[name] for name in LIST_QUERY if query.get(name)}
 
 
 async def item(request: web.Request) -> web.Response:
@@ -233,15 +241,15 @@ async def item(request: web.Request) -> web.Response:
     shown = await outcomes_of(site, where["run_id"])
     asked, benchmark = ItemFilter.of(query), document["sides"][0]["benchmark"]
     asked = replace(asked, benchmark=benchmark, provider=None if "," in (asked.provider or "") else asked.provider)
-    place = around(shown.document, asked, item_id) if shown.document else None
-    return html(request, "item.html", item=document, place=place, kept=_kept(query), losses=LOSS_WORDS)
+    place = position_of(shown.document, asked, item_id) if shown.document else None
+    return html(request, "item.html", item=document, place=place, kept=_list_query(query), losses=LOSS_WORDS)
 
 
 async def review(request: web.Request) -> web.Response:
     """Show the next drawn answer to label, without provider and verdict."""
     if request.app[SITE].read_only:
         raise NotFound("this service is read-only", "label answers with bench serve or bench review RUN --n 50")
-    return html(request, "review.html", review=await api.review_of_run(request))
+    return html(request, "review.html", review=await api.review_of_query(request))
 
 
 async def label(request: web.Request) -> web.Response:
@@ -258,12 +266,12 @@ async def label(request: web.Request) -> web.Response:
 async def compare(request: web.Request) -> web.Response:
     site, query = request.app[SITE], request.query
     sides = {row["run_id"]: row["sides"] for row in (await runs_document(site))["runs"] if row.get("sides")}
-    chosen = choice_of(sides, query)
+    chosen = form_choice(sides, query)
     found: Json | None = None
     refusal, busy = None, False
     if chosen["whole"] or query.get("job"):
         try:
-            compared = await api.compared(request)
+            compared = await api.comparison_of_query(request)
             pairs = [{**pair, "forest": forest_chart(pair)} for pair in compared["comparisons"]]
             found = {**compared, "comparisons": pairs}
         except Busy:
@@ -274,9 +282,9 @@ async def compare(request: web.Request) -> web.Response:
 
 
 async def leaderboard(request: web.Request) -> web.Response:
-    document = await api.board_of(request)
+    document = await api.board_of_query(request)
     order = BOARD_SORTS.get(request.query.get("sort", ""))
-    tables = [_drawn(table, document["view"], order) for table in document["tables"]]
+    tables = [_with_charts(table, document["view"], order) for table in document["tables"]]
     return html(request, "leaderboard.html", board=document, tables=tables)
 
 
@@ -294,7 +302,7 @@ def _side(row: BoardRow, view: str) -> str:
     return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
 
 
-def _drawn(table: BoardTable, view: str, order: BoardOrder | None) -> Mapping[str, object]:
+def _with_charts(table: BoardTable, view: str, order: BoardOrder | None) -> Mapping[str, object]:
     """Add the shown rows and the charts to a table; return a matrix unchanged."""
     if table["grid"] is not None:
         return table
@@ -305,7 +313,7 @@ def _drawn(table: BoardTable, view: str, order: BoardOrder | None) -> Mapping[st
     cells = iter(values.rows if isinstance(values, RowChart) else ())
     shown: list[tuple[BoardRow, Json]] = []
     for row in rows:
-        measured = shown_metric(row, "")
+        measured = ranking_metric(row, "")
         cell = next(cells, None) if measured and measured["value"] is not None else None
         shown.append((row, {"row": row, "measured": measured, "cell": cell, "side": _side(row, view)}))
     if order is not None:
@@ -371,7 +379,7 @@ async def login(request: web.Request) -> web.Response:
     if secret is None:
         raise web.HTTPSeeOther("/")
     token = request.query.get("token", "")
-    if not secret.opens(token):
+    if not secret.matches(token):
         shown = page(request, "login.html", wrong=bool(token))
         return web.Response(status=401 if token else 200, text=shown, content_type="text/html")
     answer = web.HTTPSeeOther("/")

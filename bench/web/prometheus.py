@@ -2,7 +2,7 @@
 
 Example::
 
-    gauges.seen("GET", "/runs/{run_id}", 200, 0.012)
+    gauges.count_request("GET", "/runs/{run_id}", 200, 0.012)
     await gauges.text(site)
 """
 
@@ -20,11 +20,11 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import HURRY_S
+from bench.web.cache import SHORT_WAIT_S
 from bench.web.documents.run_documents import journal_stamp
 
 
-class Gauges:
+class ServiceMetrics:
     """The metrics of one site, in its own registry."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Gauges:
         self.limited = Gauge("bench_run_rate_limited", "Answers 429 so far", labels, registry=self.registry)
         self.cost = Gauge("bench_run_cost_usd", "Known cost so far", labels, registry=self.registry)
 
-    def seen(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
         self.requests.labels(method, route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
@@ -94,8 +94,8 @@ class Gauges:
     async def _count(self, site: Site, name: str) -> None:
         """Set the phase outcomes of a live run, as last read from the journal."""
         folder = site.workspace / CHECKPOINTS / name
-        shown = await site.kept.of(
-            ("outcomes", name), journal_stamp(folder), partial(_outcomes, folder), patience_s=HURRY_S
+        shown = await site.cache.get(
+            ("outcomes", name), journal_stamp(folder), partial(_outcomes, folder), max_wait_s=SHORT_WAIT_S
         )
         for key, count in (shown.document or {}).items():
             phase, _, outcome = key.partition(" ")
@@ -107,4 +107,4 @@ async def _outcomes(folder: Path) -> Json:
         return {f"{phase} {outcome}": count for (phase, outcome), count in (await reader.counts()).items()}
 
 
-GAUGES = web.AppKey("gauges", Gauges)
+METRICS = web.AppKey("gauges", ServiceMetrics)

@@ -74,7 +74,7 @@ def templates() -> Environment:
         loader=PackageLoader("bench.web"),
         autoescape=True,
         undefined=Undefined,
-        finalize=_shown,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -115,7 +115,7 @@ def _as_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
-def _shown(value: object) -> object:
+def _visible(value: object) -> object:
     if value is None:
         return text.NONE
     if isinstance(value, str) and not isinstance(value, Markup):
@@ -123,21 +123,21 @@ def _shown(value: object) -> object:
     return value
 
 
-def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
+def error_response(request: web.Request, error: Exception) -> web.StreamResponse:
     """Turn an error of a handler into a response; raise a bug again, which the server logs."""
     if isinstance(error, BenchError):
-        return _answer(request, status_of(error), error.kind, str(error), error.hint)
+        return _error_page(request, status_of(error), error.kind, str(error), error.hint)
     if isinstance(error, web.HTTPException) and error.status >= 400:
         status = HTTPStatus(error.status)
         hint = "the API is described at /api/v1/openapi.json"
-        found = _answer(request, error.status, status.name.lower(), status.phrase, hint)
+        found = _error_page(request, error.status, status.name.lower(), status.phrase, hint)
         if "Allow" in error.headers:
             found.headers["Allow"] = error.headers["Allow"]
         return found
     raise error
 
 
-def _answer(request: web.Request, status: int, kind: str, message: str, hint: str) -> web.Response:
+def _error_page(request: web.Request, status: int, kind: str, message: str, hint: str) -> web.Response:
     message, hint = redact(message), redact(hint)
     headers = HEADERS.get(status, {})
     if request.path.startswith(API):

@@ -24,15 +24,15 @@ from bench.report.outcome_text import RULE_READER, RULE_READER_NOTE
 from bench.report.results_document import MetricDocument
 from bench.report.tables import brief
 from bench.scalars import Json
-from bench.web.charts import Line, Scatter, intervals, scatter
+from bench.web.charts import ReferenceLine, Scatter, intervals, scatter
 from bench.web.documents.item_filter import LOSS_WORDS
 from bench.web.documents.run_documents import LatencySpread, ReportedRun, side_names
-from bench.web.figures import LINES, Headline, RunJob, jobs_of, measured
+from bench.web.figures import LINES, Headline, RunJob, chart_value, jobs_of
 from bench.web.formatting import number
 
-LOSERS = 5
+MAX_LOSS_SENTENCES = 5
 """maximum number of systems whose losses are stated in sentences; the chart has all of them"""
-FEW = 30
+FEW_ITEMS = 30
 """a cell of the heat map with fewer items is pale"""
 SHADES = 9
 STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -52,7 +52,7 @@ STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored", "unsupported", "not_ready", "error")
 
 
-Tested = ComparedRow | Literal["waits"] | None
+LeadTest = ComparedRow | Literal["waits"] | None
 """the paired test of a group's first two; ``waits`` = it is being computed"""
 
 
@@ -98,7 +98,7 @@ def report_page_of(
     ``outcomes`` is None while they are being computed. ``tested`` is group -> the paired test of its first two systems;
     ``testing`` is true while missing tests are being computed.
     """
-    waits: Tested = "waits" if testing else None
+    waits: LeadTest = "waits" if testing else None
     groups = [
         _group(key, group, (tested or {}).get(key, waits)) for key, group in _grouped(_rows(run, outcomes)).items()
     ]
@@ -205,7 +205,7 @@ def _grouped(rows: Sequence[ReportRow]) -> dict[str, list[ReportRow]]:
     groups: dict[str, list[ReportRow]] = {}
     for row in rows:
         groups.setdefault(f"{_setting(row)}: {named.get(_setting(row), 'no number')}", []).append(row)
-    return {key: sorted(group, key=_place) for key, group in groups.items()}
+    return {key: sorted(group, key=_sort_key) for key, group in groups.items()}
 
 
 def _setting(row: ReportRow) -> str:
@@ -215,7 +215,7 @@ def _setting(row: ReportRow) -> str:
     return f"{row['benchmark']}, {', '.join(parts)}"
 
 
-def _place(row: ReportRow) -> tuple[bool, bool, float, str]:
+def _sort_key(row: ReportRow) -> tuple[bool, bool, float, str]:
     headline = row["headline"]
     if headline is None or headline["value"] is None:
         return row["bound"], True, 0.0, row["name"]
@@ -223,11 +223,11 @@ def _place(row: ReportRow) -> tuple[bool, bool, float, str]:
     return row["bound"], False, merit, row["name"]
 
 
-def _group(key: str, rows: Sequence[ReportRow], tested: Tested) -> Json:
+def _group(key: str, rows: Sequence[ReportRow], tested: LeadTest) -> Json:
     title, _, metric = key.rpartition(": ")
     valued = [(row, one) for row in rows if (one := row["headline"]) and one["value"] is not None]
     lines = [(row["provider"], _value(row)) for row, _ in valued if row["provider"] in LINES]
-    chart = intervals([measured(row["name"], one) for row, one in valued], title=metric)
+    chart = intervals([chart_value(row["name"], one) for row, one in valued], title=metric)
     cells = dict(zip((row["name"] for row, _ in valued), chart.rows, strict=True)) if chart else {}
     return {
         "title": title,
@@ -261,7 +261,7 @@ def _value(row: ReportRow) -> float:
     return row["headline"]["value"]
 
 
-def _tokens(metric: str, rows: Sequence[ReportRow], lines: Sequence[Line]) -> Scatter | None:
+def _tokens(metric: str, rows: Sequence[ReportRow], lines: Sequence[ReferenceLine]) -> Scatter | None:
     points = [
         (row["name"], row["context_tokens"], _value(row))
         for row in rows
@@ -301,7 +301,7 @@ def _heat_cell(one: MetricDocument | BoardMetric | None, scale: float) -> Json |
         return None
     value, n = one["value"], one["n"]
     shade = round(SHADES * max(0.0, value) / scale)
-    return {"value": value, "n": n, "shade": shade, "pale": n < FEW, "interval": one.get("interval")}
+    return {"value": value, "n": n, "shade": shade, "pale": n < FEW_ITEMS, "interval": one.get("interval")}
 
 
 def _matrix(rows: Sequence[ReportRow]) -> Json:
@@ -338,12 +338,12 @@ def _cuts(rows: Sequence[ReportRow]) -> list[int]:
 # ------------------------------------------------------------------ sentences
 
 
-def _sentences(metric: str, rows: Sequence[ReportRow], tested: Tested) -> list[str]:
+def _sentences(metric: str, rows: Sequence[ReportRow], tested: LeadTest) -> list[str]:
     """Return the result, its certainty, and the main losses as sentences."""
     ranked = [row for row in rows if row["ranks"]]
     invalid = [row["name"] for row in rows if row["invalid"]]
-    limits = [text for row in ranked[:LOSERS] for text in _limit(row)]
-    found = [*_lead(metric, ranked, tested), *_band(metric, ranked[:1], rows), *limits]
+    limits = [text for row in ranked[:MAX_LOSS_SENTENCES] for text in _loss_sentences(row)]
+    found = [*_lead(metric, ranked, tested), *_closed_gap(metric, ranked[:1], rows), *limits]
     if any(row["record"]["models"]["answering"] == RULE_READER for row in ranked):
         found.append(RULE_READER_NOTE)
     if invalid:
@@ -351,12 +351,12 @@ def _sentences(metric: str, rows: Sequence[ReportRow], tested: Tested) -> list[s
     return found or ["No number yet."]
 
 
-def _lead(metric: str, ranked: Sequence[ReportRow], tested: Tested) -> list[str]:
+def _lead(metric: str, ranked: Sequence[ReportRow], tested: LeadTest) -> list[str]:
     best = ranked[0]["headline"] if ranked else None
     if best is None:
         return []
     state = " so far" if best["so_far"] else ""
-    lead = f"{ranked[0]['name']} has the best {metric}{state}: {_spanned(best)}"
+    lead = f"{ranked[0]['name']} has the best {metric}{state}: {_value_with_interval(best)}"
     second = _runner_up(ranked)
     if second is None:
         return [f"{lead}. There is no second system to compare it with."]
@@ -364,16 +364,16 @@ def _lead(metric: str, ranked: Sequence[ReportRow], tested: Tested) -> list[str]
     tied = [row["name"] for row in ranked if _value(row) == _value(ranked[0])]
     together = f"{', '.join(tied[:-1])} and {tied[-1]}"
     if ahead == 0:
-        return [f"No system leads on {metric}: {together} have {_spanned(best)}."]
+        return [f"No system leads on {metric}: {together} have {_value_with_interval(best)}."]
     if len(tied) > 1:
-        lead = f"{together} have the best {metric}{state}: {_spanned(best)}"
+        lead = f"{together} have the best {metric}{state}: {_value_with_interval(best)}"
     names = [ranked[0]["name"], second["name"]]
     if tested is None and any(row["pending"] for row in ranked):
         return [f"{lead}, {brief(ahead)} ahead of {names[1]}. The difference is tested when all items have ended."]
-    return [f"{lead}, {brief(ahead)} ahead of {names[1]}. {_sure(tested, names)}"]
+    return [f"{lead}, {brief(ahead)} ahead of {names[1]}. {_certainty(tested, names)}"]
 
 
-def _sure(tested: Tested, names: Sequence[str]) -> str:
+def _certainty(tested: LeadTest, names: Sequence[str]) -> str:
     """Describe the certainty of a lead by the result of the paired test."""
     if isinstance(tested, str):
         return "The paired test of the two is being computed."
@@ -392,13 +392,13 @@ def _sure(tested: Tested, names: Sequence[str]) -> str:
     return f"Compared item by item: {verdict}{chance}.{more}"
 
 
-def _spanned(one: Headline) -> str:
+def _value_with_interval(one: Headline) -> str:
     interval = one["interval"]
     bounds = "" if not interval else f" [{number(interval['low'], 2)}, {number(interval['high'], 2)}]"
     return number(one["value"], 2) + bounds
 
 
-def _band(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> list[str]:
+def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> list[str]:
     """Describe how much of the gap between no memory and the oracle the best system closes."""
     values = {row["provider"]: row["headline"]["value"] for row in rows if row["headline"] and row["bound"]}
     floor, ceiling = values.get("no-memory"), values.get("oracle")
@@ -411,7 +411,7 @@ def _band(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> 
     ]
 
 
-def _limit(row: ReportRow) -> list[str]:
+def _loss_sentences(row: ReportRow) -> list[str]:
     """Describe the two most frequent causes of a system's lost items."""
     lost = [one for one in row["losses"] or [] if one["name"] not in ("right", "pending")]
     total = sum(one["count"] for one in lost)

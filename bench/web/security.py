@@ -20,10 +20,10 @@ from aiohttp import web
 from bench.errors import BenchError
 from bench.web.app_state import SITE, Site
 from bench.web.errors import RequestRefused, check_path
-from bench.web.rendering import answer_to
+from bench.web.rendering import error_response
 
 
-def same(given: object, expected: str) -> bool:
+def equal_texts(given: object, expected: str) -> bool:
     """Compare two texts in constant time."""
     return isinstance(given, str) and hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
@@ -40,9 +40,11 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-OPEN = frozenset({"/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/login", "/favicon.ico", "/verify.html"})
+OPEN_PATHS = frozenset(
+    {"/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/login", "/favicon.ico", "/verify.html"}
+)
 """paths that need no token: they have no data of the workspace"""
-READING = ("GET", "HEAD")
+READ_METHODS = ("GET", "HEAD")
 CSRF_FIELD = "csrf_token"
 CSRF_HEADER = "X-CSRF-Token"
 
@@ -66,7 +68,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         await _check_token(request, site)
         return await handler(request)
     except (web.HTTPException, BenchError) as error:
-        return answer_to(request, error)
+        return error_response(request, error)
 
 
 def _check_host(request: web.Request, site: Site) -> None:
@@ -112,22 +114,22 @@ def _is_address(name: str) -> bool:
 
 
 def _check_method(request: web.Request, site: Site) -> None:
-    if site.read_only and request.method not in READING:
-        raise web.HTTPMethodNotAllowed(request.method, READING)
+    if site.read_only and request.method not in READ_METHODS:
+        raise web.HTTPMethodNotAllowed(request.method, READ_METHODS)
 
 
 async def _check_token(request: web.Request, site: Site) -> None:
     secret = site.secret
-    if secret is None or request.path in OPEN or request.path.startswith("/static/"):
+    if secret is None or request.path in OPEN_PATHS or request.path.startswith("/static/"):
         return
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind:
-        if kind.lower() != "bearer" or not secret.opens(token.strip()):
-            _refuse_stranger("the token is wrong")
+        if kind.lower() != "bearer" or not secret.matches(token.strip()):
+            _refuse_access("the token is wrong")
         return
-    if not same(request.cookies.get(secret.cookie_name), secret.cookie):
-        _refuse_stranger("a token is needed")
-    if request.method not in READING and not same(await _csrf(request), secret.csrf):
+    if not equal_texts(request.cookies.get(secret.cookie_name), secret.cookie):
+        _refuse_access("a token is needed")
+    if request.method not in READ_METHODS and not equal_texts(await _csrf(request), secret.csrf):
         raise RequestRefused(
             403, "csrf", "the form's csrf_token is missing or wrong", "load the page again, then send the form"
         )
@@ -148,7 +150,7 @@ async def form_of(request: web.Request) -> Form:
         raise RequestRefused(400, "body", "the form cannot be read", "send it as the page does") from error
 
 
-def _refuse_stranger(text: str) -> NoReturn:
+def _refuse_access(text: str) -> NoReturn:
     raise RequestRefused(
         401,
         "token",

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* ``Orders``: the requested runs, durable as one small file per run in ``checkpoints/.service``, and the lock.
+* ``OrderStore``: the requested runs, durable as one small file per run in ``checkpoints/.service``, and the lock.
 
 Example::
 
@@ -77,14 +77,14 @@ class RunOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class OrderStore:
     """The folder of queued orders, locked by this service."""
 
     folder: Path
 
     @staticmethod
     @contextmanager
-    def open(workspace: Path) -> Iterator[Orders]:
+    def open(workspace: Path) -> Iterator[OrderStore]:
         """Lock the workspace for this service; raise Locked if another service uses it."""
         folder = workspace / CHECKPOINTS / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class Orders:
                 ) from error
             os.truncate(handle, 0)
             os.write(handle, f"pid {os.getpid()}\n".encode())
-            yield Orders(folder)
+            yield OrderStore(folder)
         finally:
             os.close(handle)
 
@@ -136,20 +136,20 @@ class Orders:
 
 PATIENCE_S = 7.0
 """seconds after which a closing service cancels its runs; a stop may take eight seconds in all"""
-LAST_S = 1.0
+CANCEL_S = 1.0
 """seconds that a canceled run has to close its journal"""
 
 
 @dataclass(slots=True)
-class Active:
+class ActiveRun:
     """One run in its thread."""
 
     order: RunOrder
     folder: Path
     progress: Progress | None = None
-    stop_for: str | None = None
+    stop_reason: str | None = None
     """``pause``, ``cancel`` or ``shutdown`` once a stop was requested"""
-    again: bool = False
+    resume_after_stop: bool = False
     """a resume was requested before the run had ended"""
     ended: anyio.Event = field(default_factory=anyio.Event)
     loop: asyncio.AbstractEventLoop | None = None
@@ -159,11 +159,11 @@ class Active:
 
     def launched(self, progress: Progress) -> None:
         self.progress = progress
-        self.ask_to_stop()  # anyone who asked before there was a folder
+        self.request_stop()  # anyone who asked before there was a folder
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Create the pause file if a stop was requested and the run has a folder."""
-        if self.stop_for is not None and self.folder.is_dir():
+        if self.stop_reason is not None and self.folder.is_dir():
             (self.folder / PAUSE_FILE).touch()
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
@@ -179,31 +179,31 @@ class Service:
 
     workspace: Path
     environment: Environment
-    orders: Orders
+    orders: OrderStore
     tasks: TaskGroup
     max_runs: int = 1
     closing: bool = False
     stuck: bool = False
     """True if a canceled run did not end: its thread would keep the process alive"""
     queue: list[RunOrder] = field(default_factory=list)
-    active: dict[str, Active] = field(default_factory=dict)
+    active: dict[str, ActiveRun] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     labelling: anyio.Lock = field(default_factory=anyio.Lock)
     """held while human labels are written to the journal"""
 
     # ------------------------------------------------------------------ what may be asked
 
-    def standing(self) -> dict[str, str]:
+    def states(self) -> dict[str, str]:
         """Return the state of each run of this service: queued, running, stopping or ``failed: REASON``."""
         found = {name: f"failed: {text}" for name, text in self.problems.items()}
         found |= {order.run_id: "queued" for order in self.queue}
-        return found | {name: "stopping" if one.stop_for else "running" for name, one in self.active.items()}
+        return found | {name: "stopping" if one.stop_reason else "running" for name, one in self.active.items()}
 
     def costs(self) -> dict[str, str]:
         """Return the known cost of each live run so far."""
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
-    def live(self, run_id: str) -> Json | None:
+    def live_progress(self, run_id: str) -> Json | None:
         """Return the progress of a live run of this service; None if it does not run here."""
         one = self.active.get(run_id)
         if one is None or one.progress is None:
@@ -246,10 +246,10 @@ class Service:
         return run_id
 
     def _refuse_known(self, run_id: str) -> None:
-        if (self.workspace / CHECKPOINTS / run_id / JOURNAL).exists() or self.is_at(run_id):
+        if (self.workspace / CHECKPOINTS / run_id / JOURNAL).exists() or self.has_run(run_id):
             raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume it")
 
-    def is_at(self, run_id: str) -> bool:
+    def has_run(self, run_id: str) -> bool:
         """Return True if the run is queued or active here."""
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
@@ -260,7 +260,7 @@ class Service:
             RequestRefused: another process runs it.
         """
         if run_id in self.active:
-            self.active[run_id].again = self.active[run_id].stop_for is not None
+            self.active[run_id].resume_after_stop = self.active[run_id].stop_reason is not None
             return
         if any(order.run_id == run_id for order in self.queue):
             return
@@ -282,8 +282,8 @@ class Service:
         folder = self.workspace / CHECKPOINTS / run_id
         found = self.active.get(run_id)
         if found is not None:
-            found.stop_for = why
-            found.ask_to_stop()
+            found.stop_reason = why
+            found.request_stop()
             return "stopping"
         async with Reader.open(folder) as reader:
             status = await reader.status()
@@ -319,15 +319,15 @@ class Service:
         self.closing = True
         running = list(self.active.values())
         for one in running:
-            one.stop_for = one.stop_for or "shutdown"
-            one.ask_to_stop()
+            one.stop_reason = one.stop_reason or "shutdown"
+            one.request_stop()
         with anyio.move_on_after(PATIENCE_S):
             for one in running:
                 await one.ended.wait()
         for one in running:
             if one.scope is not None and one.loop is not None and not one.ended.is_set():
                 one.loop.call_soon_threadsafe(one.scope.cancel)
-        with anyio.move_on_after(LAST_S):
+        with anyio.move_on_after(CANCEL_S):
             for one in running:
                 await one.ended.wait()
         self.stuck = any(not one.ended.is_set() for one in running)
@@ -343,11 +343,11 @@ class Service:
     def _begin(self) -> None:
         while self.queue and len(self.active) < self.max_runs and not self.closing:
             order = self.queue.pop(0)
-            one = Active(order=order, folder=self.workspace / CHECKPOINTS / order.run_id)
+            one = ActiveRun(order=order, folder=self.workspace / CHECKPOINTS / order.run_id)
             self.active[order.run_id] = one
             self.tasks.start_soon(self._carry_out, one)
 
-    async def _carry_out(self, one: Active) -> None:
+    async def _carry_out(self, one: ActiveRun) -> None:
         run_id = one.order.run_id
         try:
             await anyio.to_thread.run_sync(partial(anyio.run, self._execute, one), abandon_on_cancel=True)
@@ -358,15 +358,15 @@ class Service:
             self.problems[run_id] = redact(f"internal error: {type(error).__name__}: {error}")
             log().exception("run_failed", run_id=run_id)
         finally:
-            if one.stop_for != "shutdown":
+            if one.stop_reason != "shutdown":
                 self.orders.drop(run_id)
             one.ended.set()
             self.active.pop(run_id, None)
-            if one.again and not self.closing:
+            if one.resume_after_stop and not self.closing:
                 self.queue.append(self.orders.add(RunOrder(run_id=run_id)))
             self._begin()
 
-    async def _execute(self, one: Active) -> None:
+    async def _execute(self, one: ActiveRun) -> None:
         """Plan, run and report one order; called in the thread of the run."""
         from bench.plan import make_plan
 
@@ -383,10 +383,10 @@ class Service:
                 request = RunRequest.combine(None, dict(one.order.request or {}))
                 plan = make_plan(catalog, request, self.environment)
                 outcome = await execute(plan, environment=self.environment, observer=one)
-            if one.stop_for == "cancel":
+            if one.stop_reason == "cancel":
                 async with Journal.resume(outcome.folder) as journal:
                     await journal.set_state(RunState.STOPPED, "cancelled")
-            if one.stop_for != "shutdown":
+            if one.stop_reason != "shutdown":
                 async with Reader.open(outcome.folder) as reader:
                     report = await fold(reader)
                     await publish(reader, report, self.workspace / "results")

@@ -30,14 +30,14 @@ from bench.web.app import Settings, open_site
 
 ANCHOR = re.compile(r'<a\b[^>]*? href="(?P<to>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
 LINK = re.compile(r' (?P<name>href|src)="(?P<to>[^"]*)"')
-WAITS = b"data-again"
-AGAIN_S = 0.2
+PENDING_MARK = b"data-again"
+POLL_S = 0.2
 PAGES = re.compile(
     r"/|/leaderboard|/receipts|/compare|/verify\.html|/favicon\.ico|/static/[\w./-]+|/receipts/[^/]+/[^/]+"
     r"|/providers/[^/]+|/(?:(?:api/v1/)?runs|report)/(?P<run>[^/]+)(?:/results(?:\.\w+)?|/items(?:/[^/]+)?)?"
 )
 ITEM = re.compile(r"/runs/[^/]+/items/[^/]+")
-KEPT = {
+PAGE_QUERY = {
     "/compare": ("a", "b"),
     "/leaderboard": ("view", "benchmark"),
     "/items": ("provider", "benchmark", "state", "type", "loss", "cursor"),
@@ -51,7 +51,7 @@ NAMED = re.compile(r"(?:verify\.html|static/.*|.*/results\.\w+|receipts/[^/]+/[^
 
 
 @dataclass(slots=True)
-class ExportedSite:
+class SiteExport:
     """The result of an export."""
 
     files: int = 0
@@ -59,7 +59,7 @@ class ExportedSite:
     """(address, status) of each error answer; the file of such an address holds the text of the error"""
 
 
-async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = frozenset()) -> ExportedSite:
+async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = frozenset()) -> SiteExport:
     """Write the pages of these runs, or of the whole workspace.
 
     Raises:
@@ -76,22 +76,22 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
         )
     settings = Settings(workspace=workspace, port=0, static=True, only=runs)
     async with open_site(settings) as site, aiohttp.ClientSession() as session:
-        crawl = _Crawl(session, site.url, folder, runs)
+        crawl = _Crawler(session, site.url, folder, runs)
         headers = {} if site.secret is None else {"Authorization": f"Bearer {site.secret.token}"}
         session.headers.update(headers)
         return await crawl.run()
 
 
-class _Crawl:
+class _Crawler:
     """A crawl of the site: the addresses seen so far, and those still to read."""
 
     def __init__(self, session: aiohttp.ClientSession, base: str, folder: Path, runs: frozenset[str]) -> None:
         self.session, self.base, self.folder, self.runs = session, base, folder, runs
         self.seen: set[str] = set()
         self.waiting: deque[str] = deque()
-        self.written = ExportedSite()
+        self.written = SiteExport()
 
-    async def run(self) -> ExportedSite:
+    async def run(self) -> SiteExport:
         self._add("/")
         while self.waiting:
             await self._save(self.waiting.popleft())
@@ -116,11 +116,11 @@ class _Crawl:
         while True:
             async with self.session.get(URL(self.base + address, encoded=True)) as answer:
                 kind, body = answer.content_type, await answer.read()
-            if answer.status != 503 and not (kind == "text/html" and WAITS in body):
+            if answer.status != 503 and not (kind == "text/html" and PENDING_MARK in body):
                 if answer.status != 200:
                     self.written.problems.append((address, answer.status))
                 return kind, body
-            await anyio.sleep(AGAIN_S)
+            await anyio.sleep(POLL_S)
 
     def _rewritten(self, address: str, text: str) -> str:
         def unwrapped(match: re.Match[str]) -> str:
@@ -150,16 +150,18 @@ def address_of(link: str, runs: frozenset[str]) -> str | None:
     """Return the page of a link; None if it needs a server or belongs to none of the chosen runs."""
     parts = urlsplit(link)
     found = PAGES.fullmatch(parts.path)
-    if parts.netloc or found is None or (runs and not _is_of(parts.path, parts.query, found["run"], runs)):
+    if parts.netloc or found is None or (runs and not _shows_only(parts.path, parts.query, found["run"], runs)):
         return None
-    kept = next((names for mark, names in KEPT.items() if parts.path.endswith(mark) or parts.path.startswith(mark)), ())
+    kept = next(
+        (names for mark, names in PAGE_QUERY.items() if parts.path.endswith(mark) or parts.path.startswith(mark)), ()
+    )
     query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name in kept and value])
     if parts.path == "/compare" and not query:
         return None
     return parts.path + (f"?{query}" if query else "")
 
 
-def _is_of(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool:
+def _shows_only(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool:
     """Return True if a page shows only the chosen runs."""
     if path.startswith("/receipts/"):
         return unquote(path.split("/")[2]) in runs

@@ -3,7 +3,7 @@
 Example::
 
     flags = flags_of(request.query.items())        # {"benchmarks": ["demo"], "providers": ["bm25"], "limit": "20"}
-    plan = await planned(site, flags)
+    plan = await plan_run(site, flags)
     plan.estimate.items, plan.estimate.cost_text, plan.unset     # 20, "cost USD 0", []
 """
 
@@ -18,7 +18,7 @@ from bench.config.catalog import Catalog
 from bench.scalars import Json
 from bench.settings import Rehearsal
 from bench.web.app_state import Site
-from bench.web.documents.run_documents import AGAIN
+from bench.web.documents.run_documents import FORM_FLAGS
 from bench.web.documents.workspace_documents import needs_of
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def flags_of(fields: Iterable[tuple[str, object]]) -> Json:
     found: dict[str, list[str]] = {}
     for name, value in fields:
         text = str(value).strip()
-        if name in AGAIN and text:
+        if name in FORM_FLAGS and text:
             found.setdefault(name, []).extend(text.split() if name in SEVERAL else [text])
     return {name: values if name in SEVERAL else values[-1] for name, values in found.items()}
 
 
-def choices(site: Site) -> Json:
+def form_choices(site: Site) -> Json:
     """Return the choices of the form: benchmarks, the demo first; providers by available keys; models."""
     from bench.plan.provider import KEYLESS
 
@@ -66,16 +66,16 @@ class PlannedRun(NamedTuple):
     """variables that the run requires and that are not set"""
 
 
-async def planned(site: Site, flags: Mapping[str, object]) -> PlannedRun:
+async def plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     """Return what a run with these flags would do, cost and take, without any call.
 
     Raises:
         UsageError, ConfigError, DataError: as ``bench plan`` raises them.
     """
-    return await anyio.to_thread.run_sync(_planned, site, flags)
+    return await anyio.to_thread.run_sync(_plan_run, site, flags)
 
 
-def _planned(site: Site, flags: Mapping[str, object]) -> PlannedRun:
+def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     from bench.plan import make_plan
     from bench.plan.budget import require_prices
     from bench.plan.cost_estimate import estimate
@@ -91,10 +91,10 @@ def _planned(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     return PlannedRun(plan, estimate(plan), ahead.absent)
 
 
-def again_of(request: Mapping[str, object]) -> list[tuple[str, str]]:
+def form_fields(request: Mapping[str, object]) -> list[tuple[str, str]]:
     """Convert the flags of an earlier run to fields of the form."""
     found = []
-    for name in AGAIN:
+    for name in FORM_FLAGS:
         value = request.get(name)
         several = value if isinstance(value, list | tuple) else [value]
         found += [(name, str(one)) for one in several if one not in (None, "")]

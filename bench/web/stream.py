@@ -26,12 +26,12 @@ from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import event_json, folder_of, progress_of
 
-EVERY_S = 1.0
-RESTS = 5
+POLL_S = 1.0
+REST_FACTOR = 5
 """pause after reading the journal, as a multiple of the time that the read took"""
-QUIET_S = 15.0
+KEEP_ALIVE_S = 15.0
 """interval of the comments that keep the connection open"""
-GOING = frozenset({str(RunState.RUNNING)})
+LIVE_STATES = frozenset({str(RunState.RUNNING)})
 
 
 async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamResponse:
@@ -66,20 +66,20 @@ async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: 
         for number, event in events:
             seen = number
             await _send(response, "event", event_json(event), number)
-        if now["state"] not in GOING and not now["service"]:
+        if now["state"] not in LIVE_STATES and not now["service"]:
             await _send(response, "end", {"run_id": folder.name, "state": now["state"]}, seen)
             return
-        pause_s = max(EVERY_S, RESTS * (time.monotonic() - began))
+        pause_s = max(POLL_S, REST_FACTOR * (time.monotonic() - began))
         await anyio.sleep(pause_s)
         quiet_s += pause_s
-        if quiet_s > QUIET_S:
+        if quiet_s > KEEP_ALIVE_S:
             quiet_s = 0.0
             await response.write(b": still here\n\n")  # who has gone away is noticed, and proxies keep the line open
 
 
 async def _state(site: Site, reader: Reader, run_id: str) -> Json:
     status = await reader.status()
-    service = site.service.standing().get(run_id) if site.service else None
+    service = site.service.states().get(run_id) if site.service else None
     return {
         "run_id": run_id,
         "state": str(status.state),

@@ -2,8 +2,8 @@
 
 Example::
 
-    secret = Secret.at(Path("checkpoints/.token"))      # made on first use
-    secret.opens("..."), secret.cookie, secret.csrf
+    secret = ServiceToken.load_or_create(Path("checkpoints/.token"))      # made on first use
+    secret.matches("..."), secret.cookie, secret.csrf
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bench.errors import ConfigError
 from bench.events import redactor
 
 TOKEN_BYTES = 32
-SHORTEST = 43
+MIN_CHARACTERS = 43
 """characters of 32 random bytes in base64"""
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class ServiceToken:
     """The token of a service; browsers hold values derived from it, never the token itself."""
 
     token: str = field(repr=False)
@@ -32,7 +32,7 @@ class Secret:
     """True if this process created the token"""
 
     @classmethod
-    def at(cls, path: Path) -> Secret:
+    def load_or_create(cls, path: Path) -> ServiceToken:
         """Read a token file, or create it, readable only by its owner.
 
         Raises:
@@ -52,12 +52,12 @@ class Secret:
         return cls(token, fresh=True)
 
     @classmethod
-    def _read(cls, path: Path) -> Secret:
+    def _read(cls, path: Path) -> ServiceToken:
         try:
             token = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError("the token file cannot be read", where=str(path)) from error
-        if len(token) < SHORTEST:
+        if len(token) < MIN_CHARACTERS:
             raise ConfigError(
                 "the token is too short: at least 32 random bytes",
                 where=str(path),
@@ -66,7 +66,7 @@ class Secret:
         redactor.learn(token)
         return cls(token)
 
-    def opens(self, token: str) -> bool:
+    def matches(self, token: str) -> bool:
         """Return True if this is the token; compared in constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 

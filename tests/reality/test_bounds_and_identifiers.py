@@ -11,7 +11,7 @@ from bench.cli import console
 from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from bench.web.charts import scatter
-from bench.web.documents.run_documents import spread
+from bench.web.documents.run_documents import latency_spread
 from tests.small_journal import Job, made, record
 
 SCORES = {"oracle": 20, "bm25": 12, "vector": 9, "random": 3, "no-memory": 0, "full-context": 18}
@@ -74,5 +74,5 @@ def test_on_a_terminal_that_is_too_narrow_an_identifier_stays_whole(
 
 def test_a_page_takes_the_95th_of_100_and_leaves_our_own_waiting_out() -> None:
     sample = [{"total": 900, "queue": 500, "limiter": 100, "network": 1, "provider": at} for at in range(100)]
-    found = spread(sample, 100)
+    found = latency_spread(sample, 100)
     assert found["p95"] == {"latency": 95, "total": 900, "queue": 500, "limiter": 100, "network": 1, "provider": 94}

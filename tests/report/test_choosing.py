@@ -86,7 +86,7 @@ async def test_a_model_picks_one_job_of_a_provider_and_becomes_its_name(tmp_path
     models = [ModelNames(embedding=None, answering=name, judge=None) for name in ("acme/m1", "acme/m2:free")]
     await made(tmp_path, "r1", [job("x", key=f"job-{one.answering}", models=one) for one in models])
     side = await side_of(tmp_path, "r1:x:acme/m2:free")
-    assert side.name == "x with acme/m2:free (run r1)" and side.who == "x with acme/m2:free"
+    assert side.name == "x with acme/m2:free (run r1)" and side.system == "x with acme/m2:free"
     with pytest.raises(UsageError, match="several jobs") as told:
         await side_of(tmp_path, "r1:x")
     assert told.value.hint == "name the model: r1:x:acme/m1"
@@ -99,10 +99,10 @@ async def test_a_side_has_a_place_an_item_and_no_value_where_it_failed(tmp_path:
     await made(tmp_path, "r1", [job("x", {"q1": 1.0, "q2": None, "q3": 0.0})])
     side = await side_of(tmp_path, "r1:x")
     column = side.column("accuracy")
-    assert [column[side.place[item]] for item in ("q1", "q3")] == [1.0, 0.0]
-    assert math.isnan(column[side.place["q2"]]) and side.states[side.place["q2"]] == "error"
+    assert [column[side.positions[item]] for item in ("q1", "q3")] == [1.0, 0.0]
+    assert math.isnan(column[side.positions["q2"]]) and side.states[side.positions["q2"]] == "error"
     assert all(math.isnan(value) for value in side.column("mrr")) and len(side.column("mrr")) == 3
-    assert (side.name, side.who) == ("x (run r1)", "x")
+    assert (side.name, side.system) == ("x (run r1)", "x")
 
 
 async def test_a_side_knows_that_it_is_partial_or_invalid(tmp_path: Path) -> None:
@@ -116,4 +116,7 @@ async def test_labels_of_a_dimension_stand_at_their_items(tmp_path: Path) -> Non
     types = {"q1": "one", "q3": "two"}
     await made(tmp_path, "r1", [Job(record=record("x"), values=VALUES, types=types)])
     side = await side_of(tmp_path, "r1:x")
-    assert {item: side.labels_in("question_type")[at] for item, at in side.place.items()} == {**types, "q2": "(none)"}
+    assert {item: side.labels_in("question_type")[at] for item, at in side.positions.items()} == {
+        **types,
+        "q2": "(none)",
+    }

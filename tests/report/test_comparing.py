@@ -145,7 +145,7 @@ async def test_embedding_model_and_provider_version_may_differ(tmp_path: Path) -
     other = ModelNames(embedding="acme/e2", answering="acme/m1", judge=None)
     right = job("y", dict(GOOD), models=other, config_sha256={"benchmark": "b", "provider": "q" * 64})
     one = await pair_of(tmp_path, job("x", dict(GOOD)), right)
-    assert {check.name for check in one.like_for_like.by_design} == {"provider", "provider_version", "embedding_model"}
+    assert {check.name for check in one.comparability.by_design} == {"provider", "provider_version", "embedding_model"}
 
 
 async def test_models_of_one_provider_compare_when_they_are_named(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_headline_and_exploratory_rows_are_corrected_apart(tmp_path: Path)
     least = min(found.comparisons[0].headlines[0].found.p or 1, found.comparisons[1].headlines[0].found.p or 1)
     assert min(row.p_adjusted or 0 for row in rows if row.family == "headline") == pytest.approx(3 * least)
     for one in found.comparisons:
-        own = list(one.of("exploratory"))
+        own = list(one.rows_of("exploratory"))
         alone = stats.max_t([row.sums for row in own], seed=found.seed)
         expected = [max(row.found.p or 0, min(1.0, 3 * p)) for row, p in zip(own, alone, strict=True)]
         assert [row.p_adjusted for row in own] == expected, "maxT within a pair, times the three pairs"
@@ -203,7 +203,7 @@ async def test_repeats_of_an_item_are_reduced_before_they_pair(tmp_path: Path) -
     await made(tmp_path, "r2", [best])
     one = (await compared(tmp_path, "r1:x", "r2:y", force=True)).comparisons[0]
     assert (one.rows[0].found.a, one.rows[0].found.b, one.rows[0].found.n) == (0.25, 0.5, 2)
-    assert "epochs_reducer" in {check.name for check in one.like_for_like.differences}
+    assert "epochs_reducer" in {check.name for check in one.comparability.differences}
 
 
 async def test_a_regression_is_measured_from_the_side_named_first(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from bench.journal.results_db import JobSummary, MetricSummary
 from bench.metrics import open_metrics
 from bench.metrics.fold_input import labels_of
 from bench.model import Measurement
+from bench.report.comparison import comparison_tests as rowtests
 from bench.report.comparison.comparability import check_comparability
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import PairComparison, gate_outcomes
-from bench.report.comparison.comparison import comparison_tests as rowtests
 from bench.report.comparison.comparison_data import Side, _newest_comparable
 from bench.report.comparison.comparison_tests import LEVEL, PairedValues
 from bench.report.comparison.comparison_text import comparison_grids, comparison_json
@@ -129,7 +129,7 @@ def test_a_corrected_p_is_never_smaller_and_keeps_the_order_of_its_family(
     ]
     found = compare_sides(groups)
     for family in ("headline", "exploratory"):
-        rows = [row for one in found.comparisons for row in one.of(family)]
+        rows = [row for one in found.comparisons for row in one.rows_of(family)]
         assert found.family_size[family] == sum(row.found.p is not None for row in rows)
         known = sorted(
             (row.found.p, row.p_adjusted) for row in rows if row.found.p is not None and row.p_adjusted is not None
@@ -157,8 +157,8 @@ def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=2, max_size=20), st.floats(0.5, 20))
 def test_times_that_all_grow_by_a_factor_grow_by_that_factor(times: list[tuple[float, float]], factor: float) -> None:
     left, right = [x for x, _ in times], [y for _, y in times]
-    plain = rowtests.tested(LATENCY, PairedValues.of(left, right, None))
-    longer = rowtests.tested(LATENCY, PairedValues.of([x * factor for x in left], right, None))
+    plain = rowtests.compare_metric(LATENCY, PairedValues.of(left, right, None))
+    longer = rowtests.compare_metric(LATENCY, PairedValues.of([x * factor for x in left], right, None))
     assert plain.delta is not None and longer.delta is not None
     assert math.isclose((plain.delta + 1) * factor, longer.delta + 1, rel_tol=1e-9)
     assert plain.interval is None or plain.interval.level == LEVEL

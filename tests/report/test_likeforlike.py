@@ -87,11 +87,11 @@ async def test_retrieval_by_turn_and_by_session_stay_apart_and_answers_are_compa
     pair = compare_sides([await sides(tmp_path / "1", *jobs)]).comparisons[0]
     assert {row.metric for row in pair.rows} == {"accuracy"}
     assert pair.notes == ("not compared, because A counts evidence by turn, B by session: mrr",)
-    assert pair.like_for_like.ok and "evidence_level" in {check.name for check in pair.like_for_like.by_design}
+    assert pair.comparability.ok and "evidence_level" in {check.name for check in pair.comparability.by_design}
     silent = ModelNames(embedding=None, answering=None, judge=None)
     jobs = [replace(one, record=replace(one.record, models=silent)) for one in jobs]
     refused = compare_sides([await sides(tmp_path / "2", *jobs)], force=True).comparisons[0]
-    assert "evidence_level" in {check.name for check in refused.like_for_like.differences}
+    assert "evidence_level" in {check.name for check in refused.comparability.differences}
 
 
 @pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPED])

@@ -10,9 +10,9 @@ import pytest
 
 from bench.errors import UsageError
 from bench.metrics import open_metrics
+from bench.report.comparison import comparison_tests as rowtests
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import PairComparison
-from bench.report.comparison.comparison import comparison_tests as rowtests
 from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison.comparison_tests import PairedValues, can_be_paired, is_time
 from tests.rows import each_row
@@ -82,14 +82,14 @@ def test_only_scored_pairs_count_and_the_rest_is_excluded() -> None:
     (accuracy,) = open_metrics(["accuracy"], k=10, folder=Path())
     nan = float("nan")
     pairs = PairedValues.of([1.0, nan, 0.0, 1.0], [0.0, 1.0, nan, 1.0], None, labels_in=lambda _: ["x"] * 4)
-    found = rowtests.tested(accuracy, pairs)
+    found = rowtests.compare_metric(accuracy, pairs)
     assert (found.n, found.excluded, found.a, found.b) == (2, 2, 1.0, 0.5)
 
 
 def test_times_of_nothing_are_left_out_of_ratios() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
     pairs = PairedValues.of([2000.0, 0.0, 4000.0], [1000.0, 5.0, 2100.0], None)
-    found = rowtests.tested(latency, pairs)
+    found = rowtests.compare_metric(latency, pairs)
     assert (found.n, found.excluded) == (2, 1)
     assert is_time(latency) and found.delta == pytest.approx(0.95, abs=0.1)
 
@@ -98,7 +98,7 @@ def test_a_macro_mean_weighs_labels_alike() -> None:
     (macro,) = open_metrics(["accuracy_macro"], k=10, folder=Path())
     left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     labels = ["big"] * 4 + ["small"] * 2
-    found = rowtests.tested(macro, PairedValues.of(left, right, None, labels_in=lambda _: labels))
+    found = rowtests.compare_metric(macro, PairedValues.of(left, right, None, labels_in=lambda _: labels))
     assert found.test == "macro_t" and found.delta == pytest.approx((0.5 + 0.5) / 2)
 
 
@@ -139,14 +139,14 @@ def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:
 @each_row(("left", "right"), [([], []), ([NAN], [NAN]), ([1.0, NAN], [NAN, 1.0])])
 def test_nothing_that_pairs_is_a_comparison_without_numbers(name: str, left: list[float], right: list[float]) -> None:
     (measure,) = open_metrics([name], k=10, folder=Path())
-    found = rowtests.tested(measure, pairs(left, right))
+    found = rowtests.compare_metric(measure, pairs(left, right))
     assert (found.n, found.excluded, found.delta, found.p, found.interval) == (0, len(left), None, None, None)
     assert (found.wins, found.losses, found.ties) == (0, 0, 0)
 
 
 def test_times_that_are_all_nothing_leave_nothing_to_compare() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
-    found = rowtests.tested(latency, pairs([0.0, 0.0], [5.0, 6.0]))
+    found = rowtests.compare_metric(latency, pairs([0.0, 0.0], [5.0, 6.0]))
     assert (found.n, found.excluded, found.delta) == (0, 2, None)
 
 
@@ -154,11 +154,11 @@ def test_costs_and_tokens_are_compared_by_difference_in_their_own_unit() -> None
     for name, scale in (("cost_per_query", 1.0), ("tokens_context", 1.0)):
         (measure,) = open_metrics([name], k=10, folder=Path())
         assert not is_time(measure) and can_be_paired(measure)
-        found = rowtests.tested(measure, pairs([2.0, 4.0, 6.0], [1.0, 1.0, 2.0]))
+        found = rowtests.compare_metric(measure, pairs([2.0, 4.0, 6.0], [1.0, 1.0, 2.0]))
         assert found.delta == pytest.approx(8 / 3 / scale) and found.a == pytest.approx(4.0 / scale)
 
 
 def test_a_single_pair_has_a_difference_and_no_chance() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
-    found = rowtests.tested(latency, pairs([2000.0], [1000.0]))
+    found = rowtests.compare_metric(latency, pairs([2000.0], [1000.0]))
     assert found.n == 1 and found.delta == pytest.approx(1.0) and found.interval is None

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.web.charts import NARROW, Measured, _box, _meet, frontier, intervals, latencies, pace, scatter
-from bench.web.documents.run_documents import EDGES, histogram, spread
-from bench.web.formatting import from_zero, nice_top, over
+from bench.web.charts import (
+    NARROW,
+    ChartValue,
+    _label_box,
+    _overlap,
+    frontier,
+    intervals,
+    latencies,
+    progress_chart,
+    scatter,
+)
+from bench.web.documents.run_documents import EDGES, histogram, latency_spread
+from bench.web.formatting import nice_top, scale_from_zero, scale_over
 
 POSITIVE = st.floats(min_value=1e-6, max_value=1e9)
 
@@ -19,28 +29,30 @@ POSITIVE = st.floats(min_value=1e-6, max_value=1e9)
 def test_a_scale_ends_at_a_round_number_at_or_above_the_largest_value(value: float) -> None:
     top = nice_top(value)
     assert value * 0.999999 <= top <= 2.1 * value
-    assert from_zero(value).at(value) <= 100
+    assert scale_from_zero(value).at(value) <= 100
 
 
 @given(st.lists(POSITIVE, min_size=1, max_size=20))
 def test_every_value_stands_inside_and_in_order(values: list[float]) -> None:
-    scale = over(values)
+    scale = scale_over(values)
     places = [scale.at(value) for value in sorted(values)]
     assert all(0 <= place <= 100 for place in places) and places == sorted(places)
     assert {tick.anchor for tick in scale.ticks if tick.at == 0} <= {"start"}
 
 
 def test_values_that_differ_much_stand_in_powers_of_ten() -> None:
-    assert over([0.01, 1.0, 100.0]).logarithmic and not over([2.0, 40.0]).logarithmic
-    assert not over([0.0, 1000.0]).logarithmic, "zero has no power"
+    assert scale_over([0.01, 1.0, 100.0]).logarithmic and not scale_over([2.0, 40.0]).logarithmic
+    assert not scale_over([0.0, 1000.0]).logarithmic, "zero has no power"
 
 
 def test_a_chart_of_intervals_shows_what_has_a_value() -> None:
-    chart = intervals([Measured(name="a", value=0.5, low=0.25, high=1.0), Measured(name="b", value=None)], title="t")
+    chart = intervals(
+        [ChartValue(name="a", value=0.5, low=0.25, high=1.0), ChartValue(name="b", value=None)], title="t"
+    )
     assert chart is not None
     (row,) = chart.rows
     assert (row.low, row.dot, row.high, row.value) == (25, 50, 100, "0.500")
-    assert intervals([Measured(name="b", value=None)], title="t") is None
+    assert intervals([ChartValue(name="b", value=None)], title="t") is None
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), min_size=1, max_size=12))
@@ -58,9 +70,9 @@ def test_labels_of_near_points_lie_on_no_other(count: int) -> None:
     chart = scatter(points, title="t", takes="ms")
     assert chart is not None and len(chart.points) == count
     for one, other in combinations(chart.points, 2):
-        assert not _meet(_box(one), _box(other)), (one, other)
+        assert not _overlap(_label_box(one), _label_box(other)), (one, other)
     for point in chart.points:
-        left, right, _, _ = _box(point)
+        left, right, _, _ = _label_box(point)
         assert left >= 0 and right <= NARROW
 
 
@@ -72,7 +84,9 @@ def test_one_point_or_nothing_taken_is_no_chart() -> None:
 
 def test_latencies_share_one_axis_and_are_as_high_as_their_fullest_bin() -> None:
     quick, slow = ([{"total": us}] * 9 + [{"total": us * 2}] for us in (120, 90_000))
-    chart = latencies([("quick", spread(quick, 10)), ("slow", spread(slow, 10)), ("none", {})], title="t")
+    chart = latencies(
+        [("quick", latency_spread(quick, 10)), ("slow", latency_spread(slow, 10)), ("none", {})], title="t"
+    )
     assert chart is not None
     first, second = chart.rows
     assert max(bar.height for bar in first.bars) == max(bar.height for bar in second.bars) == 100
@@ -86,9 +100,9 @@ def test_a_histogram_counts_everything_once(column: list[int]) -> None:
 
 
 def test_progress_is_a_staircase_that_stays_where_the_run_was_paused() -> None:
-    chart = pace([("a", 100, [(60.0, 50), (3600.0, 51), (7200.0, 100)]), ("b", 100, [])], title="t")
+    chart = progress_chart([("a", 100, [(60.0, 50), (3600.0, 51), (7200.0, 100)]), ("b", 100, [])], title="t")
     assert chart is not None
     (row,) = chart.rows
     assert row.value == "100 %" and row.area.startswith("M0 100H") and row.area.endswith("V100Z")
     assert [tick.text for tick in chart.ticks] == ["0", "0.5 h", "1 h", "1.5 h", "2 h"]
-    assert pace([("b", 100, [])], title="t") is None
+    assert progress_chart([("b", 100, [])], title="t") is None

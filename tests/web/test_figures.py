@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.web.charts import RowChart, Scatter
-from bench.web.documents.run_documents import spread
-from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
+from bench.web.documents.run_documents import latency_spread
+from bench.web.figures import board_charts, jobs_of, ranking_metric, run_charts, type_chart
 from tests.rows import each_row
 
 Json = dict[str, Any]
@@ -116,7 +116,7 @@ def test_several_question_types_have_a_chart_of_their_own_and_one_has_none() -> 
 def test_times_and_ends_are_drawn_of_the_jobs_that_have_them() -> None:
     timed = result(
         {"accuracy": one()},
-        times={"search": spread([{"total": 500}], 1), "evaluate": spread([{"total": 9}], 1)},
+        times={"search": latency_spread([{"total": 500}], 1), "evaluate": latency_spread([{"total": 9}], 1)},
         ends=[(1.0, 2), (2.0, 4)],
     )
     found = charts(({"provider": "a"}, timed), ({"provider": "b"}, result({"accuracy": one()})))
@@ -164,8 +164,8 @@ def test_rows_without_the_asked_value_are_left_out() -> None:
     found = board_charts(rows, "temporal")["values"]
     assert isinstance(found, RowChart)
     assert found.title == "accuracy (temporal), with 95 % intervals" and [one.name for one in found.rows] == ["a"]
-    assert [shown_metric(one, "temporal") is None for one in rows] == [False, True, True]
-    assert [shown_metric(one, "") is None for one in rows] == [False, False, True]
+    assert [ranking_metric(one, "temporal") is None for one in rows] == [False, True, True]
+    assert [ranking_metric(one, "") is None for one in rows] == [False, False, True]
     assert board_charts(rows, "nope") == {"values": None, "by_latency": None, "by_cost": None}
     assert board_charts([], "") == {"values": None, "by_latency": None, "by_cost": None}
 

@@ -12,7 +12,7 @@ from bench.errors import UsageError
 from bench.web.admission import admit
 from bench.web.app import Settings, open_site
 from bench.web.errors import item_of, slug_of
-from bench.web.token_file import Secret
+from bench.web.token_file import ServiceToken
 from tests.rows import each_row
 from tests.small_world import World
 from tests.web.test_pages import DOCUMENTS, PAGES, checked
@@ -137,7 +137,7 @@ def test_a_short_token_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "token").write_text("short\n")
     with pytest.raises(ConfigError, match="short"):
-        Secret.at(tmp_path / "token")
+        ServiceToken.load_or_create(tmp_path / "token")
 
 
 @pytest.mark.scenario("W5")

@@ -315,7 +315,7 @@ async def test_an_address_that_is_taken_is_a_usage_error(workspace: Path) -> Non
 def test_the_description_names_every_route_its_parameters_and_its_body() -> None:
     from bench.web.api import routes
 
-    document = openapi.document()
+    document = openapi.openapi_document()
     paths = document["paths"]
     assert isinstance(paths, dict)
     served = {(route.method.lower(), route.path) for route in routes() if route.path.startswith("/api/")}
@@ -333,7 +333,7 @@ def test_the_description_names_every_route_its_parameters_and_its_body() -> None
 
 
 def test_every_reference_of_the_description_is_there() -> None:
-    document = openapi.document()
+    document = openapi.openapi_document()
     text = json.dumps(document)
     components = document["components"]
     assert isinstance(components, dict)

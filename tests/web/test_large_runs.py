@@ -30,9 +30,9 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(forked.client("python")))
     monkeypatch.setattr(apart, "SMALL_ITEMS", 0)
     monkeypatch.setattr(kept, "SMALL_ITEMS", 0)
-    monkeypatch.setattr(kept, "HURRY_S", 0.001)
+    monkeypatch.setattr(kept, "SHORT_WAIT_S", 0.001)
     monkeypatch.setattr(receiptviews, "QUICK_BYTES", 0)
-    monkeypatch.setattr(receiptviews, "HURRY_S", 0.001)
+    monkeypatch.setattr(receiptviews, "SHORT_WAIT_S", 0.001)
 
 
 @pytest.fixture
@@ -145,8 +145,8 @@ async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypa
         made += 1
         return await aside(*arguments, items=items)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reports, "aside", counted)
-    monkeypatch.setattr(kept, "HURRY_S", 30)
+    monkeypatch.setattr(reports, "make_off_loop", counted)
+    monkeypatch.setattr(kept, "SHORT_WAIT_S", 30)
     statuses: list[int] = []
 
     async def ask(visit: Visit) -> None:
@@ -155,5 +155,5 @@ async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypa
     async with visiting(workspace) as visit, anyio.create_task_group() as asking:
         for _ in range(8):
             asking.start_soon(ask, visit)
-    monkeypatch.setattr(kept, "HURRY_S", 0.001)
+    monkeypatch.setattr(kept, "SHORT_WAIT_S", 0.001)
     assert statuses == [200] * 8 and made == 1

@@ -10,7 +10,7 @@ import pytest
 
 from bench.journal import Reader
 from bench.report.item_outcomes import item_outcomes
-from bench.web.documents.item_filter import ItemFilter, around, positions
+from bench.web.documents.item_filter import ItemFilter, position_of, positions
 from bench.web.formatting import judge_reason, pieces
 from tests.rows import each_row
 from tests.small_journal import record
@@ -165,9 +165,9 @@ def test_an_item_outside_the_filter_has_no_neighbors() -> None:
     job = {"job": "j", "provider": "a", "benchmark": "x", "states": ["correct"], "errors": [None],
            "item_losses": [None], "ranks": [1], "values": [None]}  # fmt: skip
     outcomes: Any = {"units": [["c", "q1"]], "types": [None], "jobs": [job]}
-    assert around(outcomes, ItemFilter(state="error"), "q1") is None
-    assert around(outcomes, ItemFilter(sort="value"), "q1") == around(outcomes, ItemFilter(sort="item"), "q1")
-    assert around(outcomes, ItemFilter(), "q1") == {"at": 1, "of": 1, "previous": None, "next": None}
+    assert position_of(outcomes, ItemFilter(state="error"), "q1") is None
+    assert position_of(outcomes, ItemFilter(sort="value"), "q1") == position_of(outcomes, ItemFilter(sort="item"), "q1")
+    assert position_of(outcomes, ItemFilter(), "q1") == {"at": 1, "of": 1, "previous": None, "next": None}
 
 
 def test_words_are_marked_whole_and_short_ones_never() -> None:

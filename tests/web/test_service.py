@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from bench.errors import Locked
-from bench.web.service import Orders, RunOrder
+from bench.web.service import OrderStore, RunOrder
 from tests import forked
 from tests.small_world import World
 from tests.web.workspaces import ServiceProcess, run_demo, visiting
@@ -164,13 +164,13 @@ def test_explore_is_read_only_and_needs_no_token_here(tmp_path: Path) -> None:
 
 
 def test_orders_survive_in_their_order(tmp_path: Path) -> None:
-    with Orders.open(tmp_path) as orders:
+    with OrderStore.open(tmp_path) as orders:
         orders.add(RunOrder(run_id="b", request={"limit": 1}))
         orders.add(RunOrder(run_id="a"))
         (orders.folder / "torn.json").write_text("{")
-        with pytest.raises(Locked), Orders.open(tmp_path):
+        with pytest.raises(Locked), OrderStore.open(tmp_path):
             pass
-    with Orders.open(tmp_path) as orders:
+    with OrderStore.open(tmp_path) as orders:
         assert [order.run_id for order in orders.all()] == ["b", "a"]
         orders.drop("b")
         assert [order.run_id for order in orders.all()] == ["a"]

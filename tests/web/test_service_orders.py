@@ -15,7 +15,7 @@ from bench.errors import BenchError, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.settings import Environment
 from bench.web.admission import admit
-from bench.web.service import Orders, RunOrder, Service
+from bench.web.service import OrderStore, RunOrder, Service
 from tests.small_journal import record
 from tests.small_world import World
 from tests.told_journal import Told, told
@@ -35,7 +35,7 @@ def slow(tmp_path: Path, fault_server: Callable[..., str]) -> dict[str, str]:
 async def serving(
     workspace: Path, *, max_runs: int = 1, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[Service]:
-    with Orders.open(workspace) as orders:
+    with OrderStore.open(workspace) as orders:
         async with anyio.create_task_group() as tasks:
             environment = Environment(values=dict(variables or {}))
             service = Service(
@@ -62,11 +62,11 @@ async def test_a_pause_that_comes_before_the_run_has_a_folder_is_kept(tmp_path: 
         await service.start(admit(SLOW))
         assert not (tmp_path / "checkpoints" / "r1").exists()
         assert await service.stop("r1", "pause") == "stopping"
-        assert service.standing() == {"r1": "stopping"}
+        assert service.states() == {"r1": "stopping"}
         await idle(service)
         state, reason = await state_of(tmp_path, "r1")
         assert (state, service.orders.all()) == ("paused", []), reason
-        assert service.standing() == {}
+        assert service.states() == {}
 
 
 async def test_a_run_that_is_asked_for_twice_at_once_is_accepted_once(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ async def test_waiting_runs_can_be_withdrawn_and_asked_for_again(tmp_path: Path)
     async with serving(tmp_path, max_runs=0) as service:
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await service.start(admit({**DEMO, "run_id": "r2"}))
-        assert service.standing() == {"r1": "queued", "r2": "queued"}
+        assert service.states() == {"r1": "queued", "r2": "queued"}
         assert [order.number for order in service.orders.all()] == [1, 2]
         with pytest.raises(UsageError, match="run r1 exists already"):
             await service.start(admit({**DEMO, "run_id": "r1"}))
@@ -110,7 +110,7 @@ async def test_a_run_whose_folder_cannot_be_written_fails_alone(tmp_path: Path) 
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await service.start(admit({**DEMO, "run_id": "r2"}))
         await idle(service)
-        assert list(service.standing()) == ["r1"] and service.standing()["r1"].startswith("failed: ")
+        assert list(service.states()) == ["r1"] and service.states()["r1"].startswith("failed: ")
     assert (await state_of(tmp_path, "r2"))[0] == "complete"
 
 
@@ -123,12 +123,12 @@ async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_ag
         service.max_runs = 1
         assert await service.recover() == ["r1"]
         await idle(service)
-        (standing,) = service.standing().values()
+        (standing,) = service.states().values()
         assert standing.startswith("failed: ") and "nope" in standing
         assert service.orders.all() == [], "it would only fail again at the next start"
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await idle(service)
-        assert service.standing() == {} and (await state_of(tmp_path, "r1"))[0] == "complete"
+        assert service.states() == {} and (await state_of(tmp_path, "r1"))[0] == "complete"
 
 
 async def test_a_stop_that_was_taken_back_goes_on_after_it(tmp_path: Path, slow: dict[str, str]) -> None:
@@ -136,7 +136,7 @@ async def test_a_stop_that_was_taken_back_goes_on_after_it(tmp_path: Path, slow:
         await service.start(admit(SLOW))
         await service.stop("r1", "pause")
         await service.resume("r1")
-        assert service.active["r1"].again
+        assert service.active["r1"].resume_after_stop
         await idle(service)
         assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
@@ -145,7 +145,7 @@ async def test_to_resume_what_runs_changes_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await service.resume("r1")
-        assert not service.active["r1"].again and service.queue == []
+        assert not service.active["r1"].resume_after_stop and service.queue == []
         await idle(service)
         assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
@@ -347,7 +347,7 @@ async def test_metrics_follow_a_live_run_from_what_the_engine_and_its_journal_kn
 
 
 def test_orders_of_any_other_shape_are_passed_over(tmp_path: Path) -> None:
-    with Orders.open(tmp_path) as orders:
+    with OrderStore.open(tmp_path) as orders:
         for name, body in (
             ("torn", "{"), ("list", "[1]"), ("text", '"x"'), ("more", '{"run_id": "a", "number": 1, "x": 2}'),
             ("none", "{}"), ("climbs", '{"run_id": "../a"}'), ("hidden", '{"run_id": ".a"}'), ("null", "null"),
@@ -367,9 +367,9 @@ def test_orders_of_any_other_shape_are_passed_over(tmp_path: Path) -> None:
 def test_a_workspace_has_one_service_and_the_second_is_told_who_it_is(tmp_path: Path) -> None:
     import os
 
-    with Orders.open(tmp_path), pytest.raises(BenchError) as refused, Orders.open(tmp_path):
+    with OrderStore.open(tmp_path), pytest.raises(BenchError) as refused, OrderStore.open(tmp_path):
         pass
     assert str(refused.value).endswith(f"/checkpoints/.service: the workspace is served by pid {os.getpid()}")
     assert refused.value.hint == "stop that service, or use another workspace" and refused.value.exit_code == 6
-    with Orders.open(tmp_path):
+    with OrderStore.open(tmp_path):
         pass

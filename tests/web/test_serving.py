@@ -13,7 +13,7 @@ import pytest
 from bench.errors import Locked, UsageError
 from bench.settings import Environment
 from bench.web import api as openapi
-from bench.web.app import OpenSite, Settings, open_site, serve_until_signal, warm
+from bench.web.app import OpenSite, Settings, open_site, serve_until_signal, warm_up
 from tests.small_journal import record
 from tests.told_journal import Told, told
 
@@ -33,9 +33,9 @@ async def test_a_signal_ends_a_site_with_its_code(tmp_path: Path, number: signal
 
 
 async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path) -> None:
-    from bench.web.service import Orders, RunOrder
+    from bench.web.service import OrderStore, RunOrder
 
-    with Orders.open(tmp_path) as orders:
+    with OrderStore.open(tmp_path) as orders:
         orders.add(RunOrder(run_id="later", request={"benchmarks": ["nope"]}))
     async with open_site(Settings(workspace=tmp_path, port=0, runs=True, max_runs=0)) as site:
         assert site.secret is not None and site.secret.fresh
@@ -81,10 +81,10 @@ async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(
     broken = tmp_path / "configs" / "benchmarks" / "bad.yaml"
     broken.parent.mkdir(parents=True)
     broken.write_text("x: [")
-    await warm(tmp_path)
-    await warm(tmp_path / "nowhere")
+    await warm_up(tmp_path)
+    await warm_up(tmp_path / "nowhere")
     assert {"bench.receipt.verification.verify", "bench.report.comparison.comparison_text"} <= sys.modules.keys()
-    assert openapi.document.cache_info().currsize == 1
+    assert openapi.openapi_document.cache_info().currsize == 1
 
 
 async def test_a_site_opens_and_closes_while_a_stream_is_open(tmp_path: Path) -> None:

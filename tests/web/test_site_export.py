@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from bench.errors import UsageError
-from bench.web.site_export import ExportedSite, address_of, export_site, file_of
+from bench.web.site_export import SiteExport, address_of, export_site, file_of
 from tests.small_journal import record
 from tests.told_journal import told
 from tests.web.browser import CHROMIUM, browsing
@@ -37,7 +37,7 @@ def pages_of(site: Path) -> dict[Path, str]:
     return {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "verify.html"}
 
 
-async def exported(workspace: Path, *runs: str) -> tuple[Path, ExportedSite]:
+async def exported(workspace: Path, *runs: str) -> tuple[Path, SiteExport]:
     site = workspace / "site"
     return site, await export_site(workspace, site, frozenset(runs))
 

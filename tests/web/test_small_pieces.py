@@ -19,15 +19,25 @@ from bench.settings import Environment
 from bench.visible import HIDDEN, visible
 from bench.web import formatting as text
 from bench.web.admission import admit
-from bench.web.app import is_loopback, learn_secrets
-from bench.web.cache import SMALL_ITEMS, patience, stamp_of
-from bench.web.charts import LABEL_CHARS, Measured, intervals, latencies, pace, scatter
-from bench.web.documents.run_documents import PARTS, histogram, spread
-from bench.web.errors import BadId, Busy, NotFound, RequestRefused, check_path, item_of, run_id, slug_of, status_of
-from bench.web.formatting import from_zero, nice_top, over, plain
+from bench.web.app import is_loopback, redact_secrets
+from bench.web.cache import SMALL_ITEMS, max_wait_s, stamp_of
+from bench.web.charts import LABEL_CHARS, ChartValue, intervals, latencies, progress_chart, scatter
+from bench.web.documents.run_documents import PARTS, histogram, latency_spread
+from bench.web.errors import (
+    BadId,
+    Busy,
+    NotFound,
+    RequestRefused,
+    check_path,
+    check_run_id,
+    item_of,
+    slug_of,
+    status_of,
+)
+from bench.web.formatting import nice_top, plain, scale_from_zero, scale_over
 from bench.web.rendering import query_of
-from bench.web.security import same
-from bench.web.token_file import SHORTEST, Secret
+from bench.web.security import equal_texts
+from bench.web.token_file import MIN_CHARACTERS, ServiceToken
 from tests.rows import each_row
 
 # ------------------------------------------------------------------------------ ids
@@ -54,12 +64,12 @@ def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
 @each_row("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
 def test_a_name_that_is_no_safe_segment_is_no_run_id(name: str) -> None:
     with pytest.raises(BadId, match="the path contains a text that is not a run id"):
-        run_id(name)
+        check_run_id(name)
 
 
 @each_row("name", ["a", "20261128-4f9c", "A.b_c-d", "x" * 100, "7"])
 def test_a_safe_segment_is_a_run_id(name: str) -> None:
-    assert run_id(name) == name
+    assert check_run_id(name) == name
 
 
 @each_row(
@@ -169,7 +179,7 @@ def test_a_query_string_holds_what_is_not_empty() -> None:
 
 @given(st.lists(st.dictionaries(st.sampled_from(PARTS), st.integers(0, 10**10)), min_size=1, max_size=30))
 def test_the_spread_of_times_lies_among_them(sample: list[dict[str, int]]) -> None:
-    found = spread(sample, count=1000)
+    found = latency_spread(sample, count=1000)
     assert (found["n"], found["n_sampled"]) == (1000, len(sample))
     for part in PARTS:
         column = [times.get(part, (attempt_us(times) or 0) if part == "latency" else 0) for times in sample]
@@ -196,13 +206,16 @@ def test_nothing_timed_has_no_bins() -> None:
 
 def test_a_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "token"
-    made, read = Secret.at(path), Secret.at(path)
-    assert made.fresh and not read.fresh and made.token == read.token and len(made.token) >= SHORTEST
+    made, read = ServiceToken.load_or_create(path), ServiceToken.load_or_create(path)
+    assert made.fresh and not read.fresh and made.token == read.token and len(made.token) >= MIN_CHARACTERS
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert made.token not in repr(made)
     assert len({made.token, made.cookie, made.csrf, made.cookie_name}) == 4
     assert (
-        read.opens(made.token) and not read.opens(made.token[:-1]) and not read.opens("") and not read.opens("\ud800")
+        read.matches(made.token)
+        and not read.matches(made.token[:-1])
+        and not read.matches("")
+        and not read.matches("\ud800")
     )
 
 
@@ -219,7 +232,7 @@ def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
     path = tmp_path / "token"
     path.write_bytes(content)
     with pytest.raises(ConfigError) as refused:
-        Secret.at(path)
+        ServiceToken.load_or_create(path)
     assert (refused.value.message, refused.value.where) == (message, str(path))
     assert path.read_bytes() == content
 
@@ -227,15 +240,15 @@ def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
 def test_a_token_file_that_cannot_be_made_or_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="the token file cannot be created: Not a directory"):
-        Secret.at(tmp_path / "file" / "deep" / "token")
+        ServiceToken.load_or_create(tmp_path / "file" / "deep" / "token")
     with pytest.raises(ConfigError, match="the token file cannot be read"):
-        Secret.at(tmp_path)
+        ServiceToken.load_or_create(tmp_path)
 
 
 def test_texts_are_the_same_only_when_they_are(tmp_path: Path) -> None:
-    assert same("x", "x")
+    assert equal_texts("x", "x")
     for other in (None, "", "y", b"x", 7, "\ud800", ["x"]):
-        assert not same(other, "x")
+        assert not equal_texts(other, "x")
 
 
 def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +257,7 @@ def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monk
     monkeypatch.setenv("OTHER_PASSWORD", "hunter-two-and-more")
     monkeypatch.setenv("SHORT_KEY", "abc")
     values = {"X_API_KEY": "value-of-the-api-key", "Y_KEY_FILE": "/run/place-of-the-key", "PLAIN": "plain-old-value"}
-    learn_secrets(Environment(values=values))
+    redact_secrets(Environment(values=values))
     for secret in ("hunter-two-and-more", "value-of-the-api-key"):
         assert secret not in redact(f"see {secret}!")
     assert redact("abc /run/place-of-the-key plain-old-value") == "abc /run/place-of-the-key plain-old-value"
@@ -358,7 +371,7 @@ def test_ticks_are_written_without_powers_of_ten(value: float, shown: str) -> No
 
 @given(st.floats(1e-3, 1e7))
 def test_no_tick_of_any_scale_is_written_in_powers_of_ten(value: float) -> None:
-    for scale in (from_zero(value), over([value, value * 3])):
+    for scale in (scale_from_zero(value), scale_over([value, value * 3])):
         assert all("e" not in tick.text for tick in scale.ticks)
 
 
@@ -368,12 +381,12 @@ def test_what_is_no_size_ends_at_one(value: float) -> None:
 
 
 def test_values_beyond_an_end_stand_at_it() -> None:
-    scale = from_zero(1.0)
+    scale = scale_from_zero(1.0)
     assert (scale.at(-5.0), scale.at(0.5), scale.at(7.0)) == (0, 50, 100)
 
 
 def test_an_interval_may_reach_beyond_the_values_and_one_without_bounds_is_a_dot() -> None:
-    rows = [Measured(name="a", value=0.5, low=-0.5, high=2.0, group="g", n=7), Measured(name="b", value=0.0)]
+    rows = [ChartValue(name="a", value=0.5, low=-0.5, high=2.0, group="g", n=7), ChartValue(name="b", value=0.0)]
     chart = intervals(rows, title="t")
     assert chart is not None
     one, other = chart.rows
@@ -399,12 +412,12 @@ def test_the_frontier_is_drawn_in_steps_from_the_cheapest() -> None:
 
 def test_nothing_timed_or_ended_is_no_chart() -> None:
     assert latencies([], title="t") is None and latencies([("a", {"histogram": []})], title="t") is None
-    assert pace([], title="t") is None and pace([("a", 0, [(1.0, 1)])], title="t") is None
+    assert progress_chart([], title="t") is None and progress_chart([("a", 0, [(1.0, 1)])], title="t") is None
 
 
 def test_latencies_of_any_span_have_few_ticks_and_bars_inside() -> None:
     sample = [{"total": 10**power} for power in range(1, 10)]
-    chart = latencies([("a", spread(sample, 9))], title="t")
+    chart = latencies([("a", latency_spread(sample, 9))], title="t")
     assert chart is not None and 2 <= len(chart.ticks) <= 5
     (row,) = chart.rows
     assert all(bar.left >= 0 and bar.left + bar.width <= 100.01 and 0 < bar.height <= 100 for bar in row.bars)
@@ -415,7 +428,7 @@ def test_latencies_of_any_span_have_few_ticks_and_bars_inside() -> None:
 
 
 def test_large_runs_are_not_waited_for() -> None:
-    assert patience(SMALL_ITEMS) > 1 > patience(SMALL_ITEMS + 1)
+    assert max_wait_s(SMALL_ITEMS) > 1 > max_wait_s(SMALL_ITEMS + 1)
 
 
 def test_a_stamp_of_what_is_not_there_or_empty_is_nothing(tmp_path: Path) -> None:

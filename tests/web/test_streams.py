@@ -28,9 +28,9 @@ JOB = record("x")
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same stream with shorter pauses."""
-    monkeypatch.setattr(streaming, "EVERY_S", 0.02)
-    monkeypatch.setattr(streaming, "QUIET_S", 0.05)
-    monkeypatch.setattr(streaming, "RESTS", 1)
+    monkeypatch.setattr(streaming, "POLL_S", 0.02)
+    monkeypatch.setattr(streaming, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(streaming, "REST_FACTOR", 1)
 
 
 @asynccontextmanager

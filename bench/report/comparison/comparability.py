@@ -31,7 +31,7 @@ class ComparabilityCheck:
     affects_results: bool = True
 
     @property
-    def refuses(self) -> bool:
+    def prevents_comparison(self) -> bool:
         """True if the setting differs and affects results, so that the comparison would be unfair."""
         return self.affects_results and not self.same
 
@@ -54,7 +54,7 @@ class Comparability:
     @property
     def differences(self) -> tuple[ComparabilityCheck, ...]:
         """The checks that make the two sides not comparable."""
-        return tuple(check for check in self.checks if check.refuses)
+        return tuple(check for check in self.checks if check.prevents_comparison)
 
     @property
     def by_design(self) -> tuple[ComparabilityCheck, ...]:

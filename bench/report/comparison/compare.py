@@ -68,7 +68,7 @@ def compare_pair(
     return PairComparison(
         a=a,
         b=b,
-        like_for_like=check,
+        comparability=check,
         items=_paired_items(a, b, at_a, at_b, first[0] if first else None),
         cluster_by=a.record.cluster_by,
         n_clusters=len(set(clusters)) if clusters is not None and first else None,
@@ -93,8 +93,8 @@ def _shared_positions(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
     """Return the positions of the shared items on side a and on side b."""
     if a.items == b.items:
         return range(len(a.items)), range(len(b.items))
-    shared = sorted(item for item in a.items if item in b.place)
-    return [a.place[item] for item in shared], [b.place[item] for item in shared]
+    shared = sorted(item for item in a.items if item in b.positions)
+    return [a.positions[item] for item in shared], [b.positions[item] for item in shared]
 
 
 def _values_at(column: Sequence[float], places: Sequence[int]) -> Sequence[float]:
@@ -198,7 +198,7 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
 
 def _n_only_in_other(side: Side, other: Side) -> int:
     """Return the number of items that only the other side has."""
-    return 0 if side.items == other.items else len(set(other.items) - side.place.keys())
+    return 0 if side.items == other.items else len(set(other.items) - side.positions.keys())
 
 
 def _exclusion_reason(state: str) -> str:
@@ -263,8 +263,8 @@ def _with_corrected_p(found: Sequence[PairComparison]) -> Iterator[PairCompariso
     """Adjust the p value of every row within its family; a family spans all pairs."""
     adjusted: dict[int, tuple[float, float]] = {}
     for family in (HEADLINE, PERCENTILES):
-        adjusted |= _by_holm([row for one in found for row in one.of(family) if row.is_tested])
-    pairs = [rows for one in found if (rows := [row for row in one.of(EXPLORATORY) if row.is_tested])]
+        adjusted |= _by_holm([row for one in found for row in one.rows_of(family) if row.is_tested])
+    pairs = [rows for one in found if (rows := [row for row in one.rows_of(EXPLORATORY) if row.is_tested])]
     for rows in pairs:
         adjusted |= _by_max_t(rows, len(pairs), seed=found[0].a.seed)
     for one in found:

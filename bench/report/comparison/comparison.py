@@ -104,7 +104,7 @@ def percent_text(value: float, *, sign: bool = False) -> str:
 
 def conclusion_sentences(one: PairComparison) -> tuple[str, ...]:
     """Return one sentence per headline metric: the conclusion, and the numbers that it is based on."""
-    mark = "" if one.like_for_like.ok else f"{WATERMARK}, do not quote: "
+    mark = "" if one.comparability.ok else f"{WATERMARK}, do not quote: "
     return tuple(mark + _conclusion_on(one, row) for row in one.headlines)
 
 
@@ -119,7 +119,7 @@ def _conclusion_on(one: PairComparison, row: ComparisonRow) -> str:
     if row.better is None:
         return f"Neither side can be called better on {row.metric}: {evidence}{_undetected_text(row)}."
     winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
-    who = {"A": one.a.who, "B": one.b.who}
+    who = {"A": one.a.system, "B": one.b.system}
     noise = ", but the difference is smaller than the judge's own error" if row.is_within_noise else ""
     return f"{winner} ({who[winner]}) is better than {loser} ({who[loser]}) on {row.metric}: {evidence}{noise}."
 
@@ -203,7 +203,7 @@ def no_spread_text(row: ComparisonRow) -> str:
 
 def load_difference(one: PairComparison) -> str:
     """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
-    told = "; ".join(check.text for check in one.like_for_like.load)
+    told = "; ".join(check.text for check in one.comparability.load)
     return f"the loads differ, which changes times ({told})" if told else ""
 
 
@@ -301,7 +301,7 @@ class PairComparison:
 
     a: Side
     b: Side
-    like_for_like: Comparability
+    comparability: Comparability
     items: PairedItems
     cluster_by: str | None
     n_clusters: int | None
@@ -314,9 +314,9 @@ class PairComparison:
     @property
     def headlines(self) -> tuple[ComparisonRow, ...]:
         """The rows that answer the question of the comparison."""
-        return self.of(HEADLINE)
+        return self.rows_of(HEADLINE)
 
-    def of(self, family: str) -> tuple[ComparisonRow, ...]:
+    def rows_of(self, family: str) -> tuple[ComparisonRow, ...]:
         """Return the rows of one family."""
         return tuple(row for row in self.rows if row.family == family)
 

@@ -9,7 +9,7 @@ Example::
 
     async with Reader.open(folder) as reader:
         side = await load_side(reader, record)
-    side.column("ndcg_at_10")[side.place["q17"]]
+    side.column("ndcg_at_10")[side.positions["q17"]]
     groups = await sides_of(
         Path("."), [ComparisonTarget.parse("r1:bm25"), ComparisonTarget.parse("r2:chroma")], benchmark=None
     )
@@ -114,7 +114,7 @@ class Side:
     """True if the user named the answering model, so that the models are compared"""
 
     @property
-    def who(self) -> str:
+    def system(self) -> str:
         """The provider, with the answering model if the user named it."""
         record = self.record
         return f"{record.provider} with {record.models.answering}" if self.named_model else record.provider
@@ -122,7 +122,7 @@ class Side:
     @property
     def name(self) -> str:
         """The provider and model, with the run id."""
-        return f"{self.who} (run {self.run_id})"
+        return f"{self.system} (run {self.run_id})"
 
     @property
     def partial(self) -> bool:
@@ -130,7 +130,7 @@ class Side:
         return self.status is not RunState.COMPLETE or self.n_ended < self.n_planned
 
     @cached_property
-    def place(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """Item id -> its position in the lists."""
         return {item: at for at, item in enumerate(self.items)}
 
@@ -156,7 +156,7 @@ class _ColumnBuffer:
     labels: list[Labels] = field(default_factory=list)
     columns: list[array[float]] = field(default_factory=list)
 
-    def take(self, batch: Values) -> None:
+    def add_batch(self, batch: Values) -> None:
         self.items.extend(batch.items)
         self.corpora.extend(batch.corpora)
         self.states.extend(batch.states)
@@ -165,7 +165,7 @@ class _ColumnBuffer:
             found = batch.values.get(name)
             column.extend(found if found is not None else [NAN] * len(batch))
 
-    def take_row(self, row: FoldRow) -> None:
+    def add_row(self, row: FoldRow) -> None:
         self.items.append(row.item_id)
         self.corpora.append(row.corpus)
         self.states.append(row.state or PENDING)
@@ -184,13 +184,13 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     async for batch in reader.values(record.key):
         if record.epochs == 1:
             ended.update(zip(batch.states, batch.outcomes, strict=True))
-            filling.take(batch)
+            filling.add_batch(batch)
         else:
             rows.extend(fold_rows(batch, names))
     if record.epochs > 1:
         ended = await reader.settled(record.key, record.epochs)
     for row in reduced(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
-        filling.take_row(row)
+        filling.add_row(row)
     counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
     reasons = await job_invalid_reasons(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
@@ -253,7 +253,7 @@ class ComparisonTarget:
             )
         return cls(run=run, provider=provider, model=model or None)
 
-    def fits(self, record: JobRecord) -> bool:
+    def matches(self, record: JobRecord) -> bool:
         """Return True if the target names this job."""
         if self.job is not None:
             return record.key == self.job
@@ -378,7 +378,7 @@ def _provider_names(records: Sequence[JobRecord]) -> str:
 async def _sides_by_benchmark(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:
     async with Reader.open(find_run(workspace, target.run)) as reader, reader.snapshot():
         records = read(reader.meta.extra)
-        fitting = [one for one in records if target.fits(one) and benchmark in (None, one.benchmark)]
+        fitting = [one for one in records if target.matches(one) and benchmark in (None, one.benchmark)]
         if not fitting:
             jobs = ", ".join(f"{one.benchmark} x {one.provider}" for one in records) or "none"
             wanted = f"{benchmark} x {target.provider}" if benchmark else target.provider

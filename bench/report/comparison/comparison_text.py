@@ -123,10 +123,10 @@ def _pair_json(one: PairComparison) -> ComparedPair:
         "a": _side_json(one.a),
         "b": _side_json(one.b),
         "like_for_like": {
-            "ok": one.like_for_like.ok,
+            "ok": one.comparability.ok,
             "checks": [
                 {"name": c.name, "same": c.same, "a": c.a, "b": c.b, "affects_results": c.affects_results}
-                for c in one.like_for_like.checks
+                for c in one.comparability.checks
             ],
         },
         "items": {
@@ -198,7 +198,7 @@ def comparison_grids(found: Comparisons) -> list[Grid]:
 
 def _headline_grid(one: PairComparison, found: Comparisons) -> Grid:
     record = one.a.record
-    mark = f"{WATERMARK} | " if not one.like_for_like.ok else ""
+    mark = f"{WATERMARK} | " if not one.comparability.ok else ""
     return Grid(
         title=f"{mark}{record.benchmark} {record.benchmark_version} | A = {one.a.name}, B = {one.b.name}",
         head=HEAD,
@@ -207,7 +207,7 @@ def _headline_grid(one: PairComparison, found: Comparisons) -> Grid:
         notes=(
             *_verdict_notes(one),
             *_caveat_notes(one, one.headlines),
-            _comparability_note(one.like_for_like),
+            _comparability_note(one.comparability),
             *_notes(one, found),
         ),
     )
@@ -274,7 +274,7 @@ def _row_name(row: ComparisonRow, *, several: bool = False) -> str:
 
 
 def _notes(one: PairComparison, found: Comparisons) -> list[str]:
-    differing = [check for check in one.like_for_like.by_design if check.name != "provider"]
+    differing = [check for check in one.comparability.by_design if check.name != "provider"]
     notes = [f"differs by design: {check.text}" for check in differing]
     notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_unpaired_text(one)}")
     notes += _flip_notes(one)

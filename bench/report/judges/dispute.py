@@ -42,7 +42,7 @@ class DisputeSide:
         return self.panel.side
 
     @property
-    def people(self) -> str | None:
+    def label_sentence(self) -> str | None:
         """A sentence on people's labels: accuracy, and the cells with the lowest error; None without labels."""
         known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
         if not known:
@@ -90,7 +90,7 @@ class Dispute:
                 f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}), "
                 f"depending on {len(side.panel.differing())} of {len(side.panel.types)} answers"
             )
-        found += [side.people for side in self.sides if side.people is not None]
+        found += [side.label_sentence for side in self.sides if side.label_sentence is not None]
         if len(self.sides) > 1:
             ahead = {name for _, name in self.leaders()}
             same = len(ahead) == 1 and None not in ahead
@@ -135,7 +135,7 @@ def _table(found: Dispute) -> Grid:
             *found.conclusions(),
             *sources,
             FIRST_ROW + (" of the side" if len(found.sides) > 1 else ""),
-            JUDGE_ERROR if any(side.people for side in found.sides) else NO_LABELS,
+            JUDGE_ERROR if any(side.label_sentence for side in found.sides) else NO_LABELS,
         ),
     )
 

@@ -106,7 +106,7 @@ class RankedJob:
         selection = json.dumps(job.data.get("selection"), sort_keys=True, default=str)
         return (job.benchmark, job.benchmark_version, str(job.data.get("k")), selection, *self.models)
 
-    def only(self, question_type: str) -> RankedJob:
+    def for_type(self, question_type: str) -> RankedJob:
         """Return the job with the value of one question type as its headline."""
         found = self.by_type().get(question_type)
         return replace(self, metrics=() if found is None else (replace(found, dimension="", label=""),))
@@ -288,7 +288,7 @@ def _models_title(place: RankedJob) -> str:
 
 def ranked_by_type(table: RankingTable, question_type: str) -> RankingTable:
     """Return the table ranked by one question type."""
-    places = [one.first.only(question_type) for one in table.standings]
+    places = [one.first.for_type(question_type) for one in table.standings]
     return replace(table, standings=_ranked(places))
 
 

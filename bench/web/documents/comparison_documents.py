@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     await compare_document(site, ["r1:bm25", "r1:oracle"])
-    await leaderboard_document(site, ComparisonFilter(view="type", benchmark="demo"))
+    await leaderboard_document(site, LeaderboardFilter(view="type", benchmark="demo"))
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from bench.report.leaderboard import (
 from bench.report.tables import Grid
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import aside, patience
-from bench.web.documents.run_documents import folder_of, journal_stamp, known, planned_items
-from bench.web.documents.workspace_documents import Signed, receipts_by_job
+from bench.web.cache import make_off_loop, max_wait_s
+from bench.web.documents.run_documents import folder_of, journal_stamp, planned_items, require_document
+from bench.web.documents.workspace_documents import ReceiptKey, receipts_by_job
 from bench.web.errors import RequestRefused, slug_of
 
 if TYPE_CHECKING:
     from bench.report.comparison.comparison import PairComparison
 
-COMPARED_AT_MOST = 6
+MAX_COMPARED = 6
 
 
 class ShownPair(ComparedPair):
@@ -76,23 +76,23 @@ async def compare_document(
     """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
 
     Raises:
-        RequestRefused: fewer than two jobs, or more than ``COMPARED_AT_MOST``.
+        RequestRefused: fewer than two jobs, or more than ``MAX_COMPARED``.
         Busy: large runs are being compared; ask again.
         UsageError: the jobs are not like for like; the text lists each difference.
     """
-    if not 2 <= len(names) <= COMPARED_AT_MOST:
-        text = f"the number of jobs to compare is {len(names)}, expected 2 to {COMPARED_AT_MOST}"
+    if not 2 <= len(names) <= MAX_COMPARED:
+        text = f"the number of jobs to compare is {len(names)}, expected 2 to {MAX_COMPARED}"
         raise RequestRefused(400, "usage", text, "name each job as RUN:PROVIDER")
     folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
-    items = sum([await _items(folder) for folder in folders])
+    items = sum([await _planned_items(folder) for folder in folders])
     asked = (tuple(names), tuple(metrics), benchmark, force)
     stamp = tuple(part for folder in folders for part in journal_stamp(folder))
-    make = partial(aside, comparison_of, str(site.workspace), *asked, items=items)
-    shown = await site.kept.of(("compare", *asked), stamp, make, patience_s=patience(items))
-    return known(shown, "the runs are being compared")
+    make = partial(make_off_loop, comparison_of, str(site.workspace), *asked, items=items)
+    shown = await site.cache.get(("compare", *asked), stamp, make, max_wait_s=max_wait_s(items))
+    return require_document(shown, "the runs are being compared")
 
 
-def choice_of(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
+def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
     """Return the runs and jobs that the form of a comparison shows: as requested, else two jobs of the newest run.
 
     A requested job is dropped if the form names another run for its side, because the user has changed the run.
@@ -114,7 +114,7 @@ def _is_bound(side: str) -> bool:
     return is_bound(side.partition(":")[2].partition(":")[0])
 
 
-async def _items(folder: Path) -> int:
+async def _planned_items(folder: Path) -> int:
     async with Reader.open(folder) as reader:
         return planned_items(read(reader.meta.extra))
 
@@ -136,26 +136,26 @@ async def comparison_of(
             **shown,
             "conclusion": list(conclusion_sentences(pair)),
             "load": load_difference(pair),
-            "moves_times": [check.name for check in pair.like_for_like.load],
+            "moves_times": [check.name for check in pair.comparability.load],
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
-            "flipped": {side: await _flipped(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
+            "flipped": {side: await _flipped_items(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
         }
         for shown, pair in zip(document["comparisons"], found.comparisons, strict=True)
     ]
     return {**document, "comparisons": pairs}
 
 
-async def _flipped(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
+async def _flipped_items(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
     """Return the first items on which one side is better, with question, expected answer and both answers."""
     found: list[Json] = [{"item": item, "slug": slug_of(item)} for item in items[:FLIPS_SHOWN]]
     for name, side in (("a", pair.a), ("b", pair.b)):
         async with Reader.open(workspace / CHECKPOINTS / side.run_id) as reader:
             for row in found:
-                row.update(await _answered(reader, side.record, name, str(row["item"])))
+                row.update(await _answer_of(reader, side.record, name, str(row["item"])))
     return found
 
 
-async def _answered(reader: Reader, record: JobRecord, name: str, item: str) -> Json:
+async def _answer_of(reader: Reader, record: JobRecord, name: str, item: str) -> Json:
     epochs = await reader.item(record.chain, item)
     if not epochs:
         return {name: None}
@@ -168,12 +168,12 @@ async def _answered(reader: Reader, record: JobRecord, name: str, item: str) -> 
 
 
 FLIPS_SHOWN = 20
-MATRICES = ("overall", "provider")
+MATRIX_VIEWS = ("overall", "provider")
 """views whose rows hold one value per benchmark"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonFilter:
+class LeaderboardFilter:
     """The filter of the leaderboard; None = no restriction."""
 
     view: str = "benchmark"
@@ -213,7 +213,7 @@ class BoardDocument(TypedDict):
     tables: list[BoardTable]
 
 
-async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocument:
+async def leaderboard_document(site: Site, asked: LeaderboardFilter) -> BoardDocument:
     """Return the newest complete valid job of each provider and set of models; only comparable rows share a table.
 
     Raises:
@@ -222,12 +222,12 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocu
     if asked.view not in VIEWS:
         raise RequestRefused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
     board, invalid = await load_board(site.workspace), await load_invalid(site.workspace)
-    shown = [place for place in board if _fits(place, asked)]
+    shown = [place for place in board if _matches(place, asked)]
     tables = tables_of(shown, asked.view)
-    if asked.question_type and asked.view not in MATRICES:
+    if asked.question_type and asked.view not in MATRIX_VIEWS:
         tables = [ranked_by_type(table, asked.question_type) for table in tables]
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
-    grids = board_grids(tables, asked.view) if asked.view in MATRICES else [None] * len(tables)
+    grids = board_grids(tables, asked.view) if asked.view in MATRIX_VIEWS else [None] * len(tables)
     documents = board_json(asked.view, tables)["tables"]
     return {
         "benchmarks": sorted({place.job.benchmark for place in board}),
@@ -236,7 +236,7 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocu
         "tables": [
             {
                 **one,
-                "rows": _ranked(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
+                "rows": _board_rows(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
                 "saying": [_about(text, asked) for text in summary_sentences(table, command=False)],
                 "leaders": leaders(table),
                 "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
@@ -247,7 +247,7 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocu
     }
 
 
-def _about(text: str, asked: ComparisonFilter) -> str:
+def _about(text: str, asked: LeaderboardFilter) -> str:
     return f"{asked.question_type}: {text}" if asked.question_type else text
 
 
@@ -273,7 +273,7 @@ def _why_invalid(report: Path, provider: str) -> str:
         return ""
 
 
-def _fits(place: RankedJob, asked: ComparisonFilter) -> bool:
+def _matches(place: RankedJob, asked: LeaderboardFilter) -> bool:
     job = place.job
     return (
         asked.benchmark in (None, job.benchmark)
@@ -298,7 +298,7 @@ def _known(names: Iterable[str]) -> list[str]:
     return sorted(set(names))
 
 
-def _ranked(table: RankingTable, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[BoardRow]:
+def _board_rows(table: RankingTable, receipts: Mapping[ReceiptKey, str], asked: LeaderboardFilter) -> list[BoardRow]:
     return [
         {
             **row_json(standing),

@@ -38,7 +38,7 @@ from bench.web.documents.run_documents import folder_of
 from bench.web.errors import NotFound, slug_of
 
 
-def chosen(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
+def select_jobs(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
     """Return the jobs of one benchmark (default: the first job's) and, if named, one provider."""
     named = benchmark or (jobs[0].benchmark if jobs else None)
     return [job for job in jobs if job.benchmark == named and (provider is None or job.provider == provider)]
@@ -78,7 +78,7 @@ async def grid_document(
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
-        shown = chosen(jobs, benchmark=benchmark, provider=provider)
+        shown = select_jobs(jobs, benchmark=benchmark, provider=provider)
         if not shown:
             asked = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
             raise NotFound(f"this run has no job of {asked}", "see the page of the run")

@@ -4,7 +4,7 @@ Example::
 
     positions(outcomes, ItemFilter(provider="bm25", show="missed"))      # [3, 17, 40]
     positions(outcomes, ItemFilter(sort="latency", by="bm25"))      # its slowest search first
-    around(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
+    position_of(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
 
 The outcomes are those of `bench.report.item_outcomes`; a text is searched for in the journal, not here.
 """
@@ -44,7 +44,7 @@ ORDERS: Mapping[str, str] = {
 }
 _WORST = ("error", "not_ready", "unsupported", "incorrect", "abstained", "partial", "unscored", "measured", "correct")
 WORST = {state: float(at) for at, state in enumerate(_WORST)}
-FOLDS: Mapping[str, tuple[Callable[[JobOutcomes, int], float | None], Callable[[Sequence[float]], float]]] = {
+SORT_VALUES: Mapping[str, tuple[Callable[[JobOutcomes, int], float | None], Callable[[Sequence[float]], float]]] = {
     "state": (lambda job, at: WORST.get(job["states"][at] or ""), lambda found: sum(found) / len(found)),
     "value": (lambda job, at: job["values"][at], lambda found: sum(found) / len(found)),
     "rank": (lambda job, at: job["ranks"][at], lambda found: -max(rank or inf for rank in found)),
@@ -119,7 +119,7 @@ LOSS_WORDS: Mapping[str, str] = {
 }
 
 
-class _Latest:
+class _PositionCache:
     """The cached positions of the latest outcomes, so that paging does not filter again."""
 
     outcomes: RunOutcomes | None = None
@@ -128,15 +128,15 @@ class _Latest:
 
 def positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
     """Return the positions of the matching items in the requested order; cached for the latest outcomes."""
-    if _Latest.outcomes is not outcomes or len(_Latest.chosen) >= MOST_KEPT:
-        _Latest.outcomes = outcomes
-        _Latest.chosen.clear()
-    if wanted not in _Latest.chosen:
-        _Latest.chosen[wanted] = _positions(outcomes, wanted)
-    return _Latest.chosen[wanted]
+    if _PositionCache.outcomes is not outcomes or len(_PositionCache.chosen) >= MAX_CACHED:
+        _PositionCache.outcomes = outcomes
+        _PositionCache.chosen.clear()
+    if wanted not in _PositionCache.chosen:
+        _PositionCache.chosen[wanted] = _positions(outcomes, wanted)
+    return _PositionCache.chosen[wanted]
 
 
-MOST_KEPT = 16
+MAX_CACHED = 16
 
 
 def _positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
@@ -145,25 +145,25 @@ def _positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
     jobs = [job for job in every if job["benchmark"] == benchmark]
     own = [job for job in jobs if wanted.provider in (None, job["provider"])]
     ranked = [job for job in jobs if not is_bound(job["provider"])] or jobs
-    if wanted.provider is None and wanted.show in OF_A_JOB:
+    if wanted.provider is None and wanted.show in JOB_CONDITIONS:
         own = ranked
     found = [
         at
         for at, kind in enumerate(types)
         if wanted.question_type in (None, kind)
         and any(job["states"][at] is not None for job in own)
-        and (not _asks_of_a_job(wanted) or any(_fits(job, at, wanted) for job in own))
-        and _across(ranked, at, wanted.show)
+        and (not _asks_of_a_job(wanted) or any(_matches(job, at, wanted) for job in own))
+        and _matches_across(ranked, at, wanted.show)
     ]
     if wanted.sort == "type":
         return sorted(found, key=lambda at: types[at] or "")
     chosen = [job for job in jobs if job["provider"] == (wanted.by or wanted.provider)] or ranked
-    return sorted(found, key=_order(wanted.sort, chosen)) if wanted.sort in FOLDS else found
+    return sorted(found, key=_sort_key(wanted.sort, chosen)) if wanted.sort in SORT_VALUES else found
 
 
-def _order(sort: str, jobs: Sequence[JobOutcomes]) -> Callable[[int], tuple[bool, float]]:
+def _sort_key(sort: str, jobs: Sequence[JobOutcomes]) -> Callable[[int], tuple[bool, float]]:
     """Return the sort key of a position; items without a value come last."""
-    value_of, fold = FOLDS[sort]
+    value_of, fold = SORT_VALUES[sort]
 
     def key(at: int) -> tuple[bool, float]:
         known = [one for job in jobs if (one := value_of(job, at)) is not None]
@@ -173,16 +173,16 @@ def _order(sort: str, jobs: Sequence[JobOutcomes]) -> Callable[[int], tuple[bool
 
 
 def _asks_of_a_job(wanted: ItemFilter) -> bool:
-    return bool(wanted.state or wanted.loss or wanted.error or wanted.show in OF_A_JOB)
+    return bool(wanted.state or wanted.loss or wanted.error or wanted.show in JOB_CONDITIONS)
 
 
-def _fits(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
+def _matches(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
     return (
         job["states"][at] is not None
         and wanted.state in (None, job["states"][at])
         and wanted.loss in (None, job["item_losses"][at])
         and wanted.error in (None, job["errors"][at])
-        and ((shows := OF_A_JOB.get(wanted.show or "")) is None or shows(job, at))
+        and ((shows := JOB_CONDITIONS.get(wanted.show or "")) is None or shows(job, at))
     )
 
 
@@ -194,10 +194,10 @@ def _missed(job: JobOutcomes, at: int) -> bool:
     return job["ranks"][at] == 0 and job["states"][at] not in ("error", "not_ready", "unsupported")
 
 
-OF_A_JOB: Mapping[str, Callable[[JobOutcomes, int], bool]] = {"found_wrong": _found_wrong, "missed": _missed}
+JOB_CONDITIONS: Mapping[str, Callable[[JobOutcomes, int], bool]] = {"found_wrong": _found_wrong, "missed": _missed}
 
 
-def _across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:
+def _matches_across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:
     """Return True if the ranked systems together match ``show``; a system that failed on the item is ignored."""
     scored = [job["states"][at] in RIGHT_STATES for job in jobs if job["states"][at] in SCORED]
     if show == "differ":
@@ -207,7 +207,7 @@ def _across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:
     return True
 
 
-def around(outcomes: RunOutcomes, wanted: ItemFilter, item: str) -> Json | None:
+def position_of(outcomes: RunOutcomes, wanted: ItemFilter, item: str) -> Json | None:
     """Return the position of an item under the filter, with its neighbors; None if it does not match."""
     found = [outcomes["units"][at][1] for at in positions(outcomes, wanted)]
     if item not in found:

@@ -25,12 +25,12 @@ from bench.report.leaderboard import RankedJob
 from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.charts import Measured, intervals
+from bench.web.charts import ChartValue, intervals
 from bench.web.documents.run_list import runs_document
-from bench.web.documents.workspace_documents import Signed, config_document, receipts_by_job
+from bench.web.documents.workspace_documents import ReceiptKey, config_document, receipts_by_job
 from bench.web.errors import NotFound
 
-MOST = 60
+MAX_JOBS = 60
 """maximum number of jobs shown, newest first"""
 
 
@@ -48,7 +48,7 @@ async def provider_document(site: Site, name: str) -> Json:
     versions = {run: await _versions(site.workspace, run) for run in {one.job.run_id for one in jobs}}
     groups: dict[tuple[str, ...], list[RankedJob]] = {}
     for one in jobs:
-        groups.setdefault(_shared(one), []).append(one)
+        groups.setdefault(_setting_key(one), []).append(one)
     return {
         "name": name,
         "facts": facts or {},
@@ -57,7 +57,7 @@ async def provider_document(site: Site, name: str) -> Json:
     }
 
 
-def _shared(one: RankedJob) -> tuple[str, ...]:
+def _setting_key(one: RankedJob) -> tuple[str, ...]:
     """Return the key of a job's setting: task, models and data; an INVALID job, without a headline, has a key too."""
     dataset = one.job.data.get("dataset")
     content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
@@ -76,7 +76,7 @@ async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
         return []
     async with ResultsDb.open(path) as database:
         own = [job for job in await database.runs() if job.provider.partition("@")[0] == name and not job.partial]
-        return [RankedJob(job=job, metrics=await database.metrics(job)) for job in own[:MOST]]
+        return [RankedJob(job=job, metrics=await database.metrics(job)) for job in own[:MAX_JOBS]]
 
 
 def _facts(site: Site, name: str) -> Json | None:
@@ -122,15 +122,17 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
     }
 
 
-def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions: Mapping[str, dict[str, str]]) -> Json:
+def _setting(
+    group: Sequence[RankedJob], signed: Mapping[ReceiptKey, str], versions: Mapping[str, dict[str, str]]
+) -> Json:
     """Return the jobs of one setting, newest first, each with the change since the valid job before it."""
     first = group[0]
     rows = [
-        {**_row(one, signed, versions.get(one.job.run_id, {})), **_beside(one, group[at + 1 :])}
+        {**_row(one, signed, versions.get(one.job.run_id, {})), **_change(one, group[at + 1 :])}
         for at, one in enumerate(group)
     ]
     metric = next((one.headline.metric for one in group if one.headline), "")
-    valued = [(one, headline) for one in group if (headline := _valid(one)) is not None]
+    valued = [(one, headline) for one in group if (headline := _valid_headline(one)) is not None]
     chart = intervals([_measured(*one) for one in valued], title=metric)
     cells = dict(zip((_side(one) for one, _ in valued), chart.rows, strict=True)) if chart else {}
     task = f"{first.job.benchmark} {first.job.benchmark_version} | k = {first.job.data.get('k')}"
@@ -142,7 +144,7 @@ def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions:
     }
 
 
-def _valid(one: RankedJob) -> MetricSummary | None:
+def _valid_headline(one: RankedJob) -> MetricSummary | None:
     return one.headline if one.job.valid else None
 
 
@@ -150,18 +152,18 @@ def _side(one: RankedJob) -> str:
     return f"{one.job.run_id}:{one.job.provider}"
 
 
-def _beside(job: RankedJob, older: Sequence[RankedJob]) -> Json:
+def _change(job: RankedJob, older: Sequence[RankedJob]) -> Json:
     """Return the valid job of the same variant before this one, and the change of the value since then."""
-    now = _valid(job)
+    now = _valid_headline(job)
     for one in older if now else ():
-        then = _valid(one)
+        then = _valid_headline(one)
         if now and then and one.job.provider == job.job.provider:
             return {"earlier": _side(one), "change": (now.value or 0.0) - (then.value or 0.0)}
     return {"earlier": None, "change": None}
 
 
-def _row(one: RankedJob, signed: Mapping[Signed, str], versions: Mapping[str, str]) -> Json:
-    job, headline = one.job, _valid(one)
+def _row(one: RankedJob, signed: Mapping[ReceiptKey, str], versions: Mapping[str, str]) -> Json:
+    job, headline = one.job, _valid_headline(one)
     return {
         "run_id": job.run_id,
         "label": job.provider,
@@ -179,5 +181,5 @@ def _row(one: RankedJob, signed: Mapping[Signed, str], versions: Mapping[str, st
     }
 
 
-def _measured(one: RankedJob, headline: MetricSummary) -> Measured:
-    return Measured(name=_side(one), value=headline.value, low=headline.low, high=headline.high, n=headline.n)
+def _measured(one: RankedJob, headline: MetricSummary) -> ChartValue:
+    return ChartValue(name=_side(one), value=headline.value, low=headline.low, high=headline.high, n=headline.n)

@@ -29,7 +29,7 @@ CHAR = 7.2
 LONGEST = 60
 TRUSTED = ("trust", "ok")
 """check and status of the finding that names the key in the trust store"""
-WORDS = {
+CHECK_WORDS = {
     "tagged_commit": "a tagged commit of bench",
     "clean_tree": "no local changes",
     "container_image": "a named container image",
@@ -44,10 +44,10 @@ def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> 
     """Return the columns of a receipt in the list."""
     return {
         "headline": headline_of(document),
-        "n": _inside(document, "counts", "scored"),
+        "n": _nested(document, "counts", "scored"),
         "signer": next((one.detail or None for one in outcome.findings if (one.check, one.status) == TRUSTED), None),
-        "commit": _inside(document, "environment", "git", "commit"),
-        "missing": [WORDS.get(name, name) for name, answer in outcome.checklist.items() if answer != "yes"],
+        "commit": _nested(document, "environment", "git", "commit"),
+        "missing": [CHECK_WORDS.get(name, name) for name, answer in outcome.checklist.items() if answer != "yes"],
     }
 
 
@@ -63,7 +63,7 @@ def headline_of(document: Mapping[str, object]) -> Json | None:
     if not found:
         return None
     metric = HEADLINE if HEADLINE in found else next(iter(found))
-    low, high = (_number(_inside(found[metric], "interval", end)) for end in ("low", "high"))
+    low, high = (_number(_nested(found[metric], "interval", end)) for end in ("low", "high"))
     interval = None if low is None or high is None else {"low": low, "high": high}
     return {"metric": metric, "value": found[metric]["value"], "interval": interval, "n": found[metric].get("n")}
 
@@ -72,7 +72,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _inside(value: object, *names: str) -> object:
+def _nested(value: object, *names: str) -> object:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
@@ -105,7 +105,7 @@ def _cut(text: str) -> str:
 def badge_of(row: Json) -> str:
     """Return the badge of a row of the list of receipts."""
     statement = row.get("statement")
-    names = [_inside(statement, name, "name") for name in ("benchmark", "provider")]
+    names = [_nested(statement, name, "name") for name in ("benchmark", "provider")]
     headline = row.get("headline")
     if not isinstance(headline, Mapping):
         return badge("bench receipt", "no score", str(row["verdict"]))

@@ -24,32 +24,32 @@ from bench.report.publish import report_markdown
 from bench.report.rendering import csv_text
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Shown, aside, patience
+from bench.web.cache import CachedDocument, make_off_loop, max_wait_s
 from bench.web.documents.comparison_documents import ShownComparison, compare_document, comparison_of
 from bench.web.documents.run_documents import (
     ReportedRun,
     folder_of,
     journal_stamp,
-    known,
     planned_items,
     progress_json,
     record_json,
+    require_document,
     with_times,
 )
 from bench.web.errors import Busy
 from bench.web.rendering import standalone
 from bench.web.report_page import leaders_of, report_page_of
 
-Form = Literal["csv", "md"]
+TableFormat = Literal["csv", "md"]
 
 
-async def outcomes_of(site: Site, run_id: str) -> Shown[RunOutcomes]:
+async def outcomes_of(site: Site, run_id: str) -> CachedDocument[RunOutcomes]:
     """Return the outcome of every item of a run, as far as it is known now."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         items = planned_items(read(reader.meta.extra))
-    make = partial(aside, outcomes_at, str(site.workspace), run_id, items=items)
-    return await site.kept.of(("outcomes", run_id), journal_stamp(folder), make, patience_s=patience(items))
+    make = partial(make_off_loop, outcomes_at, str(site.workspace), run_id, items=items)
+    return await site.cache.get(("outcomes", run_id), journal_stamp(folder), make, max_wait_s=max_wait_s(items))
 
 
 async def outcomes_at(place: str, run_id: str) -> RunOutcomes:
@@ -61,12 +61,12 @@ async def outcomes_at(place: str, run_id: str) -> RunOutcomes:
 async def report_page_document(site: Site, run: ReportedRun) -> tuple[Json, bool]:
     """Return the report of a run's document, and True if a part of it is still being computed."""
     outcomes = await outcomes_of(site, run["run_id"])
-    tested, waiting = await _tested(site, run)
+    tested, waiting = await _lead_tests(site, run)
     report_page = report_page_of(run, outcomes.document, tested, testing=waiting)
     return report_page, waiting or outcomes.document is None or run["results"] is None
 
 
-async def _tested(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow], bool]:
+async def _lead_tests(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow], bool]:
     """Return the paired test of the two leaders of each group, and True if a test is still being computed.
 
     A run that is not complete has no tests.
@@ -127,7 +127,7 @@ async def _run_of(reader: Reader, report: Report) -> ReportedRun:
     }
 
 
-async def results_text(site: Site, run_id: str, form: Form) -> str:
+async def results_text(site: Site, run_id: str, form: TableFormat) -> str:
     """Return the tables of a run as CSV or Markdown.
 
     Raises:
@@ -136,12 +136,12 @@ async def results_text(site: Site, run_id: str, form: Form) -> str:
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         items = planned_items(read(reader.meta.extra))
-    make = partial(aside, text_at, str(site.workspace), run_id, form, items=items)
-    shown = await site.kept.of(("text", run_id, form), journal_stamp(folder), make, patience_s=patience(items))
-    return str(known(shown, "the tables are being computed")["text"])
+    make = partial(make_off_loop, text_at, str(site.workspace), run_id, form, items=items)
+    shown = await site.cache.get(("text", run_id, form), journal_stamp(folder), make, max_wait_s=max_wait_s(items))
+    return str(require_document(shown, "the tables are being computed")["text"])
 
 
-async def text_at(place: str, run_id: str, form: Form) -> Json:
+async def text_at(place: str, run_id: str, form: TableFormat) -> Json:
     """Fold a journal, and return its tables under the key ``text``."""
     async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
         report = await fold(reader)

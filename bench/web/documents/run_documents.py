@@ -9,9 +9,9 @@ Example::
 
     document = await run_document(site, "r1")
     document["jobs"][0]["counts"], document["progress"]["ended"]
-    shown = await report_of(site, "r1", items=160)
+    shown = await results_of(site, "r1", items=160)
     shown.document, shown.fresh        # None and False during the first fold
-    spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
+    latency_spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
 
 A finished run has its numbers in ``results/RUN/report.json``. If the file is missing or older than the journal, the
 journal is folded in the background.
@@ -44,12 +44,12 @@ from bench.report.results_document import DeterministicJob, JobDocument, Measure
 from bench.scalars import Json
 from bench.stats import percentile
 from bench.web.app_state import Site
-from bench.web.cache import Document, Shown, Stamp, aside, patience, stamp_of
+from bench.web.cache import CachedDocument, Document, Stamp, make_off_loop, max_wait_s, stamp_of
 from bench.web.errors import Busy, NotFound
-from bench.web.errors import run_id as checked
+from bench.web.errors import check_run_id as checked
 
 SHOWN_CAUSES = 3
-AGAIN = (
+FORM_FLAGS = (
     "benchmarks", "providers", "answering_model", "judge_model", "k", "sample", "limit", "seed", "max_cost", "note",
     "run_id",
 )  # fmt: skip
@@ -79,7 +79,7 @@ class JobResult(JobDocument):
 Results = ResultsDocument[JobResult]
 
 
-def spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySpread:
+def latency_spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySpread:
     """Return percentiles of the latency and its parts, and a histogram of the latency; all in microseconds."""
     whole = [{"latency": attempt_us(times) or 0, **times} for times in sample]
     columns = {part: sorted(times.get(part, 0) for times in whole) for part in PARTS}
@@ -102,11 +102,11 @@ def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
     return [(edges[at], edges[at + 1], counts[at]) for at in range(used[0], used[-1] + 1)] if used else []
 
 
-async def report_of(site: Site, run_id: str, *, items: int) -> Shown[Results]:
+async def results_of(site: Site, run_id: str, *, items: int) -> CachedDocument[Results]:
     """Return the latest known numbers of a run; ``items`` is the number of its items."""
-    make = partial(_made, site.workspace, run_id, items)
+    make = partial(_make_results, site.workspace, run_id, items)
     stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
-    return await site.kept.of(("report", run_id), stamp, make, patience_s=patience(items))
+    return await site.cache.get(("report", run_id), stamp, make, max_wait_s=max_wait_s(items))
 
 
 def journal_stamp(folder: Path) -> Stamp:
@@ -114,19 +114,19 @@ def journal_stamp(folder: Path) -> Stamp:
     return stamp_of(folder / JOURNAL, folder / f"{JOURNAL}-wal")
 
 
-async def _made(workspace: Path, run_id: str, items: int) -> Results:
+async def _make_results(workspace: Path, run_id: str, items: int) -> Results:
     """Make the document; a stored report is fast to read, whatever the size of its run."""
-    folded = 0 if _stored(workspace, run_id) is not None else items
-    return await aside(document_of, str(workspace), run_id, items=folded)
+    folded = 0 if _stored_report(workspace, run_id) is not None else items
+    return await make_off_loop(make_results, str(workspace), run_id, items=folded)
 
 
-async def document_of(place: str, run_id: str) -> Results:
+async def make_results(place: str, run_id: str) -> Results:
     """Return the document of ``bench results --json``, with times and ends of each job."""
     workspace = Path(place)
     async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
         records = read(reader.meta.extra)
-        stored = _stored(workspace, run_id)
-        document = _joined(stored, records) if stored is not None else None
+        stored = _stored_report(workspace, run_id)
+        document = _join_report(stored, records) if stored is not None else None
         if document is None:
             document = results_json(await fold(reader))
         return await with_times(reader, document, records)
@@ -150,11 +150,11 @@ async def _times(reader: Reader, record: JobRecord) -> dict[str, LatencySpread]:
     for phase, owner in zip((Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE), record.owners, strict=True):
         count, sample = await sampled_times(reader, owner, phase)
         if sample:
-            found[str(phase)] = spread(sample, count)
+            found[str(phase)] = latency_spread(sample, count)
     return found
 
 
-def _stored(workspace: Path, run_id: str) -> ReportDocument | None:
+def _stored_report(workspace: Path, run_id: str) -> ReportDocument | None:
     """Read the published report; None if it is missing or older than the journal."""
     path = workspace / "results" / run_id / "report.json"
     newest = max(at for at, _ in journal_stamp(workspace / CHECKPOINTS / run_id))
@@ -167,7 +167,7 @@ def _stored(workspace: Path, run_id: str) -> ReportDocument | None:
     return found
 
 
-def _joined(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDocument[JobDocument] | None:
+def _join_report(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDocument[JobDocument] | None:
     """Join the parts ``results`` and ``measured`` of a report; None if the file has another structure."""
     try:
         results, measured = report["results"], report["measured"]
@@ -176,13 +176,13 @@ def _joined(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDo
             "run_id": measured["run_id"],
             "status": measured["status"],
             "partial": results["partial"],
-            "jobs": [_whole(fixed, timed, record) for fixed, timed, record in pairs],
+            "jobs": [_join_job(fixed, timed, record) for fixed, timed, record in pairs],
         }
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _whole(fixed: DeterministicJob, timed: MeasuredJob, record: JobRecord) -> JobDocument:
+def _join_job(fixed: DeterministicJob, timed: MeasuredJob, record: JobRecord) -> JobDocument:
     both = {**fixed["metrics"], **timed["metrics"]}
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
@@ -237,11 +237,11 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
         JournalError: the journal cannot be read.
     """
     folder = site.workspace / CHECKPOINTS / run_id
-    shown = await site.kept.of(
+    shown = await site.cache.get(
         ("progress", run_id),
         journal_stamp(folder),
-        partial(_counted, folder, jobs),
-        patience_s=patience(planned_items(jobs)),
+        partial(_read_progress, folder, jobs),
+        max_wait_s=max_wait_s(planned_items(jobs)),
     )
     if shown.problem is not None:
         raise shown.problem
@@ -253,16 +253,16 @@ def planned_items(jobs: Iterable[JobRecord]) -> int:
     return sum(job.n_repeats for job in jobs)
 
 
-async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> RunProgress:
+async def _read_progress(folder: Path, jobs: tuple[JobRecord, ...]) -> RunProgress:
     async with Reader.open(folder) as reader:
-        return progress_json([(job, *await _standing(reader, job)) for job in jobs])
+        return progress_json([(job, *await _job_state(reader, job)) for job in jobs])
 
 
-Standing = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
+JobState = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
 """counts by state, the reasons why a job is INVALID, and its most frequent failures"""
 
 
-async def _standing(reader: Reader, job: JobRecord) -> Standing:
+async def _job_state(reader: Reader, job: JobRecord) -> JobState:
     states = await reader.item_states(job.key, job.epochs)
     kinds: Counter[str] = Counter()
     failed = await reader.failed_for(job.key)
@@ -274,7 +274,7 @@ async def _standing(reader: Reader, job: JobRecord) -> Standing:
     return states, invalid, [{"kind": one.kind, "text": one.text, "count": one.count} for one in failed[:SHOWN_CAUSES]]
 
 
-def progress_json(counted: Iterable[tuple[JobRecord, *Standing]]) -> RunProgress:
+def progress_json(counted: Iterable[tuple[JobRecord, *JobState]]) -> RunProgress:
     """Return the progress of a run from the counts of its jobs."""
     rows: list[JobCounts] = [
         {
@@ -334,7 +334,7 @@ async def run_document(site: Site, run_id: str) -> RunDocument:
         meta = reader.meta
         events = [{"id": number, **event_json(event)} for number, event in await reader.events()]
     progress, counted = await progress_of(site, run_id, jobs)
-    shown = await report_of(site, run_id, items=planned_items(jobs))
+    shown = await results_of(site, run_id, items=planned_items(jobs))
     document = {
         "run_id": run_id,
         "state": str(status.state),
@@ -344,10 +344,10 @@ async def run_document(site: Site, run_id: str) -> RunDocument:
         "plan_digest": meta.plan_digest,
         "note": meta.extra.get("note"),
         "labels": meta.extra.get("labels") or {},
-        "again": {name: meta.request[name] for name in AGAIN if name in meta.request and name != "run_id"},
-        "live": site.service.live(run_id) if site.service else None,
+        "again": {name: meta.request[name] for name in FORM_FLAGS if name in meta.request and name != "run_id"},
+        "live": site.service.live_progress(run_id) if site.service else None,
         "gaps": [list(gap) for gap in gaps_of(meta.ranges, meta.total)],
-        "service": site.service.standing().get(run_id) if site.service else None,
+        "service": site.service.states().get(run_id) if site.service else None,
         "progress": progress,
         "progress_fresh": counted,
         "records": [record_json(job) for job in jobs],
@@ -402,10 +402,10 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
-    return known(await report_of(site, run_id, items=planned_items(jobs)), "the numbers are being computed")
+    return require_document(await results_of(site, run_id, items=planned_items(jobs)), "the numbers are being computed")
 
 
-def known(shown: Shown[Document], what: str) -> Document:
+def require_document(shown: CachedDocument[Document], what: str) -> Document:
     """Return the document; raise its problem, or Busy while it is being created."""
     if shown.problem is not None:
         raise shown.problem

@@ -23,7 +23,7 @@ from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.cache import Stamp, stamp_of
 from bench.web.documents.run_documents import journal_stamp, progress_of, side_names
-from bench.web.errors import run_id as checked
+from bench.web.errors import check_run_id as checked
 
 ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
 """states that last until the journal of the run changes"""
@@ -55,20 +55,20 @@ Summary = tuple[str | None, Json | None]
 """the cost and the headline of a run, from the derived database"""
 _rows: dict[Path, tuple[Stamp, RunRow]] = {}
 """cached rows of the list by run folder, valid until the journal changes"""
-_summed: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
+_summaries: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
 """cached summaries by database file, valid until it changes"""
 NO_SUMMARY: Summary = (None, None)
 
 
 async def runs_document(site: Site) -> dict[str, list[RunRow]]:
     """Return the site's runs: those without a journal first, then the others, newest journal first."""
-    waiting = site.service.standing() if site.service else {}
+    waiting = site.service.states() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}
     shown = [name for name in run_ids(site.workspace) if not site.only or name in site.only]
     runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in shown]
     known = {run["run_id"] for run in runs}
-    queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
+    queued = [_queued_row(name, standing) for name, standing in waiting.items() if name not in known]
     listed: list[RunRow] = [
         {
             **run,
@@ -81,15 +81,15 @@ async def runs_document(site: Site) -> dict[str, list[RunRow]]:
     return {"runs": [*queued, *listed]}
 
 
-def waiting_row(site: Site, run_id: str) -> RunRow | None:
+def queued_row(site: Site, run_id: str) -> RunRow | None:
     """Return the row of a queued run that has no journal yet; None for any other run."""
-    standing = site.service.standing().get(checked(run_id)) if site.service else None
+    standing = site.service.states().get(checked(run_id)) if site.service else None
     if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
         return None
-    return _waiting(run_id, standing)
+    return _queued_row(run_id, standing)
 
 
-def _waiting(run_id: str, standing: str) -> RunRow:
+def _queued_row(run_id: str, standing: str) -> RunRow:
     state, _, problem = standing.partition(": ")
     reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
     return {
@@ -107,7 +107,7 @@ async def summaries_of(workspace: Path) -> dict[str, Summary]:
     """Return the cost and the best provider of each run from the derived database."""
     path = workspace / "results" / RESULTS_FILE
     stamp = stamp_of(path)
-    kept = _summed.get(path)
+    kept = _summaries.get(path)
     if kept is not None and kept[0] == stamp:
         return kept[1]
     found: dict[str, Summary] = {}
@@ -118,7 +118,7 @@ async def summaries_of(workspace: Path) -> dict[str, Summary]:
                 by_run.setdefault(job.run_id, []).append(job)
             for run_id, jobs in by_run.items():
                 found[run_id] = (_cost(jobs), await _best(database, jobs))
-    _summed[path] = (stamp, found)
+    _summaries[path] = (stamp, found)
     return found
 
 

@@ -28,7 +28,7 @@ from bench.errors import BenchError, CanonicalError, ConfigError
 from bench.events import redact
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import HURRY_S, PATIENT_S, SMALL_ITEMS, aside, stamp_of
+from bench.web.cache import LONG_WAIT_S, SHORT_WAIT_S, SMALL_ITEMS, make_off_loop, stamp_of
 from bench.web.documents.receipt_summary import summary_of
 from bench.web.errors import NotFound
 
@@ -40,8 +40,8 @@ Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHOWN_CHARS = 200_000
 
-_checked: dict[tuple[Path, int, int], list[Json]] = {}
-_needs: dict[tuple[Path, int, int], tuple[str, ...]] = {}
+_problems_by_file: dict[tuple[Path, int, int], list[Json]] = {}
+_needs_by_file: dict[tuple[Path, int, int], tuple[str, ...]] = {}
 
 
 async def configs_document(site: Site) -> Json:
@@ -69,7 +69,7 @@ def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
         "tags": list(entry.tags),
         "builtin": entry.builtin,
         "shadowed": entry.shadowed,
-        "file": _place(workspace, entry.path),
+        "file": _shown_path(workspace, entry.path),
         "problems": problems,
         "needs": list(needs_of(entry)) if entry.kind == "providers" else [],
     }
@@ -82,24 +82,24 @@ def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
 
     stat = entry.path.stat()
     key = (entry.path, stat.st_mtime_ns, stat.st_size)
-    if key not in _needs:
+    if key not in _needs_by_file:
         try:
-            _needs[key] = needs(load_provider(entry.path))
+            _needs_by_file[key] = needs(load_provider(entry.path))
         except BenchError:
-            _needs[key] = ()
-    return _needs[key]
+            _needs_by_file[key] = ()
+    return _needs_by_file[key]
 
 
 def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
     """Return the problems of a config; cached until its file changes."""
     stat = entry.path.stat()
     key = (entry.path, stat.st_mtime_ns, stat.st_size)
-    if key not in _checked:
-        _checked[key] = _found(catalog, entry)
-    return _checked[key]
+    if key not in _problems_by_file:
+        _problems_by_file[key] = _check(catalog, entry)
+    return _problems_by_file[key]
 
 
-def _found(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
+def _check(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
     try:
         catalog.check(entry)
     except BenchError as error:
@@ -122,7 +122,7 @@ async def config_document(site: Site, kind: str, name: str) -> Json:
     return {**_entry(catalog, site.workspace, entries[0]), "text": redact(text)}
 
 
-def _place(workspace: Path, path: Path) -> str:
+def _shown_path(workspace: Path, path: Path) -> str:
     try:
         return str(path.relative_to(workspace))
     except ValueError:
@@ -131,11 +131,11 @@ def _place(workspace: Path, path: Path) -> str:
 
 PUBLISHED = "published"
 """the folder of results that holds the public log"""
-Signed = tuple[str, str, str, str | None, str | None]
+ReceiptKey = tuple[str, str, str, str | None, str | None]
 """run, benchmark, provider, answering model, judge model"""
 QUICK_BYTES = 2_000_000
 """total size of receipt files up to which they are verified while the page waits"""
-SHOWN = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
+STATEMENT_KEYS = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
 
 
 async def receipts_document(site: Site) -> Json:
@@ -146,11 +146,11 @@ async def receipts_document(site: Site) -> Json:
     stamp = stamp_of(*beside, *trust)
     quick = sum(size for _, size in stamp[: len(beside)]) < QUICK_BYTES
     names = [str(file.relative_to(site.workspace)) for file in files]
-    shown = await site.kept.of(
+    shown = await site.cache.get(
         "receipts",
         stamp,
-        partial(aside, verified, str(site.workspace), names, items=0 if quick else SMALL_ITEMS + 1),
-        patience_s=PATIENT_S if quick else HURRY_S,
+        partial(make_off_loop, verify_receipts, str(site.workspace), names, items=0 if quick else SMALL_ITEMS + 1),
+        max_wait_s=LONG_WAIT_S if quick else SHORT_WAIT_S,
     )
     if shown.document is None:
         return {"receipts": [], "log": None, "problem": str(shown.problem) if shown.problem else None, "fresh": False}
@@ -171,7 +171,7 @@ def _files(workspace: Path) -> list[Path]:
     return sorted(found, key=lambda path: (path.parts[-3] != PUBLISHED, path))
 
 
-async def verified(place: str, names: Sequence[str]) -> Json:
+async def verify_receipts(place: str, names: Sequence[str]) -> Json:
     """Verify these receipts and the public log."""
     from bench.receipt.log.log_store import has_log
     from bench.receipt.log.public_log import LogPlace
@@ -196,16 +196,16 @@ async def verified(place: str, names: Sequence[str]) -> Json:
 
 def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
     document = outcome.document if isinstance(outcome.document, dict) else {}
-    statement = {name: document[name] for name in SHOWN if name in document}
+    statement = {name: document[name] for name in STATEMENT_KEYS if name in document}
     place = str(outcome.file.relative_to(workspace))
     return {**outcome.value(), **summary_of(document, outcome), "file": place, "statement": statement}
 
 
-def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:
+def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[ReceiptKey, str]:
     """Return the address of each job's newest receipt, without verifying it."""
     from bench.canonical import parse_file
 
-    found: dict[Signed, str] = {}
+    found: dict[ReceiptKey, str] = {}
     for run_id in runs:
         for path in sorted((site.workspace / "results" / run_id / "receipts").glob("*.json")):
             try:
