@@ -41,7 +41,7 @@ class ErrorRule(ConfigModel):
     exists: bool | None = None
     """true: error when the value is present; false: when it is absent"""
     non_empty: bool | None = None
-    """true: error when the value is not one of null, "", [], {}, 0 and false; false: error when it is one of these"""
+    """true: error unless the value is null, "", [], {}, 0 or false; false: error if it is one of these"""
     kind: Literal["auth", "quota", "rate_limited", "unavailable", "rejected", "ingest_failed"] = "rejected"
     """kind of the error. auth and quota end the job; rate_limited and unavailable are retried; the others are not"""
     message: str | None = None
@@ -145,7 +145,7 @@ Usd = Annotated[Decimal, BeforeValidator(_amount), Field(ge=0, allow_inf_nan=Fal
 
 
 class CallPrices(ConfigModel):
-    """The prices of one add call and one search call in USD; a single number is the price of either."""
+    """The prices of one add call and one search call in USD; a single number is the price of both."""
 
     add: Usd | None = None
     """USD per add call; unset: unknown"""

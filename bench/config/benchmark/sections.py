@@ -80,7 +80,7 @@ class FieldStep(ConfigModel):
     key: FieldValue | None = None
     """path of the key in each row of that file; only rows whose key equals the value of by are joined"""
     by: FieldValue | None = None
-    """path of a value in a row of the benchmark; a list joins one row per element, in the order of the list"""
+    """path of a value in a row of the benchmark; for a list, one row per element is joined, in order"""
     many: bool = False
     """true: join every row with the key, or none; false: exactly one row must have the key"""
 
@@ -109,8 +109,8 @@ class Data(ConfigModel):
     revision: str | None = None
     """huggingface: commit of the repository"""
     local_path: str | None = None
-    """huggingface and url: path of the downloaded file, by default datasets/NAME/FILE; local: set it to the value of
-    path if users must provide the file themselves"""
+    """path of the downloaded file, by default datasets/NAME/FILE. local: set it to path if users must provide the
+    file"""
     format: Format | None = None
     """file format; by default from the suffix"""
     sha256: Sha256 | None = None
@@ -264,8 +264,8 @@ class SchemaSection(ConfigModel):
     questions: Questions | Annotated[tuple[Questions, ...], Field(min_length=1)] | None = None
     """location of nested questions, which share the row's corpus; a list: several lists, one after the other"""
     metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
-    """name -> path; ``questionType`` and ``questionDate`` set the item's type and date; other values are stored with
-    the item and never sent to a provider"""
+    """name -> path. ``questionType`` and ``questionDate`` set type and date of the item. Other values are never sent to
+    a provider"""
 
     @property
     def contexts(self) -> tuple[ContextSection, ...]:
@@ -337,11 +337,11 @@ class Abstention(ConfigModel):
     equals: bool | int | str | None = None
     """value of ``field`` that means there is no answer, such as false for a flag ``answerable``"""
     where: Where = Field(default_factory=dict)
-    """path -> condition; an item that meets all of them has no answer; paths are looked up in the question, then in its
-    row, then in its history"""
+    """path -> condition; an item that meets all conditions has no answer. Paths are read in the question, else its row,
+    else its history"""
     phrases: tuple[str, ...] = ()
-    """phrases that decline to answer, in addition to the built-in ones of 31 languages; they are searched in the first
-    sentence of an answer"""
+    """phrases that decline to answer, in addition to those of 31 languages; searched in the first sentence of an
+    answer"""
     score_retrieval: bool = False
     """true: the evidence of these items counts in retrieval metrics"""
 
@@ -515,8 +515,8 @@ class Evaluation(ConfigModel):
     pack: str | None = None
     """prompt pack, NAME@VERSION"""
     granularity: Granularity = "auto"
-    """evidence level of retrieval metrics. session: sessions; text: a hit counts for the evidence sentences that its
-    text contains; auto, turn, memory: turns if memories are turns and the data has turn evidence, otherwise sessions"""
+    """unit of evidence in retrieval metrics. session: sessions; text: the evidence sentences that a hit contains; auto,
+    turn, memory: turns if memories and evidence are turns, else sessions"""
     custom_evaluator: PythonClass | None = None
     """./file.py:Class next to this file, for method custom"""
 

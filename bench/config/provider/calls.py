@@ -136,8 +136,8 @@ class SearchResponse(ConfigModel):
     id_field: str | None = None
     """short form of id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None
-    """ways to find the memory ids of a hit, tried in order; none: hits have no ids; unset: the metadata key bench_id,
-    then $.id"""
+    """ways to find the memory ids of a hit, in order; none: hits have no ids; unset: the metadata key bench_id, then
+    $.id"""
     when: str | None = None
     """path of the date in a hit"""
 
@@ -322,8 +322,7 @@ class WaitBlock(ConfigModel):
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
     """path -> values: the ingest failed when any path has one of its values; this is checked before until"""
     count_at_least: str | None = None
-    """path of a number or list: memories are ready when the number, or the length of the list, reaches the number of
-    memories sent"""
+    """path of a number or list: memories are ready when it reaches the number of memories sent"""
     interval_ms: Milliseconds = 500
     """milliseconds between the first two checks; each further pause is 1.5 times as long as the one before"""
     max_interval_ms: Milliseconds = 5000
@@ -362,8 +361,7 @@ class ClearCall(RequestSection):
     wait: WaitBlock | None = None
     """wait for the end of a background deletion"""
     existing: Existing | None = None
-    """lookup of variables that clear needs and no stored response contains, for example after a lost response;
-    ``capture`` reads them from the response of the lookup"""
+    """lookup of an object whose id was in a lost response; ``capture`` reads the id"""
 
 
 class VerifyCall(RequestSection):

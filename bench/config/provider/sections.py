@@ -114,8 +114,8 @@ class Verified(ConfigModel):
     """The level, date and version of the last test of this file."""
 
     level: Literal["live", "recorded", "documented"]
-    """live: tested with the real service; recorded: tested with recorded traffic; documented: written from the
-    service's documentation, tested with a test server only"""
+    """live: tested with the real service; recorded: with recorded traffic; documented: with a test server that follows
+    the service's documentation"""
     date: date
     """date of the test, YYYY-MM-DD"""
     upstream: str = Field(default="bench", min_length=1)
@@ -192,8 +192,8 @@ class Scoping(ConfigModel):
     """The names of namespaces, and how the service separates them."""
 
     strategy: Literal["containerTags", "userId", "sessionId", "custom", "single"] = "custom"
-    """how the service separates namespaces. sessionId: every call has $.sessionId, the namespace; single: the service
-    has only one namespace; the other values only describe the service"""
+    """how the service separates namespaces. sessionId: $.sessionId is the namespace; single: there is only one
+    namespace; other values are only shown"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
     """template of the readable part of a namespace, with the names benchmarkId, runId, corpusId and attempt; a hash
     follows this part"""
@@ -270,7 +270,7 @@ class IngestSection(ConfigModel):
     """add calls of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
     """what to do if it is unknown whether an add was stored. repeat: send again; probe: check by a count or search;
-    reset: repeat if idempotent, else probe. If a check gives no answer, the corpus is cleared and ingested again"""
+    reset: repeat if idempotent, else probe"""
 
     @field_validator("text")
     @classmethod
@@ -335,8 +335,8 @@ class CapabilitiesConfig(ConfigModel):
     list_memories: bool | None = None
     """memories can be listed; unset: true if endpoints.list exists"""
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
-    """metadata that is sent. any: all; flat: only texts, numbers and booleans; strings: the same, as texts; none: only
-    bench_id, which is always sent"""
+    """metadata that is sent. any: all; flat: texts, numbers and booleans; strings: the same, as texts; none: only
+    bench_id"""
     max_k: PositiveInt | None = None
     """maximum hits of a search; a larger k is reduced to this number, and the result is flagged"""
     max_query_chars: PositiveInt | None = None
