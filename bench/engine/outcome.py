@@ -29,16 +29,18 @@ SIGNALLED = 128
 """exit codes above this belong to signals"""
 STOPPED_EXIT = 3
 INVALID_EXIT = 4
+LONGEST_HINT = 500
 PLUGIN = "plugin"
 """error kind for errors of plug-in code"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failure as data: its kind, its message, and what it stops."""
+    """A failure as data: its kind, its message, what to do about it, and what it stops."""
 
     kind: str
     message: str
+    hint: str = ""
     stops_lane: bool = False
 
     @classmethod
@@ -48,7 +50,9 @@ class Failure:
             error = error.exceptions[0]
         if isinstance(error, BenchError):
             stops = isinstance(error, CallError) and error.stops_lane
-            return cls(kind=error.kind, message=redact(str(error)), stops_lane=stops)
+            return cls(
+                kind=error.kind, message=redact(str(error)), hint=redact(error.hint)[:LONGEST_HINT], stops_lane=stops
+            )
         if isinstance(error, TimeoutError):
             return cls(kind="timeout", message=redact(str(error)) or "the time limit of the item has passed")
         return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raised_at(error)}"))

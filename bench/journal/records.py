@@ -129,6 +129,11 @@ class ItemRecord:
         """Return the message of the failed phase; empty when none failed."""
         return next((entry.message for entry in self.phases.values() if not entry.ok), "")
 
+    @property
+    def hint(self) -> str:
+        """Return what to do about the failure; empty when none failed, and in runs of earlier versions."""
+        return next((str(hint) for entry in self.phases.values() if (hint := entry.measured.get("hint"))), "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored:

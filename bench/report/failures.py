@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
 from bench.errors import UsageError
@@ -50,7 +50,7 @@ class LostItem(TypedDict):
     reason: str | None
     """message of the error, or why the item got no score; None for a wrong answer"""
     error: Mapping[str, str] | None
-    """kind and message of the error that ended the item; None without an error"""
+    """kind, message and, if there is one, hint of the error that ended the item; None without an error"""
     question: str | None
     expected: object
     answer: object
@@ -65,6 +65,8 @@ class LossReason:
     loss: str
     error: str | None
     text: str
+    hint: str
+    """what to do about it; empty if unknown"""
     items: tuple[str, ...]
 
 
@@ -82,14 +84,16 @@ class JobLosses:
     def reasons(self) -> list[LossReason]:
         """The distinct error texts with their items, the most common first."""
         groups: dict[tuple[str, str | None, str], list[str]] = {}
+        hints: dict[tuple[str, str | None, str], str] = {}
         for item in self.items:
             error, reason = item["error"], item["reason"]
             if reason:
                 key = (item["loss"], error["kind"] if error else None, reason)
                 groups.setdefault(key, []).append(item["item_id"])
+                hints.setdefault(key, (error or {}).get("hint", ""))
         found = [
-            LossReason(loss=loss, error=error, text=text, items=tuple(names))
-            for (loss, error, text), names in groups.items()
+            LossReason(loss=key[0], error=key[1], text=key[2], hint=hints[key], items=tuple(names))
+            for key, names in groups.items()
         ]
         return sorted(found, key=lambda one: -len(one.items))
 
@@ -263,7 +267,9 @@ async def _lost_item(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
         "loss": str(loss.kind),
         "partial_evidence": loss.partial_evidence,
         "reason": reason or None,
-        "error": None if item.outcome in (None, OK) else {"kind": item.outcome, "message": reason},
+        "error": None
+        if item.outcome in (None, OK)
+        else {"kind": item.outcome, "message": reason, **({"hint": item.hint} if item.hint else {})},
         "question": None if (question := about.get("question")) is None else str(question),
         "expected": about.get("answers"),
         "answer": answer.data.get("answer") if answer else None,
@@ -300,6 +306,7 @@ def _job_json(job: JobLosses) -> Json:
                 "loss": one.loss,
                 "error": one.error,
                 "text": one.text,
+                **({"hint": one.hint} if one.hint else {}),
                 "count": len(one.items),
                 "items": list(one.items[:NAMED_ITEMS]),
             }
@@ -349,7 +356,9 @@ def _job_grids(job: JobLosses, limit: int, *, cut: bool) -> list[Grid]:
     grids = []
     if job.reasons:
         title = f"{name}: distinct errors, the most common first"
-        grids.append(_grid(title, REASONS, _reason_rows(job), limit, cut=cut, right=(0,)))
+        grid = _grid(title, REASONS, _reason_rows(job), limit, cut=cut, right=(0,))
+        hints = dict.fromkeys(f"{one.error}: {one.hint}" for one in job.reasons[: limit or None] if one.hint)
+        grids.append(replace(grid, notes=(*hints, *grid.notes)))
     wrong = _item_rows(job)
     if wrong:
         grids.append(_grid(f"{name}: lost without an error", ITEMS, wrong, limit, cut=cut))

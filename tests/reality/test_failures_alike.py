@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from aiohttp import web
 
+from bench.errors import AuthError
 from bench.model import State
 from tests.reality.chat_stub import Reply, completion, serving
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.reality.test_answers import Bench, Serve, serve, workspace
 from tests.small_world import World
+from tests.web.workspaces import visiting
+
+__all__ = ["serve", "workspace"]
 
 WRONG_MODEL = (400, {"error": {"message": "m is not a valid model ID", "code": 400}})
 
@@ -110,3 +118,20 @@ async def test_as_many_equal_errors_as_a_job_may_have_do_not_stop_it(world_on: W
     outcome = await world.run(providers="faulty", isolation="off", concurrency=1, max_error_rate=0.5)
     assert outcome.jobs[0].states == {State.ERROR: 10, State.MEASURED: 10}
     assert (outcome.exit_code, stub.calls("search")) == (0, 20)
+
+
+def test_what_to_do_about_a_failure_is_kept_and_shown(bench: Bench, serve: Serve, workspace: Path) -> None:
+    serve((401, {"error": {"message": "no"}}))
+    job_flags = ("--benchmarks", "mini", "--providers", "bm25", "--answering-model", "local/m", "--run-id", "r")
+    bench("run", *job_flags, check=3)
+    hint = AuthError.default_hint
+    assert f"note: auth: {hint}" in bench("failures", "r").stdout
+    (job,) = json.loads(bench("failures", "r", "--json").stdout)["jobs"]
+    assert job["reasons"][0]["hint"] == job["items"][0]["error"]["hint"] == hint
+    page = anyio.run(item_page, workspace, job["items"][0]["item_id"])
+    assert f"hint: {hint}" in page
+
+
+async def item_page(workspace: Path, item: str) -> str:
+    async with visiting(workspace) as visit:
+        return (await visit.get(f"/runs/r/items/{item}"))[1]

@@ -99,6 +99,7 @@ def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledP
         outcome=outcome,
         message=failure.message,
         data=item_data(relevant, reason, item),
+        measured={"hint": failure.hint} if failure.hint else {},
         payloads={"item": item_payload(item)},
         state=state,
         labels=labels(lane, item),

@@ -253,6 +253,7 @@ async def _side(
         "state": str(record.state) if record.state else "pending",
         "outcome": record.outcome,
         "message": record.message,
+        **({"hint": record.hint} if record.hint else {}),
         "loss": asdict(loss) if loss else None,
         "evidence": list(texts_of(scored.data.get("gold") if scored else None)),
         "answerable": scored.data.get("answerable") if scored else None,
