@@ -91,7 +91,7 @@ def report(run_id: str, *, workspace: Path | str = ".") -> Report:
         async with Reader.open(find_run(Path(workspace), run_id)) as reader:
             return await fold(reader)
 
-    return _awaited(read)
+    return _run_blocking(read)
 
 
 def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
@@ -108,7 +108,7 @@ def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
         async with Reader.open(find_run(Path(workspace), run_id)) as reader:
             return await load_frames(reader)
 
-    return _awaited(read)
+    return _run_blocking(read)
 
 
 def compare(
@@ -136,10 +136,10 @@ def compare(
         groups = await sides_of(folder, [target for target, _ in chosen], benchmark=benchmark)
         return compare_sides(groups, metrics=metrics, force=force)
 
-    return _awaited(read)
+    return _run_blocking(read)
 
 
-def _awaited(read: Callable[[], Awaitable[T]]) -> T:
+def _run_blocking(read: Callable[[], Awaitable[T]]) -> T:
     """Run a coroutine to its end; use a separate thread if an event loop is running already (in a notebook)."""
     import asyncio
 

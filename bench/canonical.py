@@ -13,9 +13,9 @@ All signed, hashed or compared documents use these functions, so that two reader
 ``parse`` and ``dumps`` raise :class:`CanonicalError` for a value that is not allowed. It has a stable ``.code``, and
 the ``.path`` of the value (``scores.judged.n``, ``a[1].b``).
 
-``refuse_in`` raises the same error for a value that does not come from ``parse``::
+``check_value`` raises the same error for a value that does not come from ``parse``::
 
-    refuse_in({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
+    check_value({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
 
 ``dumps`` uses Python's C encoder where it certainly writes the bytes of RFC 8785, else a slower encoder.
 
@@ -53,7 +53,7 @@ __all__ = [
     "parse_file",
     "read_line",
     "sha256_hex",
-    "without",
+    "without_members",
 ]
 
 
@@ -75,7 +75,7 @@ MESSAGES = {
 }
 
 
-class Stand:
+class RejectedValue:
     """A placeholder for a rejected value in the parsed tree, so that its path can be reported."""
 
     def __init__(self, code: str, key: str | None = None) -> None:
@@ -88,9 +88,9 @@ Place = tuple["Place", str | int] | None
 error"""
 
 
-def refuse_in(value: object, place: Place = None, depth: int = 1) -> None:
+def check_value(value: object, place: Place = None, depth: int = 1) -> None:
     """Raise CanonicalError with the path of the first value inside ``value`` that is not allowed."""
-    if isinstance(value, Stand):
+    if isinstance(value, RejectedValue):
         raise _error(value.code, place if value.key is None else (place, value.key))
     if isinstance(value, dict | list | tuple) and depth > MAX_DEPTH:
         raise _error("too_deep", place)
@@ -98,39 +98,39 @@ def refuse_in(value: object, place: Place = None, depth: int = 1) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise _error("key_not_string", (place, repr(key)))
-            _refuse_text(key, place)
-            refuse_in(item, (place, key), depth + 1)
+            _check_text(key, place)
+            check_value(item, (place, key), depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            refuse_in(item, (place, index), depth + 1)
+            check_value(item, (place, index), depth + 1)
     else:
-        _refuse_scalar(value, place)
+        _check_scalar(value, place)
 
 
-def _refuse_scalar(value: object, place: Place) -> None:
+def _check_scalar(value: object, place: Place) -> None:
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
-        _refuse_text(value, place)
+        _check_text(value, place)
     elif isinstance(value, int):
         if abs(value) > MAX_INTEGER:
             raise _error("integer_out_of_range", place)
     elif isinstance(value, float):
-        _refuse_float(value, place)
+        _check_float(value, place)
     else:
         raise CanonicalError(
             "unsupported_type", f"a value of type {type(value).__name__} cannot be written as JSON", path=_path(place)
         )
 
 
-def _refuse_float(value: float, place: Place) -> None:
+def _check_float(value: float, place: Place) -> None:
     if not isfinite(value):
         raise _error("number_not_finite", place)
     if abs(value) > MAX_INTEGER:
         raise _error("number_out_of_range", place)
 
 
-def _refuse_text(value: str, place: Place) -> None:
+def _check_text(value: str, place: Place) -> None:
     if _SURROGATE.search(value):
         raise _error("lone_surrogate", place)
 
@@ -148,11 +148,11 @@ def _path(place: Place) -> str:
     return "".join(reversed(steps)).removeprefix(".").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-class _NeedsCare(Exception):
+class _NeedsSlowEncoder(Exception):
     """A value that the C encoder may not write as RFC 8785 requires."""
 
 
-_AS_IT_IS = frozenset({str, bool, type(None)})
+_UNCHANGED = frozenset({str, bool, type(None)})
 _LISTS = frozenset({list, tuple})
 ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -165,8 +165,8 @@ def dumps(value: object) -> bytes:
     """
     try:
         return ENCODER.encode(_plain(value, 1)).encode("utf-8")
-    except (_NeedsCare, UnicodeEncodeError):
-        return _dumps_with_care(value)
+    except (_NeedsSlowEncoder, UnicodeEncodeError):
+        return _dumps_slowly(value)
 
 
 def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
@@ -175,64 +175,64 @@ def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tupl
         whole = _plain_object(value, 1)
         part = {name: whole[name] for name in names if name in whole}
         return ENCODER.encode(whole).encode("utf-8"), ENCODER.encode(part).encode("utf-8")
-    except (_NeedsCare, UnicodeEncodeError):
+    except (_NeedsSlowEncoder, UnicodeEncodeError):
         part = {name: value[name] for name in names if name in value}
-        return _dumps_with_care(value), _dumps_with_care(part)
+        return _dumps_slowly(value), _dumps_slowly(part)
 
 
-def _dumps_with_care(value: object) -> bytes:
-    refuse_in(value)
+def _dumps_slowly(value: object) -> bytes:
+    check_value(value)
     return rfc8785.dumps(value)  # type: ignore[arg-type]
 
 
 def _plain(value: object, depth: int) -> object:
     """Return a copy of ``value`` that Python's ``json`` writes as RFC 8785, ten times as fast as the general encoder.
 
-    Raises _NeedsCare for a value that json would write differently.
+    Raises _NeedsSlowEncoder for a value that json would write differently.
     """
     kind = type(value)
-    if kind in _AS_IT_IS:
+    if kind in _UNCHANGED:
         return value
     if kind is int:
         if -MAX_INTEGER <= value <= MAX_INTEGER:  # type: ignore[operator]
             return value
-        raise _NeedsCare
+        raise _NeedsSlowEncoder
     if kind is float:
         return _plain_float(value)  # type: ignore[arg-type]
     if depth > MAX_DEPTH:
-        raise _NeedsCare
+        raise _NeedsSlowEncoder
     if kind is dict:
         return _plain_object(value, depth)  # type: ignore[arg-type]
     if kind is list or kind is tuple:
         return _plain_list(value, depth)  # type: ignore[arg-type]
-    raise _NeedsCare
+    raise _NeedsSlowEncoder
 
 
 def _plain_list(value: Sequence[object], depth: int) -> object:
     kinds = set(map(type, value))
-    if kinds <= _AS_IT_IS:
+    if kinds <= _UNCHANGED:
         return value
-    if kinds <= _LISTS and depth < MAX_DEPTH and _AS_IT_IS.issuperset(map(type, chain.from_iterable(value))):  # type: ignore[arg-type]
+    if kinds <= _LISTS and depth < MAX_DEPTH and _UNCHANGED.issuperset(map(type, chain.from_iterable(value))):  # type: ignore[arg-type]
         return value  # lists of ids, the bulk of a row, in one sweep
-    return [item if type(item) in _AS_IT_IS else _plain(item, depth + 1) for item in value]
+    return [item if type(item) in _UNCHANGED else _plain(item, depth + 1) for item in value]
 
 
 def _plain_object(value: Mapping[str, object], depth: int) -> dict[str, object]:
     try:
         if not all(map(str.isascii, value)):  # beyond ASCII the order by UTF-16 units is another one
-            raise _NeedsCare
+            raise _NeedsSlowEncoder
     except TypeError:
-        raise _NeedsCare from None
-    return {key: item if type(item) in _AS_IT_IS else _plain(item, depth + 1) for key, item in value.items()}
+        raise _NeedsSlowEncoder from None
+    return {key: item if type(item) in _UNCHANGED else _plain(item, depth + 1) for key, item in value.items()}
 
 
 def _plain_float(value: float) -> float | int:
     if not -MAX_INTEGER <= value <= MAX_INTEGER:
-        raise _NeedsCare
+        raise _NeedsSlowEncoder
     if value.is_integer():
         return int(value)
     if -1e-4 < value < 1e-4:  # Python turns to exponents here, ECMAScript only below 1e-6
-        raise _NeedsCare
+        raise _NeedsSlowEncoder
     return value
 
 
@@ -247,11 +247,11 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def parse(data: bytes) -> JSON:
     """Parse one JSON document strictly; raise CanonicalError for anything that two readers could read differently."""
     text = _decode(data)
-    refuse_depth(text)
-    refused: list[Stand] = []
+    check_depth(text)
+    refused: list[RejectedValue] = []
     value = _load(text, refused)
     if refused or ("\\u" in text and _ESCAPED_SURROGATE.search(text)):
-        refuse_in(value)
+        check_value(value)
     return value
 
 
@@ -277,7 +277,7 @@ def _decode(data: bytes) -> str:
         raise CanonicalError("not_utf8", f"byte {error.start} is not UTF-8") from error
 
 
-def refuse_depth(text: str) -> None:
+def check_depth(text: str) -> None:
     opened = text.count("[") + text.count("{")
     if opened + text.count(",") > MAX_VALUES:
         raise CanonicalError("too_large", f"the document has more than {MAX_VALUES} values")
@@ -294,9 +294,9 @@ def _step(token: str) -> int:
     return -1 if token in ("]", "}") else 0
 
 
-def _load(text: str, refused: list[Stand]) -> JSON:
-    def refuse(code: str, key: str | None = None) -> Stand:
-        refused.append(Stand(code, key))
+def _load(text: str, refused: list[RejectedValue]) -> JSON:
+    def refuse(code: str, key: str | None = None) -> RejectedValue:
+        refused.append(RejectedValue(code, key))
         return refused[-1]
 
     def read_object(pairs: list[tuple[str, object]]) -> object:
@@ -334,11 +334,11 @@ def _repeated(pairs: list[tuple[str, object]]) -> str:
 
 
 _BEYOND_UCS2 = re.compile("[\U00010000-\U0010ffff]")
-SURE_DIGITS = 15
+EXACT_DIGITS = 15
 """number of digits up to which every integer is exact in a double"""
 
 
-class _Unsure(Exception):
+class _MaybeNotCanonical(Exception):
     """A number that Python and ECMAScript may write differently."""
 
 
@@ -351,47 +351,47 @@ def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
         CanonicalError: as ``parse``.
     """
     try:
-        return _quickly(line, names)
-    except (_Unsure, ValueError, RecursionError):
-        return _strictly(line, names)
+        return _read_fast(line, names)
+    except (_MaybeNotCanonical, ValueError, RecursionError):
+        return _read_strictly(line, names)
 
 
-def _quickly(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
+def _read_fast(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
     text = line.decode("utf-8")
-    refuse_depth(text)
+    check_depth(text)
     if not text.isascii() and _BEYOND_UCS2.search(text):
-        raise _Unsure  # keys sort by UTF-16 units, which is another order only beyond U+FFFF
+        raise _MaybeNotCanonical  # keys sort by UTF-16 units, which is another order only beyond U+FFFF
     value = _DECODER.decode(text)
     if not isinstance(value, dict) or ENCODER.encode(value) != text:
-        raise _Unsure
+        raise _MaybeNotCanonical
     part = {name: value[name] for name in names if name in value}
     return value, ENCODER.encode(part).encode("utf-8"), True
 
 
-def _strictly(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
+def _read_strictly(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
     value = parse(line)
     whole, part = dumps_with_part(value, names) if isinstance(value, dict) else (dumps(value), dumps(value))
     return value, part, whole == line
 
 
-def _sure_float(digits: str) -> float:
+def _exact_float(digits: str) -> float:
     number = float(digits)
-    if "e" in digits or "E" in digits or number.is_integer() or len(digits.partition(".")[0]) > SURE_DIGITS:
-        raise _Unsure
+    if "e" in digits or "E" in digits or number.is_integer() or len(digits.partition(".")[0]) > EXACT_DIGITS:
+        raise _MaybeNotCanonical
     return number
 
 
-def _sure_int(digits: str) -> int:
-    if len(digits) > SURE_DIGITS:
-        raise _Unsure
+def _exact_int(digits: str) -> int:
+    if len(digits) > EXACT_DIGITS:
+        raise _MaybeNotCanonical
     return int(digits)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _Unsure(name)
+    raise _MaybeNotCanonical(name)
 
 
-_DECODER = json.JSONDecoder(parse_float=_sure_float, parse_int=_sure_int, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_float=_exact_float, parse_int=_exact_int, parse_constant=_no_constant)
 
 
 def sha256_hex(data: bytes) -> str:
@@ -404,6 +404,6 @@ def digest(value: object) -> str:
     return sha256_hex(dumps(value))
 
 
-def without(document: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
+def without_members(document: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
     """Return a copy of an object without some of its top-level members."""
     return {key: value for key, value in document.items() if key not in keys}

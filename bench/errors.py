@@ -254,7 +254,7 @@ class Unreachable(Rejected):
 CA_HINT = "set SSL_CERT_FILE to the CA's PEM file"
 
 
-def is_distrusted(error: BaseException | None) -> bool:
+def is_certificate_error(error: BaseException | None) -> bool:
     """Return True when an error is caused by an untrusted certificate."""
     import ssl
 
@@ -334,15 +334,15 @@ class EvaluatorFailed(CallError):
     default_hint = "fix the evaluator or metric, then resume the run"
 
 
-def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
     """Return the only error inside exception groups; None when there are several."""
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions
-    return alone(error) if isinstance(error, BaseExceptionGroup) else error
+    return only_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def raised_at(error: BaseException) -> str:
+def raise_site(error: BaseException) -> str:
     """Return where plug-in code raised, as `` (own.py:24, in search)``; empty for an error without a traceback."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:

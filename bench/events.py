@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log", "redact", "redactor", "run_log"]
 
 NAME = "bench"
-_sinks: list[logging.Handler] = []
+_handlers: list[logging.Handler] = []
 _levels: list[int] = []
 """the previous level for each open run log; the first one is restored after the last log is closed"""
-_changing = Lock()
+_level_lock = Lock()
 Context = Mapping[str, str | int | None]
-_bound: ContextVar[_Bound | None] = ContextVar("bound", default=None)
+_bound: ContextVar[_BoundContext | None] = ContextVar("bound", default=None)
 
 
 def redact(text: str) -> str:
@@ -69,15 +69,15 @@ def log() -> structlog.stdlib.BoundLogger:
     import structlog
 
     if not structlog.is_configured():
-        _route()
+        _configure_structlog()
     logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(NAME)
     return logger
 
 
-class _Bound(NamedTuple):
+class _BoundContext(NamedTuple):
     """The context of one block, and the block around it."""
 
-    outer: _Bound | None
+    outer: _BoundContext | None
     context: Context
 
 
@@ -98,13 +98,13 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
     """
 
     __slots__ = ("_context", "_token")
-    _token: Token[_Bound | None]
+    _token: Token[_BoundContext | None]
 
     def __init__(self, **context: str | int | None) -> None:
         self._context = context
 
     def __enter__(self) -> None:
-        self._token = _bound.set(_Bound(_bound.get(), self._context))
+        self._token = _bound.set(_BoundContext(_bound.get(), self._context))
 
     def __exit__(self, *_exc: object) -> None:
         _bound.reset(self._token)
@@ -125,16 +125,16 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 
     if log_file is not None and not log_file.parent.is_dir():
         raise UsageError(f"--log-file {log_file}: no such folder {log_file.parent}", hint="create the folder first")
-    _route()
+    _configure_structlog()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
     renderer = structlog.dev.ConsoleRenderer(colors=color)
-    console.setFormatter(_formatter(renderer if verbose else _briefly(renderer)))
+    console.setFormatter(_formatter(renderer if verbose else _without_traceback(renderer)))
     close()
     _attach(console)
     logging.getLogger().setLevel(logging.DEBUG if verbose else logging.INFO)
     if log_file is not None:
-        _attach(_rotating(log_file))
+        _attach(_rotating_handler(log_file))
 
 
 @contextmanager
@@ -143,12 +143,12 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
     import logging
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    handler = _rotating(path)
+    handler = _rotating_handler(path)
     handler.addFilter(lambda _: _context().get("run_id") == run_id)
     root = logging.getLogger()
     root.addHandler(handler)
     try:
-        with _heard(), bind(run_id=run_id):
+        with _info_enabled(), bind(run_id=run_id):
             yield
     finally:
         root.removeHandler(handler)
@@ -156,19 +156,19 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def _heard() -> Iterator[None]:
+def _info_enabled() -> Iterator[None]:
     """Enable INFO while any run log is open; concurrent runs may end in any order."""
     import logging
 
     ours = logging.getLogger(NAME)
-    with _changing:
+    with _level_lock:
         _levels.append(ours.level)
         if not ours.isEnabledFor(logging.INFO):
             ours.setLevel(logging.INFO)
     try:
         yield
     finally:
-        with _changing:
+        with _level_lock:
             level = _levels.pop()
             if not _levels:
                 ours.setLevel(level)
@@ -178,8 +178,8 @@ def close() -> None:
     """Flush and close every opened log handler."""
     import logging
 
-    while _sinks:
-        handler = _sinks.pop()
+    while _handlers:
+        handler = _handlers.pop()
         logging.getLogger().removeHandler(handler)
         handler.close()
 
@@ -187,18 +187,18 @@ def close() -> None:
 def _attach(handler: logging.Handler) -> None:
     import logging
 
-    _sinks.append(handler)
+    _handlers.append(handler)
     logging.getLogger().addHandler(handler)
 
 
-def _route() -> None:
+def _configure_structlog() -> None:
     """Route all events of bench through the handlers of the standard library."""
     import structlog
 
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            *_shared(),
+            *_shared_processors(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -207,7 +207,7 @@ def _route() -> None:
     )
 
 
-def _shared() -> list[structlog.types.Processor]:
+def _shared_processors() -> list[structlog.types.Processor]:
     """Return the processors of all events of bench and of libraries; redaction is the last one."""
     import structlog
 
@@ -221,7 +221,7 @@ def _shared() -> list[structlog.types.Processor]:
     ]
 
 
-def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
+def _without_traceback(renderer: structlog.types.Processor) -> structlog.types.Processor:
     """Return a renderer without tracebacks, which are in the log files."""
 
     def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
@@ -231,7 +231,7 @@ def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
     return render
 
 
-def _rotating(path: Path) -> logging.Handler:
+def _rotating_handler(path: Path) -> logging.Handler:
     """Return a handler for a file of JSON lines: 20 MB per file, five files.
 
     When the disk is full, events are lost, but the run continues.
@@ -252,6 +252,6 @@ def _formatter(renderer: structlog.types.Processor) -> structlog.stdlib.Processo
     import structlog
 
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=_shared(),
+        foreign_pre_chain=_shared_processors(),
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
     )

@@ -12,7 +12,7 @@ from typing import Any, cast
 METHODS = ("search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn")
 
 
-class _Uncompiled:
+class _LazyPattern:
     """A pattern that is compiled on first use; its methods then become attributes."""
 
     def __init__(self, text: str, flags: int) -> None:
@@ -27,4 +27,4 @@ class _Uncompiled:
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """Return a lazily compiled pattern; it must not be passed to functions of ``re``."""
-    return cast("re.Pattern[str]", _Uncompiled(text, flags))
+    return cast("re.Pattern[str]", _LazyPattern(text, flags))

@@ -30,7 +30,7 @@ SHORTEST_SECRET = 4
 SHORTEST_VALUE = 8
 SHORTEST_PART = 8
 """shortest base64 form that is searched inside longer base64"""
-_OVERDONE = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
+_ESCAPED_LETTER = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
 """escapes of letters, which need no escape"""
 _LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
 ROUNDS = 4
@@ -136,7 +136,7 @@ class Redactor:
 
 def _unescaped(text: str) -> str:
     """Return the text with escaped letters decoded; the same object if there are none."""
-    if not _OVERDONE.search(text):
+    if not _ESCAPED_LETTER.search(text):
         return text
     for _ in range(ROUNDS):
         before = text
@@ -174,15 +174,15 @@ def _base64_forms(raw: bytes) -> tuple[str, ...]:
 def _pattern(secret: str) -> re.Pattern[str]:
     raw = secret.encode("utf-8", "surrogatepass")
     encoded = "|".join(re.escape(form) for form in sorted(_base64_forms(raw), key=len, reverse=True))
-    spelled = "".join(_run(run) for run in re.findall(r"\\+|[^\\]", secret, re.DOTALL))
+    spelled = "".join(_pattern_part(run) for run in re.findall(r"\\+|[^\\]", secret, re.DOTALL))
     return re.compile(f"{spelled}|(?:{encoded})[A-Za-z0-9+/_-]*={{0,2}}|(?i:{raw.hex()})", re.DOTALL)
 
 
-def _run(run: str) -> str:
-    return f"{_BACKSLASHES}+" if run[0] == "\\" else _spelled(run)
+def _pattern_part(run: str) -> str:
+    return f"{_BACKSLASHES}+" if run[0] == "\\" else _character_pattern(run)
 
 
-def _spelled(char: str) -> str:
+def _character_pattern(char: str) -> str:
     """Return a pattern for one character in all of its encodings."""
     code, raw = ord(char), char.encode("utf-8", "surrogatepass")
     units = char.encode("utf-16-be", "surrogatepass").hex()

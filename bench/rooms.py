@@ -2,10 +2,10 @@
 
 Example, at the end of a package that imports its modules for type checkers only::
 
-    __getattr__ = front(__name__, reader="Reader", merging="MergeOutcome merge")
+    __getattr__ = lazy_exports(__name__, reader="Reader", merging="MergeOutcome merge")
 
 ``bench.plan`` is both a package and a function of the Python API: ``bench.plan(...)``. Such a package sets
-``sys.modules[__name__].__class__ = CallableRoom``."""
+``sys.modules[__name__].__class__ = CallablePackage``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from importlib import import_module
 from types import ModuleType
 
 
-def front(room: str, **homes: str) -> Callable[[str], object]:
+def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a package; a keyword is a module, its value the names in it, split by spaces.
 
     A module must not have the same name as one of its names, since its import would hide that name.
@@ -32,7 +32,7 @@ def front(room: str, **homes: str) -> Callable[[str], object]:
     return named
 
 
-class CallableRoom(ModuleType):
+class CallablePackage(ModuleType):
     """A package that can be called; the call goes to the function of the same name in :mod:`bench.api`."""
 
     def __call__(self, *arguments: object, **named: object) -> object:

@@ -9,7 +9,7 @@ Example::
 
     number("0.5") == 0.5;  number("high") is None;  number(10**400) is None
     ast.literal_eval(python_tree("[1, None]", mode="eval")) == [1, None]
-    whole(50.0) == 50;  whole("9" * 5000) is None
+    whole_number(50.0) == 50;  whole_number("9" * 5000) is None
     instant("2023-05-08T13:56:00Z"), instant(1683554160000)     # datetimes with a zone
 """
 
@@ -36,7 +36,7 @@ def number(value: object) -> float | None:
     """Return a finite number from a number or a text, else None."""
     if type(value) is float:
         return value if math.isfinite(value) else None
-    if isinstance(value, bool) or not isinstance(value, int | float | str) or _long(value):
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or _is_too_long(value):
         return None
     try:
         found = float(value)
@@ -45,9 +45,9 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
     """Return a non-negative whole number, else None; 50.0 counts as 50."""
-    if isinstance(value, str) and value.strip().isdecimal() and not _long(value):
+    if isinstance(value, str) and value.strip().isdecimal() and not _is_too_long(value):
         value = int(value)
     if isinstance(value, str | float):
         found = number(value)
@@ -67,7 +67,7 @@ def instant(value: object) -> datetime | None:
     seconds = number(value)
     if seconds is not None:
         return _from_unix(seconds)
-    if not isinstance(value, str) or _long(value):
+    if not isinstance(value, str) or _is_too_long(value):
         return None
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
@@ -87,7 +87,7 @@ def _from_unix(seconds: float) -> datetime | None:
         return None
 
 
-def _long(value: object) -> bool:
+def _is_too_long(value: object) -> bool:
     return isinstance(value, str) and len(value) > LONGEST
 
 
@@ -107,11 +107,11 @@ def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") 
         return ast.parse(source, mode=mode)
 
 
-def tree(value: object) -> Mapping[str, object]:
+def object_or_empty(value: object) -> Mapping[str, object]:
     """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
-def texts_of(value: object) -> tuple[str, ...]:
+def list_texts(value: object) -> tuple[str, ...]:
     """Return the elements of a list as texts; empty if the value is not a list."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()

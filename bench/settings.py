@@ -9,7 +9,7 @@ Example::
     environment = Environment.load(Path("."))
     key = environment.secret("OPENAI_API_KEY")             # SecretStr or None; NAME_FILE works too
     url = environment.resolve("${CHROMA_URL:-http://127.0.0.1:8000}")
-    shown("postgresql://me:hunter22@db:5432/bench")     # postgresql://me:[redacted]@db:5432/bench
+    hide_secrets("postgresql://me:hunter22@db:5432/bench")     # postgresql://me:[redacted]@db:5432/bench
     is_secret("PINECONE_API_KEY")                       # True: its value is not shown at all
 
 The process environment takes precedence over ``.env`` of the workspace.
@@ -50,7 +50,7 @@ def without_password(text: str) -> str:
     return _PASSWORD.sub(rf"\1:{HIDDEN}@", _WEB_USER.sub(f"{HIDDEN}@", text))
 
 
-def shown(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """Return the text without passwords, secret URL parameters and keys."""
     return KEY_LIKE.sub(HIDDEN, _PARAMETER.sub(rf"\1{HIDDEN}", without_password(text)))
 
@@ -95,7 +95,7 @@ class Environment:
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
         """
-        return bare(self.values.get(name)) or self._from_file(name)
+        return stripped(self.values.get(name)) or self._from_file(name)
 
     def secret(self, name: str) -> SecretStr | None:
         """Return the secret ``name`` from the variable or its file, or None.
@@ -119,11 +119,11 @@ class Environment:
                     yield self.get(name) or ""
 
     def _from_file(self, name: str) -> str | None:
-        path = bare(self.values.get(f"{name}_FILE"))
+        path = stripped(self.values.get(f"{name}_FILE"))
         if not path:
             return None
         try:
-            value = bare(Path(path).read_text(encoding="utf-8-sig"))
+            value = stripped(Path(path).read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
             raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="correct the path") from error
         return value or None
@@ -139,7 +139,7 @@ class Environment:
             return found
         from pydantic import SecretStr
 
-        return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name))))
+        return SecretStr(self._unset(name, ConfigError(_unset_message(user, name), hint=_set_hint(name))))
 
     def ensure(self, name: str, *, user: str) -> None:
         """Check that the variable ``name`` is set.
@@ -151,9 +151,9 @@ class Environment:
         """
         value = self.get(name)
         if value is None:
-            self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name)))
+            self._unset(name, ConfigError(_unset_message(user, name), hint=_set_hint(name)))
         else:
-            _learn(name, value)
+            _learn_secrets(name, value)
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
         """Return the plain variable ``name`` that ``user`` needs; ``example`` is a value for the hint.
@@ -161,7 +161,9 @@ class Environment:
         Raises:
             ConfigError: it is not set.
         """
-        return self.get(name) or self._unset(name, ConfigError(_lacks(user, name), hint=f"export {name}={example}"))
+        return self.get(name) or self._unset(
+            name, ConfigError(_unset_message(user, name), hint=f"export {name}={example}")
+        )
 
     def resolve(self, text: str, *, where: str | None = None) -> str:
         """Return the text with ``${NAME}`` and ``${NAME:-default}`` filled in; ``$${`` is a literal ``${``.
@@ -174,12 +176,12 @@ class Environment:
             name, default = match.group(1), match.group(2)
             value = self.get(name)
             if value is not None:
-                _learn(name, value)
+                _learn_secrets(name, value)
                 return value
             if default is not None:
                 return str(default)
             text = f"the environment variable {name} is not set"
-            return self._unset(name, ConfigError(text, where=where, hint=_ways_to_set(name)))
+            return self._unset(name, ConfigError(text, where=where, hint=_set_hint(name)))
 
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
@@ -189,7 +191,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal(Environment):
+class DryRunEnvironment(Environment):
     """An environment for a dry run: an unset variable is recorded, and its value is ``${NAME}``."""
 
     absent: list[str] = field(default_factory=list)
@@ -200,12 +202,12 @@ class Rehearsal(Environment):
         return f"${{{name}}}"
 
 
-def bare(value: str | None) -> str:
+def stripped(value: str | None) -> str:
     """Return a value without surrounding white space and byte order mark, which copied or mounted secrets may have."""
     return (value or "").strip(" \t\r\n\ufeff")
 
 
-def _learn(name: str, value: str) -> None:
+def _learn_secrets(name: str, value: str) -> None:
     """Register a variable of a config as a secret if its name or value looks like one; also the password of a URL."""
     if is_secret(name) or not is_setting(value):
         redactor.learn(value)
@@ -215,11 +217,11 @@ def _learn(name: str, value: str) -> None:
         redactor.learn(unquote(password))
 
 
-def _ways_to_set(name: str) -> str:
+def _set_hint(name: str) -> str:
     return f"export {name}=..., or put it into .env, or name a file with {name}_FILE"
 
 
-def _lacks(user: str, name: str) -> str:
+def _unset_message(user: str, name: str) -> str:
     return f"{user} needs the environment variable {name}, which is not set"
 
 

@@ -49,7 +49,7 @@ class ReplySchema(dict[str, object]):
 
     def __init__(self, schema: Mapping[str, object]) -> None:
         super().__init__(schema)
-        self.fits = _compiled(self)
+        self.fits = _compile_check(self)
 
     @classmethod
     def of(cls, schema: Mapping[str, object]) -> ReplySchema:
@@ -97,17 +97,17 @@ def unfenced(text: str) -> str:
     return rest.strip() if newline and (not first.strip() or first.strip().isalnum()) else bare
 
 
-def ticked(text: str) -> str:
+def without_unticked(text: str) -> str:
     r"""Return a text without its unticked check boxes; the text itself if none is ticked.
 
     Example::
 
-        ticked("[ ] yes\n[x] no")        # "\n no"
+        without_unticked("[ ] yes\n[x] no")        # "\n no"
     """
     return _TICKED.sub("", _UNTICKED.sub("", text)) if _TICKED.search(text) and _UNTICKED.search(text) else text
 
 
-def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the pairs as a dict; RepeatedKey when a key occurs twice, ignoring case."""
     found = dict(pairs)
     if len(set(map(str.lower, found))) != len(pairs):
@@ -115,17 +115,17 @@ def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=distinct)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
-def _compiled(schema: Mapping[str, object]) -> Check:
+def _compile_check(schema: Mapping[str, object]) -> Check:
     """Return the check of one schema, built from the checks of its parts."""
     types = _types(schema["type"]) if schema.get("type") is not None else None
-    low, high = _bound(schema.get("minimum"), -math.inf), _bound(schema.get("maximum"), math.inf)
-    lists = list(_choices(schema))
-    fields = _fields(schema)
+    low, high = _limit(schema.get("minimum"), -math.inf), _limit(schema.get("maximum"), math.inf)
+    lists = list(_allowed_values(schema))
+    fields = _check_fields(schema)
     items = schema.get("items")
-    element = _compiled(items) if isinstance(items, Mapping) else None
+    element = _compile_check(items) if isinstance(items, Mapping) else None
 
     def check(value: Any) -> bool:
         kind = type(value)
@@ -149,23 +149,23 @@ def _types(wanted: object) -> tuple[type, ...]:
     return tuple(kind for name in names for kind in TYPES.get(name, ()))
 
 
-def _bound(given: object, otherwise: float) -> float:
+def _limit(given: object, otherwise: float) -> float:
     return given if isinstance(given, int | float) else otherwise
 
 
-def _choices(schema: Mapping[str, object]) -> Iterator[tuple[object, ...]]:
+def _allowed_values(schema: Mapping[str, object]) -> Iterator[tuple[object, ...]]:
     if isinstance(enum := schema.get("enum"), list | tuple):
         yield tuple(enum)
     if "const" in schema:
         yield (schema["const"],)
 
 
-def _fields(schema: Mapping[str, object]) -> Check:
+def _check_fields(schema: Mapping[str, object]) -> Check:
     properties, required = schema.get("properties", {}), schema.get("required", [])
     assert isinstance(properties, Mapping) and isinstance(required, list | tuple)
     known, needed = properties.keys(), frozenset(required)
     closed = schema.get("additionalProperties") is False
-    checks = [(name, _compiled(one)) for name, one in properties.items() if isinstance(one, Mapping)]
+    checks = [(name, _compile_check(one)) for name, one in properties.items() if isinstance(one, Mapping)]
 
     def check(value: Any) -> bool:
         for name, fits in checks:

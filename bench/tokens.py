@@ -9,7 +9,7 @@ a token::
     count_tokens("abcde")               # 2
     count_tokens("蓝色花盆")             # 4
     fewest_tokens("蓝色花盆")            # 2
-    within("蓝色花盆", 8)                # "蓝色"
+    cut_to_quarters("蓝色花盆", 8)                # "蓝色"
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNSPACED = (
 UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
-def quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
+def token_quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
     """Return the size of a text in quarters of a token; a character of a script without spaces counts as ``each``."""
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
@@ -44,20 +44,20 @@ def quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
 
 def count_tokens(text: str) -> int:
     """Estimate the tokens of a text, rounded up."""
-    return -(-quarters(text) // CHARS_PER_TOKEN)
+    return -(-token_quarters(text) // CHARS_PER_TOKEN)
 
 
 def fewest_tokens(text: str) -> int:
     """Estimate the smallest number of tokens that a good tokenizer for the script makes of a text, rounded up."""
-    return -(-quarters(text, each=2) // CHARS_PER_TOKEN)
+    return -(-token_quarters(text, each=2) // CHARS_PER_TOKEN)
 
 
-def chars_of(tokens: int, text: str) -> int:
+def chars_for_tokens(tokens: int, text: str) -> int:
     """Return the number of characters of text like ``text`` that make this many tokens."""
-    return max(1, tokens * CHARS_PER_TOKEN * len(text) // quarters(text)) if text else tokens * CHARS_PER_TOKEN
+    return max(1, tokens * CHARS_PER_TOKEN * len(text) // token_quarters(text)) if text else tokens * CHARS_PER_TOKEN
 
 
-def within(text: str, room: int) -> str:
+def cut_to_quarters(text: str, room: int) -> str:
     """Return the longest beginning of a text that has at most ``room`` quarters of a token."""
     if text.isascii():
         return text[: max(0, room)]

@@ -4,7 +4,7 @@ Also in this module: the installed distributions, read once until one is install
 
 Example::
 
-    described()     # "bench 0.1.0 (commit 3f2a91c, extras: pandas, parquet)"
+    version_text()     # "bench 0.1.0 (commit 3f2a91c, extras: pandas, parquet)"
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REQUIRED = re.compile(r"^Requires-Dist: ([\w.-]+).*extra == ['\"]([\w-]+)['\"]",
 SHORT = 7
 
 
-def described() -> str:
+def version_text() -> str:
     """Return the version, the commit if known, and the extras whose packages are installed."""
     about = next(_metadata("memorybench"), None)
     commit = _commit()
@@ -49,27 +49,27 @@ def _extras(metadata: str) -> set[str]:
 
 def plug_ins(group: str) -> EntryPoints:
     """Return the entry points of a group in the installed distributions; nothing is imported."""
-    return _plug_ins(group, _folders())
+    return _group_entry_points(group, _distribution_folders())
 
 
-def release_of(distribution: str) -> str:
+def distribution_version(distribution: str) -> str:
     """Return the version of an installed distribution."""
-    return _release_of(distribution, _folders())
+    return _distribution_version(distribution, _distribution_folders())
 
 
-def _folders() -> tuple[tuple[str, int], ...]:
+def _distribution_folders() -> tuple[tuple[str, int], ...]:
     """Return the folders of distributions with their mtimes, which change with every installation or removal."""
     return tuple((folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder))  # noqa: PTH112, PTH116
 
 
 @lru_cache(maxsize=8)
-def _plug_ins(group: str, folders: object) -> EntryPoints:
-    found: EntryPoints = _points(folders).select(group=group)
+def _group_entry_points(group: str, folders: object) -> EntryPoints:
+    found: EntryPoints = _entry_points(folders).select(group=group)
     return found
 
 
 @lru_cache(maxsize=1)
-def _points(_folders: object) -> Any:
+def _entry_points(_distribution_folders: object) -> Any:
     """Return every entry point; Python 3.11 and 3.12 return different types."""
     from importlib.metadata import entry_points
 
@@ -77,7 +77,7 @@ def _points(_folders: object) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _release_of(distribution: str, _folders: object) -> str:
+def _distribution_version(distribution: str, _distribution_folders: object) -> str:
     from importlib.metadata import version
 
     return version(distribution)

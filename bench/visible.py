@@ -3,9 +3,9 @@
 Example::
 
     visible("a\\x1b[31m\\u202e")         # "a\\\\x1b[31m\\\\u202e"; tabs and newlines stay
-    in_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
+    visible_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
     is_blank(" \\u200b")                # True: nothing is visible
-    is_odd("P\\u0430ris")                # True: its second letter is Cyrillic
+    has_misleading_characters("P\\u0430ris")                # True: its second letter is Cyrillic
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ODD = pattern(
 )
 
 
-def is_odd(text: str) -> bool:
+def has_misleading_characters(text: str) -> bool:
     """Return True when a text has a misleading character: a hidden one, or a look-alike letter.
 
     Full-width letters and digits, and letters composed of several characters (not NFC), count too.
@@ -49,7 +49,7 @@ def is_blank(text: str) -> bool:
     return not ("!" <= text[:1] <= "~") and _SEEN.search(text) is None
 
 
-def in_json(text: str) -> str:
+def visible_json(text: str) -> str:
     """Return JSON text with its hidden characters as escapes; the value stays the same."""
     return HIDDEN.sub(lambda found: _json_escape(found.group()), text)
 

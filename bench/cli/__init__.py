@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from bench.cli import console, global_flags
 from bench.cli import signals as interrupts
-from bench.errors import BenchError, DiskFull, UsageError, alone, is_disk_full
+from bench.errors import BenchError, DiskFull, UsageError, is_disk_full, only_error
 
 EXIT_BUG = 1
 EXIT_BROKEN_PIPE = 141
@@ -105,7 +105,7 @@ def ungrouped(arguments: list[str]) -> int:
     try:
         return dispatch(arguments)
     except BaseExceptionGroup as group:
-        error = alone(group)
+        error = only_error(group)
         if error is None:
             raise
         raise error from group
@@ -121,9 +121,9 @@ def dispatch(arguments: list[str]) -> int:
         console.raw(files("bench.cli").joinpath("help.txt").read_text(encoding="utf-8"))
         return 0 if arguments else 2
     if arguments[0] in ("--version", "version"):
-        from bench.version import described
+        from bench.version import version_text
 
-        console.line(described())
+        console.line(version_text())
         return 0
     if arguments[0] == "list" and not {"-h", "--help"} & set(arguments):
         from bench.cli.commands import list as listing

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from bench.cli.global_flags import current
 from bench.errors import BenchError, UsageError
-from bench.visible import in_json, visible
+from bench.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from bench.datasets.rows.reading import ReadingProgress
@@ -50,7 +50,7 @@ def drop_what_is_left() -> None:
 
 def dump(value: object, *, indent: int | None = None) -> str:
     """Return ``value`` as JSON text that is valid UTF-8, with hidden characters escaped."""
-    return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
+    return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def one_form(flags: Mapping[str, bool]) -> None:

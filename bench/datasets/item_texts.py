@@ -20,7 +20,7 @@ from bench.datasets.questions import RawItem
 from bench.datasets.rows.index import IdTable
 from bench.metrics.answers.text_normalization import words
 from bench.patterns import pattern
-from bench.visible import is_odd
+from bench.visible import has_misleading_characters
 
 EXAMPLES = 3
 LONGEST_GOLD = 2000
@@ -128,7 +128,9 @@ class ItemTexts:
         self._note(
             MISLEADING_TEXT,
             raw,
-            next((text for text in (raw.id, *raw.answers, *raw.choices, *gold) if is_odd(text)), None),
+            next(
+                (text for text in (raw.id, *raw.answers, *raw.choices, *gold) if has_misleading_characters(text)), None
+            ),
         )
         self._note(REPEATED_OPTION, raw, _repeated_choice(raw.choices))
         if raw.abstention:

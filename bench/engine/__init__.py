@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rooms import front
+from bench.rooms import lazy_exports
 
 if TYPE_CHECKING:
     from bench.engine.outcome import JobOutcome, Outcome
@@ -41,7 +41,7 @@ __all__ = [
     "resumed_plan",
 ]
 
-__getattr__ = front(
+__getattr__ = lazy_exports(
     __name__,
     outcome="JobOutcome Outcome",
     progress="Observer Progress SilentObserver",

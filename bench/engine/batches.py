@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bench.journal import Event, Reader
-from bench.scalars import texts_of
+from bench.scalars import list_texts
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -95,7 +95,7 @@ async def open_batches(run: RunContext) -> list[BatchRecord]:
             if event.kind == SETTLED:
                 found.clear()
             elif event.kind == INTENDED:
-                calls = texts_of(event.data["calls"])
+                calls = list_texts(event.data["calls"])
                 found[key] = BatchRecord(key=key, endpoint=event.scope, calls=calls, at=event.at)
             elif event.kind == SENT and key in found:
                 found[key].remote = str(event.data["remote"])

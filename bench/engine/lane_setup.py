@@ -24,7 +24,7 @@ from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import CircuitBreaker, RunContext
 from bench.engine.work_queue import PendingItems
 from bench.evaluators.protocol import needs_listing
-from bench.evaluators.routed import each_of
+from bench.evaluators.routed import distinct_evaluators
 from bench.journal import Event, Reader
 from bench.model import Model, Phase
 from bench.plan import Lane
@@ -96,7 +96,7 @@ async def open_lane(
         ownership=run.ownerships.setdefault(lane.provider.label, Ownership()) if builder is None else builder.ownership,
         leaking=set() if builder is None else builder.leaking,
         search_price=_search_price(run, lane),
-        lists_stored=any(map(needs_listing, each_of(models.evaluators(lane)))),
+        lists_stored=any(map(needs_listing, distinct_evaluators(models.evaluators(lane)))),
         deletions_begun=deletions_begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
 

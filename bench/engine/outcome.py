@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.engine.stopping import Stop
-from bench.errors import BenchError, CallError, raised_at
+from bench.errors import BenchError, CallError, raise_site
 from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
@@ -55,7 +55,7 @@ class Failure:
             )
         if isinstance(error, TimeoutError):
             return cls(kind="timeout", message=redact(str(error)) or "the time limit of the item has passed")
-        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raised_at(error)}"))
+        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raise_site(error)}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

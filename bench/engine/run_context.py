@@ -45,7 +45,7 @@ from bench.engine.corpora.isolation import Ownership
 from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, StopControl, monotonic_us
-from bench.errors import JournalError, MappingError, Rejected, Unavailable, raised_at
+from bench.errors import JournalError, MappingError, Rejected, Unavailable, raise_site
 from bench.events import log
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Event, Journal
@@ -243,7 +243,7 @@ class RunContext:
 
     def _log_plugin_error(self, failure: Failure, error: Exception) -> None:
         """Log a plug-in error, with the traceback once per place, because formatting it is slow."""
-        place = f"{type(error).__name__}{raised_at(error)}"
+        place = f"{type(error).__name__}{raise_site(error)}"
         log().warning("plugin_error", error=failure.message, exc_info=None if place in self.logged_places else error)
         self.logged_places.add(place)
 

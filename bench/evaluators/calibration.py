@@ -8,7 +8,7 @@ Example::
 
     found = await calibrate(judge, prompts)
     found[0].fpr.value, found[0].noise
-    PROBES[0].answer(Kind.RIGHT_OTHER_WORDS)
+    PROBES[0].answer(AnswerKind.RIGHT_OTHER_WORDS)
 
 Each distinct judge prompt judges 12 answers of each kind. Unparsed verdicts are counted separately, neither as right
 nor as wrong.
@@ -28,7 +28,7 @@ from bench.model import Interval, ScoredItem
 from bench.stats import interval_wilson
 
 
-class Kind(StrEnum):
+class AnswerKind(StrEnum):
     """The kinds of answers in a calibration."""
 
     RIGHT = "right"
@@ -56,15 +56,15 @@ class CalibrationProbe:
     def rubric(self) -> str:
         return f"says: {self.expected}"
 
-    def answer(self, kind: Kind) -> str:
+    def answer(self, kind: AnswerKind) -> str:
         """Return the answer of a kind."""
         return {
-            Kind.RIGHT: self.expected,
-            Kind.RIGHT_OTHER_WORDS: self.other_words,
-            Kind.WRONG: self.wrong,
-            Kind.VAGUE: self.vague,
-            Kind.REFUSAL: "I don't know. Nothing in our conversations tells me that.",
-            Kind.OVER_LONG: f"{self.padding} Taking all of that together, the answer is clear: {self.wrong} "
+            AnswerKind.RIGHT: self.expected,
+            AnswerKind.RIGHT_OTHER_WORDS: self.other_words,
+            AnswerKind.WRONG: self.wrong,
+            AnswerKind.VAGUE: self.vague,
+            AnswerKind.REFUSAL: "I don't know. Nothing in our conversations tells me that.",
+            AnswerKind.OVER_LONG: f"{self.padding} Taking all of that together, the answer is clear: {self.wrong} "
             f"{self.padding} I hope that helps; tell me if you would like to hear more about it.",
         }[kind]
 
@@ -183,9 +183,9 @@ PROBES = (
 
 WARN_ABOVE = 0.2
 """false positive rate above which a judge gives a warning"""
-RIGHT: Mapping[bool, frozenset[Kind]] = {
-    False: frozenset({Kind.RIGHT, Kind.RIGHT_OTHER_WORDS}),
-    True: frozenset({Kind.REFUSAL}),
+RIGHT_KINDS: Mapping[bool, frozenset[AnswerKind]] = {
+    False: frozenset({AnswerKind.RIGHT, AnswerKind.RIGHT_OTHER_WORDS}),
+    True: frozenset({AnswerKind.REFUSAL}),
 }
 """is the prompt an abstention prompt? -> the kinds of answers that are right"""
 
@@ -228,23 +228,26 @@ async def calibrate(
     These calls cost money like any others.
     """
     return [
-        await _one(judge, prompt, abstention=prompt is prompts.abstention, base=evaluator) for prompt in prompts.all
+        await _calibrate_prompt(judge, prompt, abstention=prompt is prompts.abstention, base=evaluator)
+        for prompt in prompts.all
     ]
 
 
 def calls_needed(prompts: JudgePrompts) -> int:
     """Return the number of judge calls of a calibration."""
-    return len(prompts.all) * sum(1 for _ in answers())
+    return len(prompts.all) * sum(1 for _ in probe_answers())
 
 
-def answers() -> Iterator[tuple[CalibrationProbe, Kind, str]]:
+def probe_answers() -> Iterator[tuple[CalibrationProbe, AnswerKind, str]]:
     """Yield every probe with every kind of answer."""
     for probe in PROBES:
-        for kind in Kind:
+        for kind in AnswerKind:
             yield probe, kind, probe.answer(kind)
 
 
-async def _one(judge: Judge, prompt: JudgePrompt, *, abstention: bool, base: JudgeEvaluator | None) -> Calibration:
+async def _calibrate_prompt(
+    judge: Judge, prompt: JudgePrompt, *, abstention: bool, base: JudgeEvaluator | None
+) -> Calibration:
     fixed = JudgePrompts(default=prompt, abstention=prompt)
     evaluator = JudgeEvaluator(
         prompts=fixed,
@@ -252,16 +255,16 @@ async def _one(judge: Judge, prompt: JudgePrompt, *, abstention: bool, base: Jud
         threshold=base.threshold if base else 1.0,
         temperature=base.temperature if base else 0.0,
     )
-    taken: dict[Kind, list[bool]] = {kind: [] for kind in Kind}
-    unparsed: Counter[Kind] = Counter()
-    for probe, kind, answer in answers():
-        verdict = await evaluator.evaluate(_item(probe, abstention), answer, (), judge)
+    taken: dict[AnswerKind, list[bool]] = {kind: [] for kind in AnswerKind}
+    unparsed: Counter[AnswerKind] = Counter()
+    for probe, kind, answer in probe_answers():
+        verdict = await evaluator.evaluate(_scored_item(probe, abstention), answer, (), judge)
         if verdict.correct is None:
             unparsed[kind] += 1
         else:
             taken[kind].append(verdict.correct)
-    right = RIGHT[abstention]
-    accepted_wrongly = [v for kind in Kind if kind not in right for v in taken[kind]]
+    right = RIGHT_KINDS[abstention]
+    accepted_wrongly = [v for kind in AnswerKind if kind not in right for v in taken[kind]]
     refused_wrongly = [not v for kind in right for v in taken[kind]]
     return Calibration(
         judge=judge.name,
@@ -269,12 +272,12 @@ async def _one(judge: Judge, prompt: JudgePrompt, *, abstention: bool, base: Jud
         prompt_name=prompt.name,
         fpr=_rate(accepted_wrongly),
         fnr=_rate(refused_wrongly),
-        by_kind={kind.value: _rate(taken[kind]) for kind in Kind},
+        by_kind={kind.value: _rate(taken[kind]) for kind in AnswerKind},
         unparsed=unparsed.total(),
     )
 
 
-def _item(probe: CalibrationProbe, abstention: bool) -> ScoredItem:
+def _scored_item(probe: CalibrationProbe, abstention: bool) -> ScoredItem:
     answers = ("this was never mentioned",) if abstention else (probe.expected,)
     return ScoredItem(
         id=probe.question, question=probe.question, answers=answers, abstention=abstention, rubric=(probe.rubric,)

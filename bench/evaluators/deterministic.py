@@ -57,7 +57,7 @@ class TextEvaluator:
         value = self.compare(answer, item.answers) if item.answers else None
         if item.abstention:
             value = max(float(refused), value or 0.0)
-        return verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
+        return text_verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +71,13 @@ class LocomoEvaluator:
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         category = locomo_category(item.metadata.get("category"), item.question_type)
         if category is None or (not item.answers and category != "5"):
-            return verdict(
+            return text_verdict(
                 self.name, None, self.threshold, refused=is_refusal(answer, item.refusals), reason="no_category"
             )
         golds = item.answers or ("",)
         values = [value for gold in golds if (value := locomo_qa(category, answer, gold)) is not None]
         refused = is_refusal(answer, item.refusals) or (category == "5" and max(values, default=0.0) == 1)
-        found = verdict(self.name, max(values, default=None), self.threshold, refused=refused)
+        found = text_verdict(self.name, max(values, default=None), self.threshold, refused=refused)
         if refused and item.abstention:
             return replace(found, correct=True, abstained=False)  # right, though the paper knows two phrases only
         return found
@@ -96,9 +96,9 @@ class ChoiceEvaluator:
         chosen = chosen_index(answer, item.choices)
         refused = chosen is None and is_refusal(answer, item.refusals)
         if wanted is None and not item.abstention:
-            return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
+            return text_verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
         right = refused if chosen is None and item.abstention else same_option(chosen, wanted, item.choices)
-        found = verdict(self.name, float(right), self.threshold, refused=refused)
+        found = text_verdict(self.name, float(right), self.threshold, refused=refused)
         if wanted is not None:
             found = replace(found, parts=letter_rules(answer, item.choices, wanted))
         return found if chosen is not None or refused else replace(found, reason=NO_CHOICE)
@@ -117,7 +117,7 @@ class DeletionEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if item.deletion is None:
-            return verdict(self.name, None, self.threshold, refused=False, reason="no_deletion")
+            return text_verdict(self.name, None, self.threshold, refused=False, reason="no_deletion")
         texts = [text for hit in hits for text in (hit.content, *hit.chunks)] + ([answer] if answer else [])
         value = deletion_check(
             item.deletion.deleted_content,
@@ -125,10 +125,10 @@ class DeletionEvaluator:
             fuzzy_match=self.fuzzy_match,
             fuzzy_threshold=self.fuzzy_threshold,
         )
-        return verdict(self.name, value, self.threshold, refused=False, reason="nothing_to_look_for")
+        return text_verdict(self.name, value, self.threshold, refused=False, reason="nothing_to_look_for")
 
 
-def verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
+def text_verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
     """Return the verdict for a value; ``reason`` explains a missing value."""
     correct = None if value is None else value >= threshold
     return Verdict(
@@ -156,15 +156,15 @@ class SimilarityEvaluator:
         refused = is_refusal(answer, item.refusals)
         if item.abstention or not item.answers:
             value = float(refused) if item.abstention else None
-            return verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
+            return text_verdict(self.name, value, self.threshold, refused=refused, reason="no_reference")
         mine, *golds = await self.embedder.embed([answer, *item.answers], kind="document")
         value = max(0.0, *(cosine(mine, gold) for gold in golds))
-        found = verdict(self.name, value, self.threshold, refused=refused)
+        found = text_verdict(self.name, value, self.threshold, refused=refused)
         return replace(found, judged=True, model=self.embedder.name, raw=f"{len(mine)} dimensions")
 
 
 _FENCE = re.compile(r"```(?:python|py)?\s*\n(.*?)```", re.DOTALL)
-_LIMITED = """\
+_CHILD_SCRIPT = """\
 import os, resource, sys, traceback, types
 for kind, most in ((resource.RLIMIT_CPU, {cpu_s}), (resource.RLIMIT_AS, {memory}),
                    (resource.RLIMIT_FSIZE, 1 << 20), (resource.RLIMIT_NPROC, 16), (resource.RLIMIT_CORE, 0)):
@@ -186,7 +186,7 @@ for name, role in (("candidate", "candidate"), ("tests", "__main__")):
             raise
 os._exit({passed})
 """
-MEMORY = 512 << 20
+CHILD_MEMORY = 512 << 20
 PASSED = 93
 """exit code of a successful child; an answer that exits the process itself does not produce it"""
 
@@ -209,23 +209,23 @@ class CodeEvaluator:
             )
         tests = item.metadata.get("tests")
         if not isinstance(tests, str) or not tests.strip():
-            return verdict(self.name, None, self.threshold, refused=False, reason="no_tests")
-        passed = await passes(code_of(answer), tests, time_limit_s=self.time_limit_s)
-        return verdict(self.name, float(passed), self.threshold, refused=False)
+            return text_verdict(self.name, None, self.threshold, refused=False, reason="no_tests")
+        passed = await run_tests(code_blocks(answer), tests, time_limit_s=self.time_limit_s)
+        return text_verdict(self.name, float(passed), self.threshold, refused=False)
 
 
-def code_of(answer: str) -> str:
+def code_blocks(answer: str) -> str:
     """Return the fenced code blocks of an answer, or the whole answer."""
     blocks = _FENCE.findall(answer)
     return "\n".join(blocks) if blocks else answer
 
 
-async def passes(code: str, tests: str, *, time_limit_s: float) -> bool:
+async def run_tests(code: str, tests: str, *, time_limit_s: float) -> bool:
     """Run code and then its tests in the same namespace; return True when both end without error in time."""
     with tempfile.TemporaryDirectory(prefix="bench-code-") as folder:
         for name, source in (("candidate", code), ("tests", tests)):
             await anyio.Path(folder, f"{name}.py").write_text(source, encoding="utf-8", errors="surrogatepass")
-        script = _LIMITED.format(cpu_s=max(1, round(time_limit_s)), memory=MEMORY, passed=PASSED)
+        script = _CHILD_SCRIPT.format(cpu_s=max(1, round(time_limit_s)), memory=CHILD_MEMORY, passed=PASSED)
         return await _run([sys.executable, "-I", "-B", "-c", script], Path(folder), time_limit_s) == PASSED
 
 

@@ -21,8 +21,8 @@ from typing import cast
 import anyio
 
 from bench.errors import BenchError
-from bench.evaluators.judge_parsing import object_of, parsed, spoken, unparsed
-from bench.evaluators.judged import NO_RUBRIC, judged, silent, unasked
+from bench.evaluators.judge_parsing import judge_text, parsed, read_object, unparsed
+from bench.evaluators.judged import NO_RUBRIC, empty_answer_verdict, judge_verdict, unjudged_verdict
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
@@ -48,18 +48,18 @@ def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> Reply
     return reply_schema(score={"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}, **more)
 
 
-def score_of(said: Completion, schema: ReplySchema) -> tuple[float | None, str]:
+def read_score(said: Completion, schema: ReplySchema) -> tuple[float | None, str]:
     """Return the score of a reply, or None with the reason."""
     properties = cast("Mapping[str, Mapping[str, Sequence[float]]]", schema["properties"])
     loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).deciding("score")
-    tree, reason = object_of(said.text, loose, deciding="score", finish_reason=said.finish)
+    tree, reason = read_object(said.text, loose, deciding="score", finish_reason=said.finish)
     score = tree["score"] if tree is not None else None
     if not isinstance(score, int | float):
         return None, reason
     return (float(score), "") if score in properties["score"]["enum"] else (None, "out_of_range")
 
 
-async def ask_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
+async def complete_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
     """Run all prompts concurrently, so that batched calls share a batch; raise the first failure."""
     found: dict[int, Completion | BenchError] = {}
 
@@ -86,7 +86,7 @@ def call_digest(sha256: str, at: int) -> str:
     return f"{sha256}:{at}"
 
 
-def texts_of(verdict: Verdict) -> Mapping[str, str]:
+def texts_by_call(verdict: Verdict) -> Mapping[str, str]:
     """Return the judge's texts by call: the digest of the prompt, with a number if several calls use it."""
     raw, sha256 = verdict.raw, verdict.prompt_sha256
     if not raw or not sha256:
@@ -96,7 +96,7 @@ def texts_of(verdict: Verdict) -> Mapping[str, str]:
     return {call_digest(sha256, at): text for at, text in enumerate(json.loads(raw))}
 
 
-def raw_of(replies: Sequence[Completion]) -> str:
+def raw_texts(replies: Sequence[Completion]) -> str:
     """Return the texts of several replies as one JSON list."""
     return json.dumps([said.text if said.raw is None else said.raw for said in replies], ensure_ascii=False)
 
@@ -119,23 +119,23 @@ class PointsEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
-            return unasked(self.name, self.prompt, reason=NO_RUBRIC)
+            return unjudged_verdict(self.name, self.prompt, reason=NO_RUBRIC)
         if judge is None:
-            return unasked(self.name, self.prompt)
+            return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
-            return replace(silent(self.name, self.prompt), parts={"floored": 0.0})
+            return replace(empty_answer_verdict(self.name, self.prompt), parts={"floored": 0.0})
         schema = score_schema(self.values)
         each = [replace(item, rubric=(point,)) for point in item.rubric]
         asked = [self.prompt.ask(one, answer, hits, schema=schema, temperature=self.temperature) for one in each]
-        replies = await ask_all(judge, asked)
-        scores = [score_of(said, schema) for said in replies]
+        replies = await complete_all(judge, asked)
+        scores = [read_score(said, schema) for said in replies]
         reason = next((why for score, why in scores if score is None), "")
         known = [score for score, _ in scores if score is not None]
         mean = math.fsum(known) / len(scores)
         outcome = unparsed(reason) if len(known) < len(scores) else parsed(mean, self.threshold)
-        verdict = judged(self.name, self.prompt, replies[0], outcome, refused=is_refusal(answer, item.refusals))
+        verdict = judge_verdict(self.name, self.prompt, replies[0], outcome, refused=is_refusal(answer, item.refusals))
         floored = {} if outcome.value is None else {"floored": math.fsum(map(math.floor, known)) / len(known)}
-        return replace(verdict, raw=raw_of(replies), parts=floored)
+        return replace(verdict, raw=raw_texts(replies), parts=floored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,13 +150,15 @@ class OrderEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
-            return unasked(self.name, self.prompt, reason=NO_RUBRIC)
+            return unjudged_verdict(self.name, self.prompt, reason=NO_RUBRIC)
         if judge is None:
-            return unasked(self.name, self.prompt)
+            return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
-            return silent(self.name, self.prompt)
+            return empty_answer_verdict(self.name, self.prompt)
         said = await judge.ask(self.prompt.ask(item, answer, hits, schema=ORDER_SCHEMA, temperature=self.temperature))
-        tree, reason = object_of(said.text, ORDER_SCHEMA.deciding("order"), deciding="order", finish_reason=said.finish)
+        tree, reason = read_object(
+            said.text, ORDER_SCHEMA.deciding("order"), deciding="order", finish_reason=said.finish
+        )
         order = tree["order"] if tree is not None else None
         if not isinstance(order, list):
             outcome = unparsed(reason)
@@ -164,7 +166,7 @@ class OrderEvaluator:
             outcome = unparsed("out_of_range")
         else:
             outcome = parsed(order_agreement(order, len(item.rubric)), self.threshold)
-        return judged(self.name, self.prompt, said, outcome, refused=is_refusal(answer, item.refusals))
+        return judge_verdict(self.name, self.prompt, said, outcome, refused=is_refusal(answer, item.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,18 +190,20 @@ class LabelEvaluator:
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         prompt = self.prompts.by_type.get(item.question_type or "", self.prompts.default)
         if judge is None:
-            return unasked(self.name, prompt)
+            return unjudged_verdict(self.name, prompt)
         if self.needs_answer and not answer.strip():
-            return silent(self.name, prompt)
+            return empty_answer_verdict(self.name, prompt)
         said = await judge.ask(prompt.ask(item, answer, hits, schema=LABEL_SCHEMA, temperature=self.temperature))
         label, reason = self._label(said)
         outcome = unparsed(reason) if label is None else parsed(self.labels[label], self.threshold)
-        verdict = judged(self.name, prompt, said, outcome, refused=is_refusal(answer, item.refusals))
+        verdict = judge_verdict(self.name, prompt, said, outcome, refused=is_refusal(answer, item.refusals))
         return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
 
     def _label(self, said: Completion) -> tuple[str | None, str]:
         """Return the label in the reply's object, or the reply's only word; None with the reason if there is none."""
-        tree, reason = object_of(said.text, LABEL_SCHEMA.deciding("label"), deciding="label", finish_reason=said.finish)
-        text = str(tree["label"]) if tree is not None else spoken(said.text, said.finish)[0]
+        tree, reason = read_object(
+            said.text, LABEL_SCHEMA.deciding("label"), deciding="label", finish_reason=said.finish
+        )
+        text = str(tree["label"]) if tree is not None else judge_text(said.text, said.finish)[0]
         word = text.strip(" \n\t.\"'*`").casefold()
         return next(((one, "") for one in self.labels if one.casefold() == word), (None, reason or "no_verdict"))

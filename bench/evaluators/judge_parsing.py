@@ -29,7 +29,7 @@ from typing import Literal
 from bench.evaluators.judge_prose import LONGEST, bare_word, read_prose, value_of_word
 from bench.patterns import pattern
 from bench.reasoning import without_reasoning
-from bench.structured import RepeatedKey, ReplySchema, distinct, one_object, unfenced
+from bench.structured import RepeatedKey, ReplySchema, one_object, unfenced, unique_keys
 from bench.values import dataclass
 
 KEYS = (
@@ -53,7 +53,7 @@ SCALES = (
 )  # fmt: skip
 """keys next to a score that give its scale"""
 _DIGITS = pattern(r"\d{1,6}(?:\.\d{1,6})?")
-_DECODER = json.JSONDecoder(object_pairs_hook=distinct)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 _INTRODUCTION = pattern(
     r"(?:(?:sure|certainly|okay|ok|of course)[!,.:]?\s*)?"
     r"(?:(?:here|is|this|below|my|the|final|json)(?:'s)?\s+){0,6}"
@@ -75,12 +75,12 @@ class JsonVerdict:
 def read_objects(text: str) -> JsonVerdict | None:
     """Return the verdict of the JSON objects in a text; None when the text has other content."""
     try:
-        trees = objects(_without_introduction(text))
+        trees = only_objects(_without_introduction(text))
     except RepeatedKey:
         return JsonVerdict(reason="conflict")
     if not trees:
         return None
-    known = [verdict for verdict in map(_read, trees) if verdict.reason != "no_key"]
+    known = [verdict for verdict in map(_read_object, trees) if verdict.reason != "no_key"]
     if not known:
         return JsonVerdict(reason="no_verdict")
     first = known[0]
@@ -98,7 +98,7 @@ def _without_introduction(text: str) -> str:
     return text[len(before) :]
 
 
-def objects(text: str) -> list[dict[str, object]]:
+def only_objects(text: str) -> list[dict[str, object]]:
     """Return every outermost object of a text that consists of JSON objects only; empty for any other text.
 
     Raises:
@@ -118,41 +118,41 @@ def objects(text: str) -> list[dict[str, object]]:
         if not all(isinstance(one, dict) for one in listed):
             return []
         found.extend(listed)
-        at = _after_space(rest, at)
+        at = _skip_space(rest, at)
     return found
 
 
-def _after_space(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n,":
         at += 1
     return at
 
 
-def _read(tree: dict[str, object]) -> JsonVerdict:
+def _read_object(tree: dict[str, object]) -> JsonVerdict:
     lowered = {key.lower(): value for key, value in tree.items()}
     key = next((key for key in KEYS if key in lowered), None)
-    faithfulness = _number(lowered.get("faithfulness"))
+    faithfulness = _finite_number(lowered.get("faithfulness"))
     if faithfulness is not None and not 0 <= faithfulness <= 1:
         faithfulness = None
     if key is None:
         return JsonVerdict(reason="no_key")
-    value, reason = _value(lowered[key], _top(lowered))
-    others = {_value(lowered[name])[0] for name in KEYS[:-1] if name in lowered and name != key}
+    value, reason = _read_value(lowered[key], _scale_end(lowered))
+    others = {_read_value(lowered[name])[0] for name in KEYS[:-1] if name in lowered and name != key}
     if value in (0.0, 1.0) and 1.0 - value in others:
         return JsonVerdict(reason="conflict")
     return JsonVerdict(value=value, reason=reason, faithfulness=faithfulness)
 
 
-def _top(tree: Mapping[str, object]) -> float:
+def _scale_end(tree: Mapping[str, object]) -> float:
     """Return the upper end of the scale in an object (``"max_score": 5``, ``"scale": "1-10"``), else 1."""
     ends = [float(end) for name in SCALES if name in tree for end in _DIGITS.findall(str(tree[name])[:40])]
     return max(ends, default=1.0) or 1.0
 
 
-def _value(said: object, top: float = 1.0) -> tuple[float | None, str | None]:
+def _read_value(said: object, top: float = 1.0) -> tuple[float | None, str | None]:
     if isinstance(said, bool):
         return float(said), None
-    number = _number(said)
+    number = _finite_number(said)
     if number is not None:
         number /= top
         return (number, None) if 0 <= number <= 1 else (None, "out_of_range")
@@ -163,7 +163,7 @@ def _value(said: object, top: float = 1.0) -> tuple[float | None, str | None]:
     return None, "no_verdict"
 
 
-def _number(said: object) -> float | None:
+def _finite_number(said: object) -> float | None:
     """Return a finite number, also from its text; None for other values."""
     if isinstance(said, bool) or not isinstance(said, int | float | str):
         return None
@@ -207,7 +207,7 @@ def parse_verdict(
     """
     if protocol not in ("auto", "json", "longmemeval-official"):
         raise ValueError(f"unknown judge protocol {protocol!r}")
-    rest, reason = spoken(text, finish_reason)
+    rest, reason = judge_text(text, finish_reason)
     if protocol == "longmemeval-official" and reason in ("", "empty"):
         return parsed(float("yes" in rest.lower()), threshold)
     if reason:
@@ -220,7 +220,7 @@ def parse_verdict(
     value = read_prose(rest, answer) if protocol == "auto" else None
     if isinstance(value, str):
         return unparsed(value)
-    return parsed(value, threshold) if value is not None else unparsed(_why_none(rest, finish_reason, protocol))
+    return parsed(value, threshold) if value is not None else unparsed(_missing_reason(rest, finish_reason, protocol))
 
 
 def parse_object(
@@ -230,7 +230,7 @@ def parse_object(
 
     Any other text gives an unparsed verdict.
     """
-    tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
+    tree, reason = read_object(text, schema, deciding="correctness", finish_reason=finish_reason)
     if tree is None:
         return unparsed(reason)
     value, faithfulness = tree["correctness"], tree.get("faithfulness")
@@ -238,7 +238,7 @@ def parse_object(
     return parsed(float(value), threshold, float(faithfulness) if isinstance(faithfulness, int | float) else None)
 
 
-def object_of(
+def read_object(
     text: str | None, schema: ReplySchema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
     """Return the one object of a schema that a text contains, or None with the reason.
@@ -246,18 +246,18 @@ def object_of(
     The schema requires only ``deciding``. That key must have its type and range, and keys outside the schema are
     errors.
     """
-    rest, reason = spoken(text, finish_reason)
+    rest, reason = judge_text(text, finish_reason)
     if reason:
         return None, reason
     tree = one_object(rest)
     if tree is None:
-        return None, _why_none(rest, finish_reason, "json")
+        return None, _missing_reason(rest, finish_reason, "json")
     if schema.fits(tree):
         return tree, ""
-    return None, _misfit(tree.get(deciding), schema, deciding)
+    return None, _misfit_reason(tree.get(deciding), schema, deciding)
 
 
-def _misfit(value: object, schema: ReplySchema, deciding: str) -> str:
+def _misfit_reason(value: object, schema: ReplySchema, deciding: str) -> str:
     properties = schema.get("properties")
     wanted = properties.get(deciding) if isinstance(properties, Mapping) else None
     number = isinstance(wanted, Mapping) and wanted.get("type") == "number"
@@ -265,7 +265,7 @@ def _misfit(value: object, schema: ReplySchema, deciding: str) -> str:
     return "out_of_range" if number and plain == plain and not 0 <= plain <= 1 else "no_verdict"
 
 
-def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:
+def judge_text(text: str | None, finish_reason: str | None) -> tuple[str, str]:
     """Return a judge's text without its reasoning, and the reason when it has no text (empty otherwise)."""
     nothing = "truncated" if finish_reason == "length" else "empty"
     if text is None or not text.strip():
@@ -278,7 +278,7 @@ def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:
     return ("", "no_verdict") if len(rest) > LONGEST else (rest, "")
 
 
-def _why_none(text: str, finish_reason: str | None, protocol: str) -> str:
+def _missing_reason(text: str, finish_reason: str | None, protocol: str) -> str:
     if finish_reason == "length":
         return "truncated"
     return "refusal" if protocol == "auto" and _REFUSAL.search(text) else "no_verdict"

@@ -27,7 +27,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from bench.patterns import pattern
-from bench.structured import FENCE, ticked, unfenced
+from bench.structured import FENCE, unfenced, without_unticked
 from bench.values import dataclass
 
 _VALUES = {
@@ -42,7 +42,7 @@ ANY_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?(?:[ ]?(?:/|out of|of)[ ]?\d{1,9}(?:\.\d{1
 """a number, a share such as ``9/10`` or a percentage"""
 
 _BOXED = pattern(r"\\(?:boxed|text|textbf|mathrm)\b")
-_AROUND = " \t\r\n*_`\"'“”‘’«»[](){}<>#~.,!;:$\\-–—"
+_SURROUNDING = " \t\r\n*_`\"'“”‘’«»[](){}<>#~.,!;:$\\-–—"
 _NUMBER = pattern(r"(?P<count>-?[0-9.]+)(?:[ ]?(?:/|out of|of)[ ]?(?P<all>[0-9.]+)|[ ]?(?P<percent>%))?", re.IGNORECASE)
 
 
@@ -65,7 +65,7 @@ def value_of_number(text: str) -> float | None:
 
 def bare_word(line: str) -> str:
     r"""Return a line without decoration, quotation marks, brackets and ``\boxed``."""
-    return _BOXED.sub("", line).strip(_AROUND)
+    return _BOXED.sub("", line).strip(_SURROUNDING)
 
 
 GAP = "\ufffc"
@@ -102,10 +102,10 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
     """Return the non-blank lines of a judge's text without quotations; empty for a text that is too long."""
-    rest = ticked(unicodedata.normalize("NFKC", unfenced(text)))
+    rest = without_unticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
         return ()
-    for quoted in _telling(unicodedata.normalize("NFKC", answer)):
+    for quoted in _quotable_parts(unicodedata.normalize("NFKC", answer)):
         rest = rest.replace(quoted, GAP)
     rest = "\n".join(_outside_blocks(rest.splitlines()))
     for _ in range(3):
@@ -113,11 +113,11 @@ def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
     rest = _outside_braces(_outside_elements(rest))
     for pair in _PAIRS:
         rest = pair.sub(_quote, rest)
-    lines = (_plain(line) for line in _outside_marks(rest).replace("’", "'").splitlines())
+    lines = (_undecorated(line) for line in _outside_marks(rest).replace("’", "'").splitlines())
     return tuple(line for line in lines if line)
 
 
-def _telling(answer: str) -> Iterator[str]:
+def _quotable_parts(answer: str) -> Iterator[str]:
     """Yield the parts of an answer that a judge could quote and that look like a verdict."""
     lines = answer.splitlines()[:MOST_LINES]
     for part in dict.fromkeys([answer.strip(), *(line.strip() for line in lines)]):
@@ -178,18 +178,18 @@ def _outside_marks(text: str) -> str:
     pieces = text.split('"')
     if len(pieces) % 2 == 0:
         return pieces[0]
-    return "".join(piece if place % 2 == 0 else _kept(piece) for place, piece in enumerate(pieces))
+    return "".join(piece if place % 2 == 0 else _quotation(piece) for place, piece in enumerate(pieces))
 
 
 def _quote(found: re.Match[str]) -> str:
-    return _kept(found.group(1))
+    return _quotation(found.group(1))
 
 
-def _kept(quoted: str) -> str:
+def _quotation(quoted: str) -> str:
     return GAP if value_of_word(bare_word(quoted)) is None else f"{QUOTED}{bare_word(quoted)}{QUOTED}"
 
 
-def _plain(line: str) -> str:
+def _undecorated(line: str) -> str:
     """Return a line without marks of lists, headings, emphasis, tables and formulas."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
     bare = (": ".join(cells) if len(cells) == 2 else line).translate(_DECORATION).strip()
@@ -198,7 +198,7 @@ def _plain(line: str) -> str:
 
 CONFLICT = "conflict"
 OUT_OF_RANGE = "out_of_range"
-Read = float | str | None
+ProseVerdict = float | str | None
 """a value, a reason for a missing one, or None when nothing was found"""
 
 _LEAD = (
@@ -235,14 +235,12 @@ _ECHO = pattern(
 _LEADING = pattern(rf"(?P<word>{ANY_WORD})(?P<by>\s*[.,:;!=]|\s+[-–—]+|[–—]|-+(?=\s))", re.IGNORECASE)
 _NEXT = pattern(r"[^\w]{0,8}(?P<word>not|nope|isn't|doesn't|never|0\b|no|incorrect|wrong|false|fail(?:ed)?)\b", re.I)
 _AFTER = r"(?=\s*$|\s*[.,;!)]|\s+(?:because|since|as|and|per|given|according)\b)"
-_STATED = pattern(
+_ANSWER_STATEMENT = pattern(
     rf"(?:(?:so|thus|therefore|hence|overall|in conclusion|i (?:think|believe|conclude)(?: that)?)[,:]?\s+){{0,3}}"
     rf"{_SUBJECT}\s+(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b{_AFTER}",
     re.IGNORECASE,
 )
-_SAID_OF_ANYTHING = pattern(
-    r"\b(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b", re.IGNORECASE
-)
+_ANY_STATEMENT = pattern(r"\b(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b", re.IGNORECASE)
 _UNSURE = pattern(
     r"\b(?:whether|if|cannot|can't|unable|would|could|might|neither|none|nothing|except|unless|apart|only)\b", re.I
 )
@@ -260,7 +258,7 @@ _SENTENCE = pattern(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Statement:
     """One verdict: its value, its label, and the text after it."""
 
     read: float | str
@@ -272,7 +270,7 @@ class _Found:
     """index of the sentence"""
 
 
-def read_prose(text: str, answer: str = "") -> Read:
+def read_prose(text: str, answer: str = "") -> ProseVerdict:
     """Return the value of a judge's statement, ``conflict`` or ``out_of_range``, or None when there is none.
 
     ``answer`` is the judged answer: its lines in the judge's text are quotations.
@@ -280,14 +278,14 @@ def read_prose(text: str, answer: str = "") -> Read:
     lines = own_lines(text, answer)
     if not lines:
         return None
-    if len(lines) == 1 and (whole := _whole(lines[0])) is not None:
+    if len(lines) == 1 and (whole := _whole_line(lines[0])) is not None:
         return whole
     sentences = [part.strip() for line in lines for part in _SENTENCE.split(line)]
     found = _labeled(sentences) or _edges(lines) or _leading(sentences)
-    return _stated(lines, sentences) if found is None else _unless_contrary(found, sentences)
+    return _statement(lines, sentences) if found is None else _unless_contrary(found, sentences)
 
 
-def _unless_contrary(found: _Found, sentences: Sequence[str]) -> float | str:
+def _unless_contrary(found: _Statement, sentences: Sequence[str]) -> float | str:
     """Return the verdict, or ``conflict`` when later text contradicts a positive verdict."""
     if isinstance(found.read, str) or found.read < 0.5:
         return found.read
@@ -300,7 +298,7 @@ def _unless_contrary(found: _Found, sentences: Sequence[str]) -> float | str:
     return found.read
 
 
-def _whole(line: str) -> Read:
+def _whole_line(line: str) -> ProseVerdict:
     """Return the verdict of a text that is only a verdict."""
     bare = bare_word(line.replace(QUOTED, ""))
     word = value_of_word(bare)
@@ -318,53 +316,53 @@ def _in_range(share: float) -> float | str:
 # ------------------------------------------------------------------------ labels
 
 
-def _labeled(sentences: Sequence[str]) -> _Found | None:
+def _labeled(sentences: Sequence[str]) -> _Statement | None:
     """Return the last ``Verdict: yes``; conflict when labels of different names disagree and none is final."""
     echoes = any(_ECHO.match(one) for one in sentences)
-    every = (_label(one, at) or _headed(sentences, at) for at, one in enumerate(sentences))
+    every = (_labeled_at(one, at) or _heading_at(sentences, at) for at, one in enumerate(sentences))
     found = [one for one in every if one is not None and not (echoes and one.label == "answer" and not one.final)]
     if not found:
         return None
     values = {one.label: one.read for one in found if not isinstance(one.read, str)}
     if not found[-1].final and len({value >= 0.5 for value in values.values()}) > 1:
-        return _Found(read=CONFLICT)
+        return _Statement(read=CONFLICT)
     return found[-1]
 
 
-def _label(sentence: str, place: int) -> _Found | None:
+def _labeled_at(sentence: str, place: int) -> _Statement | None:
     match = _LABELED.match(sentence)
     if match is None or match["value"] is None:
         return None
     noun, by = _noun(match), match["by"].strip().lower()
     if (by == "is" and noun in _WEAK | _WORDS_TOO) or (by in "-–—" and noun in _WORDS_TOO):
         return None
-    read: Read = value_of_word(match["value"])
+    read: ProseVerdict = value_of_word(match["value"])
     if read is None and noun not in _WEAK:
         share = value_of_number(match["value"])
         read = None if share is None else _in_range(share)
     if read is None:
         return None
     final = "final" in sentence[: match.start("noun")].lower()
-    return _Found(read=read, label=noun, final=final, rest=sentence[match.end() :], place=place)
+    return _Statement(read=read, label=noun, final=final, rest=sentence[match.end() :], place=place)
 
 
-def _headed(sentences: Sequence[str], place: int) -> _Found | None:
+def _heading_at(sentences: Sequence[str], place: int) -> _Statement | None:
     """Return the verdict below a heading such as ``Verdict``."""
     heading = _HEADING.match(sentences[place])
     if heading is None or place + 1 == len(sentences) or (noun := _noun(heading)) in _WORDS_TOO:
         return None
     final = "final" in sentences[place][: heading.start("noun")].lower()
-    value, rest = _bare(sentences[place + 1]), ""
+    value, rest = _bare_value(sentences[place + 1]), ""
     if value is None and (leading := _LEADING.match(sentences[place + 1])) is not None:
         value, rest = value_of_word(leading["word"]), sentences[place + 1][leading.end() :]
-    return None if value is None else _Found(read=value, label=noun, final=final, rest=rest, place=place + 1)
+    return None if value is None else _Statement(read=value, label=noun, final=final, rest=rest, place=place + 1)
 
 
 def _noun(match: re.Match[str]) -> str:
     return " ".join(match["noun"].lower().split())
 
 
-def _bare(line: str) -> float | None:
+def _bare_value(line: str) -> float | None:
     """Return the value of a line that is one unquoted verdict word."""
     return None if QUOTED in line or GAP in line else value_of_word(bare_word(line))
 
@@ -372,17 +370,17 @@ def _bare(line: str) -> float | None:
 # ------------------------------------------------------------------------ words
 
 
-def _edges(lines: Sequence[str]) -> _Found | None:
+def _edges(lines: Sequence[str]) -> _Statement | None:
     """Return the verdict of the first or last line if it is only a verdict word."""
-    first, last = _bare(lines[0]), _bare(lines[-1])
+    first, last = _bare_value(lines[0]), _bare_value(lines[-1])
     if first is not None and last is not None and first != last:
-        return _Found(read=CONFLICT)
+        return _Statement(read=CONFLICT)
     if last is not None:
-        return _Found(read=last, place=sys.maxsize - 1)
-    return None if first is None else _Found(read=first, place=0)
+        return _Statement(read=last, place=sys.maxsize - 1)
+    return None if first is None else _Statement(read=first, place=0)
 
 
-def _leading(sentences: Sequence[str]) -> _Found | None:
+def _leading(sentences: Sequence[str]) -> _Statement | None:
     """Return the verdict of a text that begins with a verdict word and a punctuation mark."""
     first = sentences[0]
     match = _LEADING.match(first)
@@ -393,11 +391,11 @@ def _leading(sentences: Sequence[str]) -> _Found | None:
         if match["word"].lower() in _WORDS_TOO:
             return None
         if value_of_word(bare_word(first[match.end() :])) is not None:
-            return _Found(read=CONFLICT)
-    return _Found(read=word, rest=first[match.end() :], place=0)
+            return _Statement(read=CONFLICT)
+    return _Statement(read=word, rest=first[match.end() :], place=0)
 
 
-def _stated(lines: Sequence[str], sentences: Sequence[str]) -> Read:
+def _statement(lines: Sequence[str], sentences: Sequence[str]) -> ProseVerdict:
     """Return the value of ``the answer is (not) correct`` as the judge's statement.
 
     Statements about other subjects can only cause a conflict.
@@ -407,15 +405,15 @@ def _stated(lines: Sequence[str], sentences: Sequence[str]) -> Read:
     for sentence in (part for line in lines for part in re.split(r"[.!?]+(?:\s|$)", line)):
         if _UNSURE.search(sentence):
             continue
-        for match in _SAID_OF_ANYTHING.finditer(sentence):
+        for match in _ANY_STATEMENT.finditer(sentence):
             positive = match["word"].lower() in ("correct", "right")
             if match["not"] and not positive:
                 return CONFLICT
             of_anything.add(float(positive and not match["not"]))
-        said = _STATED.match(sentence.strip())
+        said = _ANSWER_STATEMENT.match(sentence.strip())
         if said is not None:
             of_answer.add(float(said["word"].lower() in ("correct", "right") and not said["not"]))
     if len(of_anything) > 1:
         return CONFLICT
     value = next(iter(of_answer), None)
-    return None if value is None else _unless_contrary(_Found(read=value), sentences)
+    return None if value is None else _unless_contrary(_Statement(read=value), sentences)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench.evaluators.judge_parsing import ParsedVerdict, object_of, parse_object, parse_verdict, spoken, unparsed
+from bench.evaluators.judge_parsing import ParsedVerdict, judge_text, parse_object, parse_verdict, read_object, unparsed
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
@@ -73,9 +73,9 @@ class JudgeEvaluator:
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         prompt = self.prompts.choose(item)
         if judge is None:
-            return unasked(self.name, prompt)
+            return unjudged_verdict(self.name, prompt)
         if not answer.strip():
-            return silent(self.name, prompt)
+            return empty_answer_verdict(self.name, prompt)
         said = await judge.ask(
             prompt.ask(
                 item,
@@ -87,7 +87,7 @@ class JudgeEvaluator:
             )
         )
         parsed = self._read(said, answer, by_schema=prompt.asks_for_json)
-        return judged(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
+        return judge_verdict(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
     def _read(self, said: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
         """Parse the judge's text: by the schema only if the prompt asks for an object, else as prose."""
@@ -96,7 +96,7 @@ class JudgeEvaluator:
         if by_schema and self.protocol == "auto":
             return parse_object(said.text, _CORRECTNESS, finish_reason=said.finish, threshold=self.threshold)
         if not said.text.strip():  # the paper's rule takes a missing text for a no
-            return unparsed(spoken(said.text, said.finish)[1])
+            return unparsed(judge_text(said.text, said.finish)[1])
         return parse_verdict(
             said.text,
             protocol=self.protocol,
@@ -118,15 +118,15 @@ class RubricEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
-            return unasked(self.name, self.prompt, reason=NO_RUBRIC)
+            return unjudged_verdict(self.name, self.prompt, reason=NO_RUBRIC)
         if judge is None:
-            return unasked(self.name, self.prompt)
+            return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
-            return silent(self.name, self.prompt)
+            return empty_answer_verdict(self.name, self.prompt)
         said = await judge.ask(self.prompt.ask(item, answer, hits, schema=SCORES_SCHEMA, temperature=self.temperature))
         value, reason = read_scores(said.text, len(item.rubric), finish_reason=said.finish)
-        parsed = _value(value, reason, self.threshold)
-        return judged(self.name, self.prompt, said, parsed, refused=is_refusal(answer, item.refusals))
+        parsed = _parsed_value(value, reason, self.threshold)
+        return judge_verdict(self.name, self.prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,20 +141,20 @@ class FaithfulnessEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if judge is None:
-            return unasked(self.name, self.prompt)
+            return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
-            return unasked(self.name, self.prompt, reason=NO_STATEMENTS)
+            return unjudged_verdict(self.name, self.prompt, reason=NO_STATEMENTS)
         said = await judge.ask(
             self.prompt.ask(item, answer, hits, schema=STATEMENTS_SCHEMA, temperature=self.temperature)
         )
         value, reason = read_statements(said.text, finish_reason=said.finish)
-        parsed = _value(value, reason, self.threshold, faithfulness=value)
-        return judged(self.name, self.prompt, said, parsed, refused=False)
+        parsed = _parsed_value(value, reason, self.threshold, faithfulness=value)
+        return judge_verdict(self.name, self.prompt, said, parsed, refused=False)
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
     """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1; None with the reason."""
-    tree, reason = object_of(text, _SCORES, deciding="scores", finish_reason=finish_reason)
+    tree, reason = read_object(text, _SCORES, deciding="scores", finish_reason=finish_reason)
     scores = tree["scores"] if tree is not None else None
     if not isinstance(scores, list) or len(scores) != count:
         return None, reason or "no_verdict"
@@ -165,7 +165,7 @@ def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> t
 
 def read_statements(text: str, *, finish_reason: str | None = None) -> tuple[float | None, str]:
     """Return supported / all of ``statements``; None with reason ``no_statements`` when the list is empty."""
-    tree, reason = object_of(text, STATEMENTS_SCHEMA, deciding="statements", finish_reason=finish_reason)
+    tree, reason = read_object(text, STATEMENTS_SCHEMA, deciding="statements", finish_reason=finish_reason)
     listed = tree["statements"] if tree is not None else None
     if not isinstance(listed, list):
         return None, reason
@@ -173,13 +173,15 @@ def read_statements(text: str, *, finish_reason: str | None = None) -> tuple[flo
     return (marks.count(True) / len(marks), "") if marks else (None, NO_STATEMENTS)
 
 
-def _value(value: float | None, reason: str, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:
+def _parsed_value(
+    value: float | None, reason: str, threshold: float, faithfulness: float | None = None
+) -> ParsedVerdict:
     if value is None:
         return ParsedVerdict(state="unparsed", reason=reason)
     return ParsedVerdict(state="parsed", correct=value >= threshold, value=value, faithfulness=faithfulness)
 
 
-def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdict, *, refused: bool) -> Verdict:
+def judge_verdict(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdict, *, refused: bool) -> Verdict:
     """Return the verdict of a judge with the prompt and model that produced it."""
     return Verdict(
         evaluator=name,
@@ -198,7 +200,7 @@ def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdi
     )
 
 
-def unasked(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
+def unjudged_verdict(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
     """Return a verdict without a value, because no judge was called."""
     return Verdict(
         evaluator=name,
@@ -211,6 +213,6 @@ def unasked(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
     )
 
 
-def silent(name: str, prompt: JudgePrompt) -> Verdict:
+def empty_answer_verdict(name: str, prompt: JudgePrompt) -> Verdict:
     """Return the verdict on an answer without text: wrong, without a judge call."""
-    return replace(unasked(name, prompt, reason=""), value=0.0, correct=False)
+    return replace(unjudged_verdict(name, prompt, reason=""), value=0.0, correct=False)

@@ -18,9 +18,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench.evaluators.graded import AUDIT, HALVES, ask_all, raw_of, score_of, score_schema
-from bench.evaluators.judge_parsing import object_of, parsed, unparsed
-from bench.evaluators.judged import NO_RUBRIC, judged, unasked
+from bench.evaluators.graded import AUDIT, HALVES, complete_all, raw_texts, read_score, score_schema
+from bench.evaluators.judge_parsing import parsed, read_object, unparsed
+from bench.evaluators.judged import NO_RUBRIC, judge_verdict, unjudged_verdict
 from bench.evaluators.prompts import JudgePrompt
 from bench.evaluators.protocol import CANNOT_LIST, Judge
 from bench.metrics.answers.parts import f1_of
@@ -45,18 +45,20 @@ class AuditEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if item.stored is None:
-            return unasked(self.name, self.stored, reason=CANNOT_LIST)
+            return unjudged_verdict(self.name, self.stored, reason=CANNOT_LIST)
         if not item.rubric:
-            return unasked(self.name, self.stored, reason=NO_RUBRIC)
+            return unjudged_verdict(self.name, self.stored, reason=NO_RUBRIC)
         if judge is None:
-            return unasked(self.name, self.stored)
+            return unjudged_verdict(self.name, self.stored)
         points = len(item.rubric) if item.stored else 0  # of nothing no one need be asked
-        replies = await ask_all(judge, self._asked(item, item.stored))
+        replies = await complete_all(judge, self._asked(item, item.stored))
         found, reason = _scores(replies[:points])
         right, second = _scores(replies[points:])
         if reason or second:
             outcome = unparsed(reason or second)
-            return replace(judged(self.name, self.stored, replies[0], outcome, refused=False), raw=raw_of(replies))
+            return replace(
+                judge_verdict(self.name, self.stored, replies[0], outcome, refused=False), raw=raw_texts(replies)
+            )
         expected = [_is_expected(said) for said in replies[points:]]
         parts = {
             "points": float(len(item.rubric)),
@@ -69,14 +71,14 @@ class AuditEvaluator:
         }
         value = f1_of(parts["found"], parts["points"], parts["target_right"], parts["target"])
         if not replies:
-            return replace(unasked(self.name, self.stored, reason=""), value=0.0, correct=False, parts=parts)
-        verdict = judged(self.name, self.stored, replies[0], parsed(value or 0.0, self.threshold), refused=False)
-        return replace(verdict, raw=raw_of(replies), parts=parts)
+            return replace(unjudged_verdict(self.name, self.stored, reason=""), value=0.0, correct=False, parts=parts)
+        verdict = judge_verdict(self.name, self.stored, replies[0], parsed(value or 0.0, self.threshold), refused=False)
+        return replace(verdict, raw=raw_texts(replies), parts=parts)
 
     def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt per rubric point, then one per memory.
 
-        All have the digest of the prompt ``stored``; `ask_all` adds their index.
+        All have the digest of the prompt ``stored``; `complete_all` adds their index.
         """
         if not stored:
             return []
@@ -92,11 +94,11 @@ class AuditEvaluator:
 
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
     """Return the scores of all replies, and the reason of the first reply without one."""
-    read = [score_of(said, RIGHT_SCHEMA) for said in replies]
+    read = [read_score(said, RIGHT_SCHEMA) for said in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
 
 
 def _is_expected(said: Completion) -> bool:
     """Return True when the judge says that the memory is one that should be stored."""
-    tree, _ = object_of(said.text, RIGHT_SCHEMA.deciding("score"), deciding="score", finish_reason=said.finish)
+    tree, _ = read_object(said.text, RIGHT_SCHEMA.deciding("score"), deciding="score", finish_reason=said.finish)
     return tree is not None and tree.get("expected") is True

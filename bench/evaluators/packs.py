@@ -101,7 +101,7 @@ def load_pack(
             raw = original if original is not None else (folder / file_name).read_text(encoding="utf-8")
             originals.append(original is not None)
             digests[f"{role}.{name}"] = hashlib.sha256(raw.encode()).hexdigest()
-            texts[role][name] = raw if original is None else _filled(raw, role)
+            texts[role][name] = raw if original is None else _with_placeholders(raw, role)
     return PromptPack(
         name=rules["name"],
         version=rules["version"],
@@ -142,7 +142,7 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
     return content.decode("utf-8")
 
 
-def _filled(text: str, role: str) -> str:
+def _with_placeholders(text: str, role: str) -> str:
     """Return a text with Python's ``{}`` placeholders replaced by template names, in order."""
     names = iter(_SLOTS[role])
     escaped = text.replace("${", "$${")
@@ -168,11 +168,11 @@ def _generic_pack() -> PromptPack:
     return load_pack("generic@1")
 
 
-def generic(name: str) -> str:
+def generic_prompt(name: str) -> str:
     """Return the generic judge prompt with this name, for benchmarks without their own."""
     return _generic_pack().judge[name]
 
 
-def generic_answer(name: str = "default") -> str:
+def generic_answer_prompt(name: str = "default") -> str:
     """Return the generic answer prompt for benchmarks without their own: "default" or "choices" (multiple choice)."""
     return _generic_pack().answer[name]

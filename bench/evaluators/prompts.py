@@ -129,11 +129,11 @@ class JudgePrompts:
         ``prompt_of_type``: question type -> name of its text; ``off_by_one``: types that accept a number off by one;
         ``instructions``: question type (or ``_default``) -> additional sentences for the judge.
         """
-        from bench.evaluators.packs import generic
+        from bench.evaluators.packs import generic_prompt
 
         given = dict(texts or {})
-        default = given.pop(DEFAULT, None) or generic("default")
-        abstention = given.pop(ABSTENTION, None) or generic("abstention")
+        default = given.pop(DEFAULT, None) or generic_prompt("default")
+        abstention = given.pop(ABSTENTION, None) or generic_prompt("abstention")
         told = instructions or {}
         aliases = prompt_of_type or {}
         named: dict[str, tuple[str, str]] = {name: (name, text) for name, text in given.items()}
@@ -141,11 +141,16 @@ class JudgePrompts:
             wanted = aliases.get(kind)
             named.setdefault(kind, named.get(wanted or "", (DEFAULT, default)))
         return cls(
-            default=JudgePrompt.of(DEFAULT, _with(default, told.get(INSTRUCTION_DEFAULT), off_by_one=False)),
+            default=JudgePrompt.of(
+                DEFAULT, _with_instructions(default, told.get(INSTRUCTION_DEFAULT), off_by_one=False)
+            ),
             abstention=JudgePrompt.of(ABSTENTION, abstention),
             by_type={
                 kind: JudgePrompt.of(
-                    name, _with(text, told.get(kind, told.get(INSTRUCTION_DEFAULT)), off_by_one=kind in off_by_one)
+                    name,
+                    _with_instructions(
+                        text, told.get(kind, told.get(INSTRUCTION_DEFAULT)), off_by_one=kind in off_by_one
+                    ),
                 )
                 for kind, (name, text) in named.items()
             },
@@ -164,6 +169,6 @@ class JudgePrompts:
         return tuple(found.values())
 
 
-def _with(text: str, instruction: str | None, *, off_by_one: bool) -> str:
+def _with_instructions(text: str, instruction: str | None, *, off_by_one: bool) -> str:
     told = f"\nFor questions of this kind: {instruction.replace('${', '$${')}\n" if instruction else ""
     return text + told + (OFF_BY_ONE if off_by_one else "")

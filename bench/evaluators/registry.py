@@ -9,8 +9,8 @@ Example::
 
     open_evaluator("exact-match", config={"case_sensitive": True})
     open_evaluator("custom:./mine.py:Mine", folder=Path("configs/benchmarks"))
-    BUILT_IN["exact-match"].open(EvaluatorOpening(config={"case_sensitive": True}))
-    plugged(Mine, "custom:./mine.py:Mine", {"threshold": 0.5}, "./mine.py:Mine", where=None)
+    BUILT_IN["exact-match"].open(EvaluatorOptions(config={"case_sensitive": True}))
+    plugin_evaluator(Mine, "custom:./mine.py:Mine", {"threshold": 0.5}, "./mine.py:Mine", where=None)
 
 A new built-in evaluator needs a module, an open function here and an entry in ``BUILT_IN``.
 """
@@ -35,7 +35,7 @@ from bench.evaluators.deterministic import (
 from bench.evaluators.graded import HALVES, LabelEvaluator, OrderEvaluator, PointsEvaluator
 from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
 from bench.evaluators.memory_audit import AuditEvaluator
-from bench.evaluators.packs import generic
+from bench.evaluators.packs import generic_prompt
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge
 from bench.evaluators.refusals import REVISION
@@ -47,7 +47,7 @@ from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatorOpening:
+class EvaluatorOptions:
     """The arguments that an evaluator may need to be opened."""
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class EvaluatorOpening:
         return str(value)
 
 
-def _exact(opening: EvaluatorOpening) -> Evaluator:
+def _exact(opening: EvaluatorOptions) -> Evaluator:
     normal = _normal(opening)
     variant = opening.word("variant", "plain", ("plain", "squad"))
 
@@ -86,7 +86,7 @@ def _exact(opening: EvaluatorOpening) -> Evaluator:
     return _text("exact-match", compare, opening)
 
 
-def _contains(opening: EvaluatorOpening) -> Evaluator:
+def _contains(opening: EvaluatorOptions) -> Evaluator:
     normal, whole = _normal(opening), opening.flag("word_boundary", True)
 
     def compare(prediction: str, reference: str) -> float | None:
@@ -96,11 +96,11 @@ def _contains(opening: EvaluatorOpening) -> Evaluator:
     return _text("contains", compare, opening)
 
 
-def _token_f1(opening: EvaluatorOpening) -> Evaluator:
+def _token_f1(opening: EvaluatorOptions) -> Evaluator:
     return _text("token-f1", F1_VARIANTS[opening.word("variant", "multilingual", tuple(F1_VARIANTS))], opening)
 
 
-def _text(name: str, compare: Callable[[str, str], float | None], opening: EvaluatorOpening) -> Evaluator:
+def _text(name: str, compare: Callable[[str, str], float | None], opening: EvaluatorOptions) -> Evaluator:
     return TextEvaluator(
         name=name,
         compare=lambda answer, references: best(compare, answer, references),
@@ -108,13 +108,13 @@ def _text(name: str, compare: Callable[[str, str], float | None], opening: Evalu
     )
 
 
-def _normal(opening: EvaluatorOpening) -> Callable[[str], str]:
+def _normal(opening: EvaluatorOptions) -> Callable[[str], str]:
     white, case = opening.flag("normalize_whitespace", True), opening.flag("case_sensitive", False)
     form = opening.word("unicode", "nfc", ("none", "nfc", "nfkc"))
     return lambda text: normal_form(text, normalize_whitespace=white, case_sensitive=case, unicode=form)
 
 
-def _judge(opening: EvaluatorOpening) -> Evaluator:
+def _judge(opening: EvaluatorOptions) -> Evaluator:
     return JudgeEvaluator(
         prompts=opening.prompts or JudgePrompts.of(),
         protocol=opening.word("protocol", "auto", ("auto", "json", "longmemeval-official")),
@@ -124,40 +124,40 @@ def _judge(opening: EvaluatorOpening) -> Evaluator:
     )
 
 
-def _rubric(opening: EvaluatorOpening) -> Evaluator:
+def _rubric(opening: EvaluatorOptions) -> Evaluator:
     return RubricEvaluator(
-        prompt=_own_or(opening, "rubric"),
+        prompt=_rubric_prompt(opening, "rubric"),
         threshold=opening.number("threshold", 1.0),
         temperature=opening.number("temperature", 0.0),
     )
 
 
-def _own_or(opening: EvaluatorOpening, name: str) -> JudgePrompt:
+def _rubric_prompt(opening: EvaluatorOptions, name: str) -> JudgePrompt:
     """Return the benchmark's prompt if it uses the rubric, else the generic one with this name."""
     own = opening.prompts.default if opening.prompts else None
-    return own if own and "rubric" in own.template.names else JudgePrompt.of(name, generic(name))
+    return own if own and "rubric" in own.template.names else JudgePrompt.of(name, generic_prompt(name))
 
 
-def _points(opening: EvaluatorOpening) -> Evaluator:
+def _points(opening: EvaluatorOptions) -> Evaluator:
     given = opening.config.get("values")
     values = given if isinstance(given, list | tuple) and given else HALVES
     return PointsEvaluator(
-        prompt=_own_or(opening, "point"),
+        prompt=_rubric_prompt(opening, "point"),
         values=tuple(map(float, values)),
         threshold=opening.number("threshold", 1.0),
         temperature=opening.number("temperature", 0.0),
     )
 
 
-def _order(opening: EvaluatorOpening) -> Evaluator:
+def _order(opening: EvaluatorOptions) -> Evaluator:
     return OrderEvaluator(
-        prompt=JudgePrompt.of("order", generic("order")),
+        prompt=JudgePrompt.of("order", generic_prompt("order")),
         threshold=opening.number("threshold", 1.0),
         temperature=opening.number("temperature", 0.0),
     )
 
 
-def _labels(opening: EvaluatorOpening) -> Evaluator:
+def _labels(opening: EvaluatorOptions) -> Evaluator:
     if opening.prompts is not None and not opening.config.get("labels"):
         raise ConfigError(
             "method labels needs the key labels",
@@ -171,52 +171,52 @@ def _labels(opening: EvaluatorOpening) -> Evaluator:
     )
 
 
-def _audit(opening: EvaluatorOpening) -> Evaluator:
+def _audit(opening: EvaluatorOptions) -> Evaluator:
     return AuditEvaluator(
-        stored=JudgePrompt.of("stored", generic("stored")),
-        right=JudgePrompt.of("right", generic("right")),
+        stored=JudgePrompt.of("stored", generic_prompt("stored")),
+        right=JudgePrompt.of("right", generic_prompt("right")),
         threshold=opening.number("threshold", 1.0),
         temperature=opening.number("temperature", 0.0),
     )
 
 
-def _phrases(opening: EvaluatorOpening) -> Evaluator:
+def _phrases(opening: EvaluatorOptions) -> Evaluator:
     return _text("phrases", has_phrases, opening)
 
 
-def _ordered_phrases(opening: EvaluatorOpening) -> Evaluator:
+def _ordered_phrases(opening: EvaluatorOptions) -> Evaluator:
     return _text("ordered-phrases", partial(has_phrases, ordered=True), opening)
 
 
-def _faithfulness(opening: EvaluatorOpening) -> Evaluator:
+def _faithfulness(opening: EvaluatorOptions) -> Evaluator:
     return FaithfulnessEvaluator(
-        prompt=JudgePrompt.of("faithfulness", generic("faithfulness")),
+        prompt=JudgePrompt.of("faithfulness", generic_prompt("faithfulness")),
         threshold=opening.number("threshold", 1.0),
         temperature=opening.number("temperature", 0.0),
     )
 
 
-def _similarity(opening: EvaluatorOpening) -> Evaluator:
+def _similarity(opening: EvaluatorOptions) -> Evaluator:
     if opening.embedder is None:
         raise ConfigError("needs an embedding model", hint="name one with --embedding-model")
     return SimilarityEvaluator(embedder=opening.embedder, threshold=opening.number("threshold", 0.8))
 
 
-def _locomo(opening: EvaluatorOpening) -> Evaluator:
+def _locomo(opening: EvaluatorOptions) -> Evaluator:
     return LocomoEvaluator(threshold=opening.number("threshold", 1.0))
 
 
-def _choice(_opening: EvaluatorOpening) -> Evaluator:
+def _choice(_opening: EvaluatorOptions) -> Evaluator:
     return ChoiceEvaluator()
 
 
-def _deletion(opening: EvaluatorOpening) -> Evaluator:
+def _deletion(opening: EvaluatorOptions) -> Evaluator:
     return DeletionEvaluator(
         fuzzy_match=opening.flag("fuzzy_match", False), fuzzy_threshold=opening.number("fuzzy_threshold", 0.8)
     )
 
 
-def _code(opening: EvaluatorOpening) -> Evaluator:
+def _code(opening: EvaluatorOptions) -> Evaluator:
     return CodeEvaluator(allowed=opening.allow_code_execution, time_limit_s=opening.number("time_limit_s", 10.0))
 
 
@@ -225,7 +225,7 @@ class BuiltInEvaluator:
     """One built-in evaluator."""
 
     says: str
-    open: Callable[[EvaluatorOpening], Evaluator]
+    open: Callable[[EvaluatorOptions], Evaluator]
     keys: tuple[str, ...] = ()
     """allowed keys of its config"""
     version: int = 1
@@ -322,7 +322,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
 }
 
 
-def plugged(loaded: object, name: str, config: dict[str, object], label: str, where: str | None) -> Evaluator:
+def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label: str, where: str | None) -> Evaluator:
     """Return the evaluator of a plug-in; a class is created with ``config`` as its parameters.
 
     Raises ConfigError at ``where`` when the class takes other parameters, or there is no ``evaluate``.
@@ -337,11 +337,11 @@ def plugged(loaded: object, name: str, config: dict[str, object], label: str, wh
         raise ConfigError(
             f"evaluator {label} has no method evaluate", where=where, hint="see bench.evaluators.protocol.Evaluator"
         )
-    return Plugged(inner=cast("Evaluator", evaluator), name=name, label=label)
+    return PluginEvaluator(inner=cast("Evaluator", evaluator), name=name, label=label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugged:
+class PluginEvaluator:
     """A plug-in evaluator; its verdicts get its registered name.
 
     A result that is not a Verdict, or a value outside 0..1, raises EvaluatorFailed.
@@ -387,13 +387,13 @@ NOT_BUILT_IN = {
 }
 
 
-def canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     """Return the name in lower case, with ``-`` for ``_`` and aliases resolved."""
     spelled = name.strip().lower().replace("_", "-")
     return ALIASES.get(spelled, spelled)
 
 
-def versioned(name: str) -> str:
+def versioned_name(name: str) -> str:
     """Return an evaluator's name with the version of its rule: ``contains/3``; version 1 is omitted.
 
     A new revision of the rule for refusals is a new version of the evaluators that use it.
@@ -420,7 +420,7 @@ def open_evaluator(
     """
     if method.startswith(f"{CUSTOM}:"):
         return _from_file(method, folder or Path(), dict(config or {}), where)
-    name, given = canonical(method), dict(config or {})
+    name, given = canonical_name(method), dict(config or {})
     if name == NONE:
         return None
     if name == CUSTOM:
@@ -432,7 +432,7 @@ def open_evaluator(
     _refuse_unknown_keys(name, given, built_in.keys, where)
     try:
         return built_in.open(
-            EvaluatorOpening(
+            EvaluatorOptions(
                 config=given, prompts=prompts, embedder=embedder, allow_code_execution=allow_code_execution
             )
         )
@@ -445,7 +445,9 @@ def catalog() -> dict[str, str]:
 
     A built-in name that a plug-in uses too is listed as refused, because every plan with it fails.
     """
-    others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
+    others = {
+        name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical_name).items()
+    }
     built_in = {name: one.says for name, one in BUILT_IN.items()} | NOT_BUILT_IN
     doubled = {
         name: f"{built_in[name]}; refused: it is a {others[name]} too" for name in built_in.keys() & others.keys()
@@ -462,15 +464,17 @@ def _refuse_unknown_keys(name: str, given: Mapping[str, object], keys: Sequence[
 
 
 def _installed(name: str, config: dict[str, object], where: str | None) -> Evaluator:
-    plugin = plugins.installed(GROUP, canonical).get(name)
+    plugin = plugins.installed(GROUP, canonical_name).get(name)
     if plugin is None:
         close = near(name, [*BUILT_IN, *ALIASES, *NOT_BUILT_IN])
         hint = f"did you mean {or_list(close)}?" if close else "bench list evaluators shows the known names"
         raise ConfigError(f'unknown evaluator "{name}"', where=where, hint=hint)
-    return plugged(plugins.load_installed(plugin, GROUP), name, config, f"{name} of {plugin.distribution}", where)
+    return plugin_evaluator(
+        plugins.load_installed(plugin, GROUP), name, config, f"{name} of {plugin.distribution}", where
+    )
 
 
 def _from_file(method: str, folder: Path, config: dict[str, object], where: str | None) -> Evaluator:
     reference = method.removeprefix(f"{CUSTOM}:")
     loaded = plugins.load_file(reference, folder=folder, where=where)
-    return plugged(loaded, method, config, reference, where)
+    return plugin_evaluator(loaded, method, config, reference, where)

@@ -3,8 +3,8 @@
 Example::
 
     routed = RoutedEvaluator(default=points, by="question_type", routes=(("event_ordering", order),))
-    chosen(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
-    each_of([routed])                   # (points, order)
+    evaluator_for(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
+    distinct_evaluators([routed])                   # (points, order)
 
 The pattern of a route matches a question type, ``present`` or ``absent`` for items with and without choices, or the
 value of a metadata key; ``*`` matches anything. The first matching route is used. A verdict has the name of the
@@ -35,28 +35,28 @@ class RoutedEvaluator:
 
     @property
     def needs_judge(self) -> bool:
-        return any(one.needs_judge for one in each_of([self]))
+        return any(one.needs_judge for one in distinct_evaluators([self]))
 
     @property
     def needs_answer(self) -> bool:
-        return all(map(needs_answer, each_of([self])))
+        return all(map(needs_answer, distinct_evaluators([self])))
 
     @property
     def threshold(self) -> float:
         return threshold_of(self.default)
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
-        return await chosen(self, item).evaluate(item, answer, hits, judge)
+        return await evaluator_for(self, item).evaluate(item, answer, hits, judge)
 
 
-def chosen(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
+def evaluator_for(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
     """Return the evaluator for one item."""
     if not isinstance(evaluator, RoutedEvaluator):
         return evaluator
     return next((one for pattern, one in evaluator.routes if is_routed(item, evaluator.by, pattern)), evaluator.default)
 
 
-def each_of(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
+def distinct_evaluators(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
     """Return every evaluator that may give a verdict, each name once."""
     found: dict[str, Evaluator] = {}
     for evaluator in evaluators:

@@ -34,7 +34,7 @@ from aiolimiter import AsyncLimiter
 from bench.http.adaptive_concurrency import AdaptiveSlots, Slots
 from bench.http.endpoint import Limits
 from bench.http.errors import PauseTooLong
-from bench.scalars import instant, number, whole
+from bench.scalars import instant, number, whole_number
 
 LATEST_SPAN_S = 10_000_000.0
 """numbers above this are Unix times (1970-04-26 and later), above 1e12 in milliseconds"""
@@ -151,7 +151,7 @@ class RateLimiter:
         """Spread the remaining quota in the response headers over the time until its reset."""
         if self._feedback is None:
             return
-        left = whole(headers.get(self._feedback.remaining, "").strip())
+        left = whole_number(headers.get(self._feedback.remaining, "").strip())
         if left is None:
             return
         reset = headers.get(self._feedback.reset, "") if self._feedback.reset else ""

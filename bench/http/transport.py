@@ -33,7 +33,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from bench.errors import CA_HINT, is_distrusted
+from bench.errors import CA_HINT, is_certificate_error
 from bench.http.errors import RequestNotSent, ResponseLost, ResponseTooLarge
 from bench.http.message import AttemptTimes, FormField, Request
 from bench.version import __version__
@@ -208,7 +208,7 @@ class Transport:
 
     def _unconnected(self, error: OSError, attempt: NetworkAttempt) -> RequestNotSent | ResponseLost:
         """Return the error of a failed connection; it is final when the server can never be reached."""
-        if is_distrusted(error):
+        if is_certificate_error(error):
             return RequestNotSent(f"{_reason(error)}; {CA_HINT}", final=True, every_call=True)
         if isinstance(error, ssl.SSLError):
             if any(reason in str(error) for reason in NO_TLS):

@@ -32,7 +32,7 @@ from bench.journal.rows import (
     RunMeta,
     RunState,
 )
-from bench.rooms import front
+from bench.rooms import lazy_exports
 
 if TYPE_CHECKING:
     from bench.journal.merger import MergeOutcome, merge
@@ -65,7 +65,7 @@ __all__ = [
     "merge",
 ]
 
-__getattr__ = front(
+__getattr__ = lazy_exports(
     __name__,
     merger="MergeOutcome merge",
     reader="Reader",

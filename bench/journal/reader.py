@@ -85,7 +85,7 @@ from bench.journal.rows import (
 )
 from bench.metrics.fold_input import Ended, settled
 from bench.model import NO_HITS, WARNED, Call, Phase, State, Verdict
-from bench.scalars import texts_of
+from bench.scalars import list_texts
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
@@ -164,7 +164,7 @@ class Reader:
         """Return the current state of the run."""
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
-        state, reason = texts_of(values["state"])
+        state, reason = list_texts(values["state"])
         stamp = micros(wall())
         age_s = (stamp - held.heartbeat_us) / 1e6 if held else 0.0
         lives = held is not None and held.holder.lives(heartbeat_age_s=age_s)
@@ -516,7 +516,7 @@ class Reader:
                 for data, item in rows:
                     found = decode(data)
                     searches += 1
-                    for flag in texts_of(found.get("flags")):
+                    for flag in list_texts(found.get("flags")):
                         before = flags.get(flag, FlagCount(0, (str(item),)))
                         flags[flag] = replace(before, count=before.count + 1)
                     retrieved = found.get("retrieved")

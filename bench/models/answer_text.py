@@ -22,7 +22,7 @@ from bench.metrics.answers.text import occurs
 from bench.metrics.answers.text_normalization import has_spelling, loose_form
 from bench.patterns import pattern
 from bench.reasoning import took_back
-from bench.visible import is_odd
+from bench.visible import has_misleading_characters
 
 ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
@@ -94,7 +94,7 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
     Signs that the prompt contains are ignored.
     """
     text = text[:_LONGEST]
-    found = [ODD] if is_odd(text) else []
+    found = [ODD] if has_misleading_characters(text) else []
     if is_tool_call(text):
         found.append(TOOL_CALL_TEXT)
     form, maybe = form_of(text), []

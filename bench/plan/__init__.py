@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from bench.rooms import CallableRoom, front
+from bench.rooms import CallablePackage, lazy_exports
 
 if TYPE_CHECKING:
     from bench.plan.build import make_plan
@@ -39,11 +39,11 @@ __all__ = [
     "make_plan",
 ]
 
-__getattr__ = front(
+__getattr__ = lazy_exports(
     __name__,
     build="make_plan",
     cost_estimate="Estimate estimate",
     identity="changes digest",
     model="BenchmarkPlan Job Lane NONE Plan ProviderPlan",
 )
-sys.modules[__name__].__class__ = CallableRoom
+sys.modules[__name__].__class__ = CallablePackage

@@ -20,7 +20,7 @@ from bench.model import Usage
 from bench.models.names import VENDORS, resolve_target
 from bench.plan.cost_estimate import call_prices
 from bench.plan.model import Lane, Plan
-from bench.settings import Environment, shown
+from bench.settings import Environment, hide_secrets
 
 ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 
@@ -67,7 +67,7 @@ def elsewhere(
         address = resolve_target(name, environment, files).base_url
         if address != vendor.base_url:
             yield (
-                f"{name} is called at {redact(shown(address))}: its cost is computed with the prices of "
+                f"{name} is called at {redact(hide_secrets(address))}: its cost is computed with the prices of "
                 f"{name.partition('/')[0]} "
                 f"(set other prices in the run file: {_example(name)})"
             )

@@ -37,7 +37,7 @@ from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import related
 from bench.scalars import Json
 from bench.settings import Environment
-from bench.version import __version__, release_of
+from bench.version import __version__, distribution_version
 
 DEMO = ("demo",)
 
@@ -124,7 +124,7 @@ def versions(installed: Installed) -> Json:
     return {
         "bench": __version__,
         "python": platform.python_version(),
-        "packages": {name: release_of(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
+        "packages": {name: distribution_version(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
         "plugins": installed.versions(),
     }
 

@@ -39,7 +39,7 @@ from bench.plan.model import NONE, BenchmarkPlan, Lane, Plan, ProviderPlan
 from bench.plan.provider import load_named
 from bench.providers.builtin.base import AT_ONCE
 from bench.providers.endpoints import endpoint_of
-from bench.tokens import CHARS_PER_TOKEN, quarters
+from bench.tokens import CHARS_PER_TOKEN, token_quarters
 
 LOWEST = Decimal("0.005")
 """price in USD per million tokens that is below all list prices of input and output tokens"""
@@ -389,7 +389,7 @@ def _size(lane: Lane) -> _Size:
     names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
     sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]
     sent = [memory for name in sampled for memory in _rendered(benchmark, lane, name)]
-    size = sum(quarters(text) for text in sent)
+    size = sum(token_quarters(text) for text in sent)
     return _Size(
         corpora=len(names),
         per_corpus=len(sent) / max(1, len(sampled)),

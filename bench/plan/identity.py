@@ -30,7 +30,7 @@ from bench.plan.plugins import Installed
 from bench.plan.provider import filled, from_outside, told
 from bench.plan.scoring import Scoring
 from bench.scalars import Json
-from bench.settings import Environment, shown
+from bench.settings import Environment, hide_secrets
 
 SCHEMA = "bench.plan/1"
 TOKEN_LIMITS = ("max_answer_tokens", "max_judge_tokens")
@@ -95,7 +95,7 @@ def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
     """Return distribution -> version, for the plug-ins with evaluators or metrics of the benchmark."""
     measured = {metric.name for metric in scoring.metrics}
     return {
-        **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical),
+        **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical_name),
         **installed.distributions("bench.metrics", measured, canonical_metric),
     }
 
@@ -107,7 +107,7 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
         "name": config.name,
         "type": config.type,
         "config_sha256": config.sha256,
-        "set": each_text(one.overrides, shown),
+        "set": each_text(one.overrides, hide_secrets),
         "base_url": None if base_url is None else filled(base_url, environment),
         **({"vars": variables} if (variables := told(config.vars, environment)) else {}),
         **({"environment": others} if (others := from_outside(config, environment)) else {}),
@@ -139,8 +139,8 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], 
     if prefix not in files and prefix in installed.names("bench.models"):
         return {"plugin": installed.distributions("bench.models", [prefix])}
     place = resolve_target(name, environment, files)
-    settings = None if place.settings is None else each_text(place.settings.identity(), shown)
-    return {"base_url": shown(place.base_url), "dialect": place.dialect, "settings": settings}
+    settings = None if place.settings is None else each_text(place.settings.identity(), hide_secrets)
+    return {"base_url": hide_secrets(place.base_url), "dialect": place.dialect, "settings": settings}
 
 
 def _file_digest(path: str | None) -> str | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from bench.config.builtin_providers import BUILT_IN
 from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 FORGOTTEN = "forgotten"
 """kind of the event that records abandoned namespaces"""
@@ -83,5 +83,5 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
 async def _forgotten(reader: Reader) -> dict[tuple[str, str], int]:
     """Return (lane, corpus) -> last abandoned attempt; all attempts before it are abandoned too."""
     events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
-    abandoned = [(one.scope, tree(one.data["attempts"])) for one in events]
+    abandoned = [(one.scope, object_or_empty(one.data["attempts"])) for one in events]
     return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

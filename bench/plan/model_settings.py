@@ -19,7 +19,7 @@ from bench.config.run import RunRequest
 from bench.model import Usage
 from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
 from bench.plan.scoring import Settings
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 MAX_ANSWER_TOKENS = 1024
 """default token limit of an answer, with room for reasoning, which needs more than a few hundred tokens"""
@@ -74,7 +74,7 @@ def limited(settings: Settings, limit: int | None) -> Settings:
         return settings
     if "max_tokens" in settings:
         return {**settings, "max_tokens": limit}
-    return {name: {**tree(one), "max_tokens": limit} for name, one in settings.items()}
+    return {name: {**object_or_empty(one), "max_tokens": limit} for name, one in settings.items()}
 
 
 def _sent(plan: Plan, model: str, settings: Settings) -> Settings:

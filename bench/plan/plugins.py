@@ -83,7 +83,7 @@ def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], instal
     installed.refuse_doubles("bench.models", prefixes & {*VENDORS, "builtin", LOCAL} - files.keys())
     scorings = [lane.benchmark.scoring for lane in lanes]
     judged = {name for scoring in scorings for name in scoring.names}
-    installed.refuse_doubles("bench.evaluators", judged & BUILT_IN.keys(), evaluators.canonical)
+    installed.refuse_doubles("bench.evaluators", judged & BUILT_IN.keys(), evaluators.canonical_name)
     measured = {metric.name for scoring in scorings for metric in scoring.metrics}
     known = {name for name in measured if registry().take_apart(name) is not None}
     installed.refuse_doubles("bench.metrics", known | {split_cut(name)[0] for name in known}, canonical)

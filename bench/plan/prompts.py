@@ -30,7 +30,7 @@ from bench.config.template import Template
 from bench.datasets import Dataset
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import JudgePrompts
-from bench.evaluators.packs import PromptPack, generic_answer
+from bench.evaluators.packs import PromptPack, generic_answer_prompt
 from bench.evaluators.prompts import ABSTENTION, DEFAULT
 from bench.model import Corpus, Item
 
@@ -129,10 +129,10 @@ def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None
     if given is not None:
         _allow(config.name, "--answer-prompt", own.user_override)
         return {DEFAULT: read_prompt(given, folder)}
-    usual = generic_answer("choices" if config.has_choices else "default")
+    usual = generic_answer_prompt("choices" if config.has_choices else "default")
     answers = {DEFAULT: usual, **(pack.answer if pack else {}), **own.by_question_type}
     if config.has_choices and config.evaluation.every_method != ("mcq",):
-        answers[OPEN] = generic_answer()
+        answers[OPEN] = generic_answer_prompt()
     return answers if own.default is None else {**answers, DEFAULT: own.default}
 
 

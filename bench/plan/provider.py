@@ -41,7 +41,7 @@ from bench.models.names import resolve_name, with_vendor
 from bench.plan.model import BUILT_IN_EMBEDDING, ProviderPlan
 from bench.redaction import is_setting
 from bench.scalars import Json
-from bench.settings import VARIABLE, Environment, is_secret, shown
+from bench.settings import VARIABLE, Environment, hide_secrets, is_secret
 
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
@@ -167,15 +167,15 @@ def _planned(
     config = _changed(chosen.config, sets) if sets else chosen.config
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
-    enriched, shown = enriching(config), embedded_by(config, environment, own=embedding)
+    enriched, embedding_text = enriching(config), embedded_by(config, environment, own=embedding)
     return ProviderPlan(
         label=chosen.label,
         variant=chosen.label,
         config=config,
         built_in=built_in,
         overrides=sets,
-        embedding=None if embedding_model(config) is None else shown,
-        embedded_by=shown,
+        embedding=None if embedding_model(config) is None else embedding_text,
+        embedded_by=embedding_text,
         enriched_by=None if enriched is None else resolve_name(enriched.enhancement.model),
     )
 
@@ -301,8 +301,8 @@ def filled(text: str, environment: Environment) -> str:
         value = environment.resolve(match[0])
         if is_secret(match[1]):
             return HIDDEN
-        if value == (match[2] or "") or is_setting(value) or shown(value) != value:
+        if value == (match[2] or "") or is_setting(value) or hide_secrets(value) != value:
             return value
         return f"{HIDDEN[:-1]} {hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}]"
 
-    return redact(shown("${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))))
+    return redact(hide_secrets("${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))))

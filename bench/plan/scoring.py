@@ -24,8 +24,8 @@ from bench.evaluators import Evaluator, open_evaluator
 from bench.evaluators.packs import PromptPack
 from bench.evaluators.prompts import MAX_TOKENS
 from bench.evaluators.protocol import needs_answer
-from bench.evaluators.registry import canonical, versioned
-from bench.evaluators.routed import RoutedEvaluator, each_of
+from bench.evaluators.registry import canonical_name, versioned_name
+from bench.evaluators.routed import RoutedEvaluator, distinct_evaluators
 from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.metrics.selection import CUSTOM
 from bench.model import JUDGED, Embedder
@@ -43,7 +43,7 @@ def judge_settings(opened: Sequence[Evaluator]) -> Settings:
             "max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS),
             "temperature": getattr(one, "temperature", 0.0),
         }
-        for one in each_of(opened)
+        for one in distinct_evaluators(opened)
         if one.name in JUDGED
     }
     each = list(found.values())
@@ -120,10 +120,10 @@ class Scoring:
             metric_entries=tuple(_plain(entry) for entry in entries),
             specs=specs,
             code=dict(_code(specs, entries, folder)),
-            names=tuple(one.name for one in each_of(opened)),
-            judging=tuple(one.name for one in each_of(opened) if one.needs_judge),
+            names=tuple(one.name for one in distinct_evaluators(opened)),
+            judging=tuple(one.name for one in distinct_evaluators(opened) if one.needs_judge),
             judge_calls=sum(one.needs_judge for one in opened),
-            judges_hits=any(one.needs_judge and not needs_answer(one) for one in each_of(opened)),
+            judges_hits=any(one.needs_judge and not needs_answer(one) for one in distinct_evaluators(opened)),
             judge_settings=judge_settings(opened),
             judge=_model_of(specs, JUDGED, "judge-model", request.judge_model),
             embedding=later.name if later and any(getattr(one, "embedder", None) is later for one in opened) else None,
@@ -134,7 +134,7 @@ class Scoring:
     @property
     def rules(self) -> tuple[str, ...]:
         """Return the names of the evaluators, each with the version of its rule."""
-        return tuple(map(versioned, self.names))
+        return tuple(map(versioned_name, self.names))
 
     @property
     def compares_whole(self) -> bool:
@@ -257,7 +257,7 @@ def _model_of(
 
 
 def _spelled(name: str) -> str:
-    return name if name.startswith(CUSTOM) else canonical(name)
+    return name if name.startswith(CUSTOM) else canonical_name(name)
 
 
 def _own(

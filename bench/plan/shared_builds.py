@@ -21,7 +21,7 @@ from bench import canonical
 from bench.config.provider.config import ProviderConfig, identity
 from bench.plan.model import Lane
 from bench.plan.provider import filled, from_outside, told
-from bench.scalars import Json, tree
+from bench.scalars import Json, object_or_empty
 from bench.settings import Environment
 
 BUILD = "build"
@@ -78,9 +78,11 @@ def ingest_identity(config: ProviderConfig) -> Json:
     made = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
         return made
-    endpoints = {name: call for name, call in tree(made.get("endpoints")).items() if name != "search"}
-    limits = {name: value for name, value in tree(made.get("capabilities")).items() if name not in SEARCH_LIMITS}
-    variables = tree(made.get("vars"))
+    endpoints = {name: call for name, call in object_or_empty(made.get("endpoints")).items() if name != "search"}
+    limits = {
+        name: value for name, value in object_or_empty(made.get("capabilities")).items() if name not in SEARCH_LIMITS
+    }
+    variables = object_or_empty(made.get("vars"))
     kept = {**made, "endpoints": endpoints, "capabilities": limits}
     kept.pop("vars", None)
     told = canonical.dumps(kept).decode()
@@ -94,7 +96,7 @@ def build_identity(lane: Lane, environment: Environment) -> Json:
 
     config = lane.provider.config
     ingested = _ingested(lane)
-    used = tree(tree(ingested["provider"]).get("vars"))
+    used = object_or_empty(object_or_empty(ingested["provider"]).get("vars"))
     outside = from_outside(config, environment)
     return {
         **ingested,

@@ -25,7 +25,7 @@ from bench.errors import CallError, ConfigError
 from bench.events import log, redact
 from bench.http import Endpoint, Request, Retry, Timeouts
 from bench.providers.protocol import ProviderContext
-from bench.settings import shown
+from bench.settings import hide_secrets
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
@@ -220,7 +220,7 @@ class Compose:
     def _not_available(self, why: str) -> ConfigError:
         named = f", and set {', '.join(self.variables)}" if self.variables else ""
         return ConfigError(
-            f"{self.name} is not reachable at {shown(self.base_url)} and Docker is not available ({why})",
+            f"{self.name} is not reachable at {hide_secrets(self.base_url)} and Docker is not available ({why})",
             where=self.where,
             hint=f"start {self.settings.service} by hand{named}",
         )

@@ -20,7 +20,7 @@ from functools import partial
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from bench.errors import BenchError, ConfigError, PluginFault, raised_at
+from bench.errors import BenchError, ConfigError, PluginFault, raise_site
 from bench.events import log, redact
 from bench.model import Found, Hit, Ingested, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities, is_foreign
@@ -97,7 +97,7 @@ class Blame:
     ) -> None:
         if not isinstance(error, Exception) or isinstance(error, BenchError) or not is_foreign(self.config):
             return
-        text = f"{type(error).__name__}: {redact(str(error))}{raised_at(error)}"
+        text = f"{type(error).__name__}: {redact(str(error))}{raise_site(error)}"
         raise ConfigError(
             f"adapter {self.config.adapter} {self.fault}: {text}",
             where=self.config.place("adapter"),

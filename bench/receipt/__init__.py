@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rooms import front
+from bench.rooms import lazy_exports
 
 if TYPE_CHECKING:
     from bench.receipt.signing.signature import verify_document
 
 __all__ = ["verify_document"]
 
-__getattr__ = front(
+__getattr__ = lazy_exports(
     __name__,
     **{"signing.signature": "verify_document"},
 )

@@ -29,7 +29,7 @@ from bench.plan.model import BUILT_IN_EMBEDDING
 from bench.receipt import schema
 from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer, stamp, text_or_none
 from bench.receipt.digests import config_tree
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 BUILT_IN_MODELS = "builtin/"
 _SELECTION_COUNTS = ("limit", "sample")
@@ -68,7 +68,7 @@ class Facts:
         announced: tuple[schema.Preregistration, schema.LogHead] | None,
     ) -> schema.Run:
         """Return the settings of the run."""
-        operation = tree(self.meta.extra.get("operation"))
+        operation = object_or_empty(self.meta.extra.get("operation"))
         return schema.Run(
             run_id=self.meta.run_id,
             plan_digest=self.meta.plan_digest,
@@ -133,7 +133,7 @@ class Facts:
         """
         if self.is_built_in:
             return bench_version(self.meta), "package"
-        plugin = tree(self._planned_provider().get("plugin"))
+        plugin = object_or_empty(self._planned_provider().get("plugin"))
         for version in plugin.values():
             return str(version), "package"
         if self.told.upstream:
@@ -141,7 +141,7 @@ class Facts:
         return self.told.version or UNKNOWN, "declared"
 
     def _planned_provider(self) -> Mapping[str, object]:
-        return tree(tree(self.meta.identity.get("providers")).get(self.record.provider))
+        return object_or_empty(object_or_empty(self.meta.identity.get("providers")).get(self.record.provider))
 
     @property
     def is_built_in(self) -> bool:
@@ -163,14 +163,14 @@ class Facts:
         if name is None or name == "none":
             return None
         vendor, slash, model = name.partition("/")
-        planned = tree(tree(self.meta.identity.get("models")).get(name))
+        planned = object_or_empty(object_or_empty(self.meta.identity.get("models")).get(name))
         asked = self.record.asked_with.get(role, {})
         return schema.ModelUse(
             role=role,
             provider=vendor if slash else "",
             requested=model if slash else name,
             reported=self.reported.get(role),
-            params={**tree(planned.get("settings")), **{key: asked[key] for key in asked if key != "seed"}},
+            params={**object_or_empty(planned.get("settings")), **{key: asked[key] for key in asked if key != "seed"}},
             seed=integer(asked["seed"]) if "seed" in asked else None,
         )
 
@@ -186,7 +186,7 @@ class Facts:
     def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
         """Return the source of a prompt: the command line, the package, the benchmark or the vendor."""
         speaker, _, kind = role.partition(".")
-        asked = tree(self.meta.request)
+        asked = object_or_empty(self.meta.request)
         if speaker == "answer" and self.record.track == "vendor":
             return "vendor"
         if speaker == "answer" and asked.get("answer_prompt"):
@@ -252,12 +252,12 @@ class Facts:
 def _default_prompts() -> frozenset[str]:
     """Return the digests of the prompts that are used for benchmarks without their own."""
     from bench.canonical import sha256_hex
-    from bench.evaluators.packs import generic, generic_answer  # loads every prompt there is
+    from bench.evaluators.packs import generic_answer_prompt, generic_prompt  # loads every prompt there is
 
     texts = (
-        generic_answer(),
-        generic_answer("choices"),
-        *map(generic, ("default", "abstention", "rubric", "point", "order", "stored", "right", "faithfulness")),
+        generic_answer_prompt(),
+        generic_answer_prompt("choices"),
+        *map(generic_prompt, ("default", "abstention", "rubric", "point", "order", "stored", "right", "faithfulness")),
     )
     return frozenset(sha256_hex(text.encode()) for text in texts)
 
@@ -274,7 +274,7 @@ def _selection(stored: Mapping[str, object]) -> schema.ReceiptSelection:
 
 
 def _resume(stored: StoredResume) -> schema.ReceiptResume:
-    code, versions = tree(stored.data.get("code_state")), tree(stored.data.get("versions"))
+    code, versions = object_or_empty(stored.data.get("code_state")), object_or_empty(stored.data.get("versions"))
     return schema.ReceiptResume(
         at=stamp(stored.at),
         code_commit=commit_or_none(code.get("commit")),
@@ -315,7 +315,7 @@ def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
     """Return the environment section of a receipt."""
-    machine = tree(meta.extra.get("environment"))
+    machine = object_or_empty(meta.extra.get("environment"))
     text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
     return schema.ReceiptEnvironment(
         **text,
@@ -324,7 +324,7 @@ def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
         container_image=text_or_none(machine.get("containerImage")),
         container_digest=text_or_none(machine.get("containerDigest")),
         lock_sha256=text_or_none(machine.get("lockSha256")),
-        packages=cast("Mapping[str, str]", tree(machine.get("packages"))),
+        packages=cast("Mapping[str, str]", object_or_empty(machine.get("packages"))),
         git=_git(meta),
         code_tree_sha256=str(machine.get("codeTreeSha256") or NO_DIGEST),
         host_hash=str(machine.get("hostHash") or "0" * 16),

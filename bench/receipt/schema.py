@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from bench.canonical import JSON, without
+from bench.canonical import JSON, without_members
 from bench.receipt.base_model import Hex64, Instant, Misfit, Name, Natural, Problem, Text, Ulid, Wire, admit
 from bench.receipt.schema_results import (
     ALWAYS_MEASURED,
@@ -264,7 +264,7 @@ def read_receipt(document: JSON) -> Receipt:
         )
     if schema != SCHEMA:
         raise _misfit("schema_unknown", "schema", f"the schema is not {SCHEMA}")
-    receipt = admit(Receipt, without(document, "signature"))
+    receipt = admit(Receipt, without_members(document, "signature"))
     if "signature" in document:
         _admit_signature(document["signature"])
     if receipt.per_query.file != items_file_name(receipt.receipt_id):

@@ -18,9 +18,9 @@ import sys
 
 from bench.report.fold import IsolationProof, JobReport, Report, fold
 from bench.report.results_document import results_json
-from bench.rooms import CallableRoom
+from bench.rooms import CallablePackage
 
 __all__ = ["IsolationProof", "JobReport", "Report", "fold", "results_json"]
 
 
-sys.modules[__name__].__class__ = CallableRoom
+sys.modules[__name__].__class__ = CallablePackage

@@ -31,7 +31,7 @@ from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, read
 from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.report.tables import Grid, model_names_text
-from bench.scalars import Json, texts_of, whole
+from bench.scalars import Json, list_texts, whole_number
 
 VerdictsByItem = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> the verdicts of all judges in all epochs"""
@@ -233,7 +233,7 @@ def loss_facts(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: b
 
 def _context_ids(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
     """Return the ids of the hits that fitted into the context budget: the first ``context_hits``."""
-    fitted = whole(answer.data.get("context_hits")) or 0
+    fitted = whole_number(answer.data.get("context_hits")) or 0
     return [name for slot in slots[:fitted] for name in slot]
 
 
@@ -243,12 +243,12 @@ def _successful_phase(item: ItemRecord, phase: Phase) -> JournaledPhase | None:
 
 
 def _ids(entry: JournaledPhase | None, name: str) -> tuple[str, ...]:
-    return () if entry is None else texts_of(entry.data.get(name))
+    return () if entry is None else list_texts(entry.data.get(name))
 
 
 def _ids_by_hit(entry: JournaledPhase | None, name: str) -> tuple[tuple[str, ...], ...]:
     found = None if entry is None else entry.data.get(name)
-    return tuple(map(texts_of, found)) if isinstance(found, list) else ()
+    return tuple(map(list_texts, found)) if isinstance(found, list) else ()
 
 
 async def _lost_item(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:

@@ -25,7 +25,7 @@ from bench.model import Phase, State
 from bench.models.answer_text import form_of
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
-from bench.scalars import whole
+from bench.scalars import whole_number
 
 SAMPLE_ITEMS = 120
 SAMPLE_CORPORA = 4
@@ -245,8 +245,8 @@ def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign 
     """Check whether most searches returned the same number of hits below k, and none more, although more are stored."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
-    sizes = [(one, whole(data.get("returned")) or 0) for one, data in searched]
-    limits = {whole(data.get("requested")) or 0 for _, data in searched}
+    sizes = [(one, whole_number(data.get("returned")) or 0) for one, data in searched]
+    limits = {whole_number(data.get("requested")) or 0 for _, data in searched}
     if len(searched) < MIN_SEARCHES or len(limits) != 1:
         return None
     returned, (requested,) = max(size for _, size in sizes), limits

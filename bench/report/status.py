@@ -21,7 +21,7 @@ from bench.journal.paths import CHECKPOINTS, run_ids
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
-from bench.scalars import Json, texts_of
+from bench.scalars import Json, list_texts
 
 PHASE_ORDER = tuple(Phase)
 
@@ -77,7 +77,7 @@ async def run_status(folder: Path) -> RunStatusDocument:
             "phases": phases,
             "range": [list(part) for part in reader.meta.ranges] or None,
             "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
-            "question_types": sorted({kind for job in jobs for kind in texts_of(job.selection.get("question_type"))})
+            "question_types": sorted({kind for job in jobs for kind in list_texts(job.selection.get("question_type"))})
             or None,
             "eta_s": await _eta_s(reader, status.heartbeat_at, jobs, states) if running else None,
             "oldest_request_s": status.oldest_request_s if running else None,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rooms import front
+from bench.rooms import lazy_exports
 
 if TYPE_CHECKING:
     from bench.stats.comparison import Comparison, as_ratio, compare, compare_columns, compare_macro, compare_times
@@ -103,7 +103,7 @@ __all__ = [
     "stderr_clustered",
 ]
 
-__getattr__ = front(
+__getattr__ = lazy_exports(
     __name__,
     comparison="Comparison as_ratio compare compare_columns compare_macro compare_times",
     corrected="CorrectedShare Stratum allocation corrected_share",

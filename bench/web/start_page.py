@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from bench.config.catalog import Catalog
 from bench.scalars import Json
-from bench.settings import Rehearsal
+from bench.settings import DryRunEnvironment
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import FORM_FLAGS
 from bench.web.documents.workspace_documents import needs_of
@@ -82,7 +82,7 @@ def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     from bench.providers.facts import needs
     from bench.web.admission import admit
 
-    ahead = Rehearsal(values=site.environment.values, dotenv=site.environment.dotenv)
+    ahead = DryRunEnvironment(values=site.environment.values, dotenv=site.environment.dotenv)
     plan = make_plan(Catalog.load(site.workspace), admit(flags), ahead)
     require_prices(plan)
     for lane in plan.lanes:

@@ -11,11 +11,11 @@ import pytest
 
 import bench
 from bench import api
-from bench.rooms import CallableRoom, front
+from bench.rooms import CallablePackage, lazy_exports
 
 PACKAGE = """
 from bench.rooms import front
-__getattr__ = front(__name__, near="Near also", far="Far")
+__getattr__ = lazy_exports(__name__, near="Near also", far="Far")
 """
 
 
@@ -58,14 +58,14 @@ def test_an_unknown_name_is_an_attribute_error_as_of_any_module(room: str) -> No
 
 
 def test_a_name_given_by_two_modules_comes_from_the_later_one() -> None:
-    named = front("bench", events="HIDDEN", errors="HIDDEN UsageError")
+    named = lazy_exports("bench", events="HIDDEN", errors="HIDDEN UsageError")
     assert named("UsageError") is bench.errors.UsageError
 
 
 @pytest.mark.parametrize("name", ["plan", "report"])
 def test_a_room_called_as_its_function_is_that_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     package = getattr(bench, name)
-    assert isinstance(package, CallableRoom)
+    assert isinstance(package, CallablePackage)
     monkeypatch.setattr(api, name, lambda *arguments, **named: (arguments, named))
     assert package("a", b=1) == (("a",), {"b": 1})
 

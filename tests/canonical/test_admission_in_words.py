@@ -23,7 +23,7 @@ from bench.canonical import (
     parse,
     parse_file,
     read_line,
-    without,
+    without_members,
 )
 from bench.errors import CanonicalError
 from tests.cpu_time import at_most
@@ -361,7 +361,7 @@ names = st.text(st.characters(codec="utf-8"), max_size=4)
 
 @given(st.dictionaries(names, st.integers(-5, 5), max_size=6), st.lists(names, max_size=3))
 def test_without_leaves_the_rest_as_it_was(document: dict[str, Any], gone: list[str]) -> None:
-    kept = without(document, *gone)
+    kept = without_members(document, *gone)
     assert kept == {name: value for name, value in document.items() if name not in gone}
     assert list(kept) == [name for name in document if name in kept]
 

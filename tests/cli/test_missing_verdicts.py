@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.evaluators.calibration import Kind, answers
+from bench.evaluators.calibration import AnswerKind, probe_answers
 from bench.plan.validity import related
 from tests.cli.conftest import Bench
 from tests.rows import each_row
@@ -102,7 +102,7 @@ def test_without_a_judge_no_verdict_is_owed(bench: Bench, judge: None) -> None:
 def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_valid(
     bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = [answer for _, kind, answer in answers() if kind in (Kind.RIGHT_OTHER_WORDS,)]
+    right = [answer for _, kind, answer in probe_answers() if kind in (AnswerKind.RIGHT_OTHER_WORDS,)]
     says(tmp_path, monkeypatch, {**dict.fromkeys(right, GOOD), "Code": GOOD, ".": GOOD.replace("1", "0")})
     bench(*RUN, *MODELS, "--judge-calibration", check=None)
     notes = job(bench)["notes"]

@@ -159,13 +159,13 @@ def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_
     from bench.config.run import RunRequest
     from bench.plan import make_plan
     from bench.plan.job_record import records
-    from bench.settings import Rehearsal
+    from bench.settings import DryRunEnvironment
 
     names = ("bm25", "vector", "mem0", "letta", "chroma")
     found = planned(bench, "--providers", *names, "--limit", "2")
     shown = {one["provider"]: one["models"]["embedding"] for one in found["jobs"]}
     request = RunRequest.combine(None, {"providers": names, "limit": 2})
-    plan = make_plan(Catalog.load(tmp_path), request, Rehearsal(values={}))
+    plan = make_plan(Catalog.load(tmp_path), request, DryRunEnvironment(values={}))
     assert shown == {one.provider: one.models.embedding for one in records(plan)}
     assert (shown["bm25"], shown["mem0"]) == (None, "(builtin)")
     said = {

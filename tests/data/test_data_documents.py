@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.evaluators.deterministic import passes
+from bench.evaluators.deterministic import run_tests
 from tests.rows import each_row
 
 FOLDERS = ("demo", "rag-template", "legal-rag", "financial-rag", "code-rag")
@@ -124,5 +124,5 @@ async def test_each_answer_about_code_passes_its_own_tests_and_no_other_answer_d
     for place, asked in enumerate(library["questions"]):
         other = library["questions"][place - 1]
         assert set(asked["evidence"]) <= names
-        assert await passes(asked["answer"], asked["tests"], time_limit_s=20), asked["id"]
-        assert not await passes(other["answer"], asked["tests"], time_limit_s=20), asked["id"]
+        assert await run_tests(asked["answer"], asked["tests"], time_limit_s=20), asked["id"]
+        assert not await run_tests(other["answer"], asked["tests"], time_limit_s=20), asked["id"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bench.config.catalog import Catalog
 from bench.datasets import Selection, open_benchmark
-from bench.datasets.draft.config_draft import new_benchmark
+from bench.datasets.draft.config_draft import draft_benchmark
 from bench.datasets.rows.data_file import ContentDigest, canonical
 from bench.datasets.rows.index import IdTable
 from bench.datasets.rows.row import loads_lenient
@@ -214,18 +214,18 @@ def test_a_new_benchmark_of_any_shape_validates(workspace: Workspace, row) -> No
     data = workspace.root / "datasets" / "mine.json"
     data.parent.mkdir()
     data.write_text(json.dumps([row]), encoding="utf-8")
-    started = new_benchmark("mine", data, workspace.root)
+    started = draft_benchmark("mine", data, workspace.root)
     started.path.parent.mkdir(parents=True)
     started.path.write_text(started.text, encoding="utf-8")
     report = validate_benchmark(started.path, Catalog.load(workspace.root))
     assert report.ok, [str(error) for error in report.errors]
     assert len(list(workspace.open("mine").items(Selection(limit=5)))) == 1
     with pytest.raises(UsageError, match=r"configs/benchmarks/mine\.yaml exists already"):
-        new_benchmark("mine", data, workspace.root)
+        draft_benchmark("mine", data, workspace.root)
 
 
 def test_a_new_benchmark_without_data_brings_its_own(workspace: Workspace) -> None:
-    started = new_benchmark("fresh", None, workspace.root)
+    started = draft_benchmark("fresh", None, workspace.root)
     for path, text in started.files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

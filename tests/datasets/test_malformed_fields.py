@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.datasets.draft.config_draft import new_benchmark
+from bench.datasets.draft.config_draft import draft_benchmark
 from bench.errors import BenchError
 from tests.datasets.test_shapes import SHAPES, loaded, placed
 
@@ -119,7 +119,7 @@ def test_a_draft_of_odd_data_is_a_config_or_is_refused_in_words(
         before = file.read_text("utf-8")
         file.write_text(replaced(before, file.suffix, way, chance.choice(WRONG)), encoding="utf-8")
         try:
-            made = new_benchmark("mine", data, tmp_path)
+            made = draft_benchmark("mine", data, tmp_path)
         except BenchError as error:
             assert error.hint, (way, error)
         else:

@@ -12,7 +12,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets.dataset import Dataset, open_benchmark
-from bench.datasets.draft.config_draft import Started, new_benchmark
+from bench.datasets.draft.config_draft import BenchmarkDraft, draft_benchmark
 from tests.rows import each_row
 
 WHOLE = {
@@ -31,9 +31,9 @@ SAID = {
 """items, or answers, are right; what is left to the author is said"""
 
 
-def drafted(workspace: Path, data: Path) -> tuple[Started, Dataset]:
+def drafted(workspace: Path, data: Path) -> tuple[BenchmarkDraft, Dataset]:
     """Write the config and open the data with it."""
-    made = new_benchmark("mine", data, workspace)
+    made = draft_benchmark("mine", data, workspace)
     for path, text in made.files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -126,7 +126,7 @@ def test_turns_of_a_table_are_joined_to_the_questions(tmp_path: Path) -> None:
 
 def test_an_export_that_asks_nothing_says_how_to_ask(tmp_path: Path) -> None:
     data = written(tmp_path, "chats.jsonl", [{"id": "c1", "messages": TALK}])
-    made = new_benchmark("mine", data, tmp_path)
+    made = draft_benchmark("mine", data, tmp_path)
     assert any(text.startswith("the data has no questions: write a file of questions") for text in made.unmapped)
 
 
@@ -137,11 +137,11 @@ def test_gold_is_never_remembered(tmp_path: Path, field: str) -> None:
     _, dataset = drafted(tmp_path, written(tmp_path, "chats.jsonl", [row]))
     assert [memory.memory.content for memory in dataset.memories("c1")] == ["user: A long talk about pots and keys."]
     alone = {key: value for key, value in row.items() if key != "log"}
-    text = new_benchmark("other", written(tmp_path, "alone.jsonl", [alone]), tmp_path).text
+    text = draft_benchmark("other", written(tmp_path, "alone.jsonl", [alone]), tmp_path).text
     assert f"field: {field}" not in text
 
 
 def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     with pytest.raises(Exception, match="there is no data file to read"):
-        new_benchmark("mine", tmp_path / "d", tmp_path)
+        draft_benchmark("mine", tmp_path / "d", tmp_path)

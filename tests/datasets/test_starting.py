@@ -11,16 +11,16 @@ import pytest
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.jsonpath import compile_path
-from bench.datasets.draft.config_draft import Started, first_row, new_benchmark
+from bench.datasets.draft.config_draft import BenchmarkDraft, draft_benchmark, first_row
 from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, DataError, UsageError
 from tests.datasets.conftest import Workspace
 from tests.rows import each_row
 
 
-def started(workspace: Workspace, row: Mapping[str, object], *, file: str = "mine.json") -> Started:
+def started(workspace: Workspace, row: Mapping[str, object], *, file: str = "mine.json") -> BenchmarkDraft:
     path = workspace.data(file, [row])
-    return new_benchmark("mine", path, workspace.root)
+    return draft_benchmark("mine", path, workspace.root)
 
 
 def written(workspace: Workspace, row: Mapping[str, object]) -> BenchmarkConfig:
@@ -178,7 +178,7 @@ def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, 
     assert '\n  path: "./datasets/mine.json"' in inside.text
     outside = tmp_path_factory.mktemp("elsewhere") / "mine.json"
     outside.write_text(json.dumps([row]), encoding="utf-8")
-    assert f'\n  path: "{outside}"' in new_benchmark("mine", outside, workspace.root).text
+    assert f'\n  path: "{outside}"' in draft_benchmark("mine", outside, workspace.root).text
 
 
 @each_row(

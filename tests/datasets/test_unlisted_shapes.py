@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.datasets.draft.config_draft import new_benchmark
+from bench.datasets.draft.config_draft import draft_benchmark
 from tests.datasets.test_recognizing import drafted, written
 from tests.rows import each_row
 
@@ -175,7 +175,7 @@ def test_rows_without_an_answer_lead_to_the_words_of_abstention(tmp_path: Path) 
         {"id": str(number), "question": "Who?", "answer": None if number else "Tam", "context": PLACE}
         for number in range(3)
     ]
-    made = new_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
+    made = draft_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
     assert any(
         "2 of 3 questions have no answer" in text and "abstention: {where: {answer: null}}" in text
         for text in made.unmapped
@@ -188,20 +188,20 @@ def test_rows_without_an_answer_lead_to_the_words_of_abstention(tmp_path: Path) 
 def test_questions_of_an_unknown_form_are_not_denied(tmp_path: Path) -> None:
     row = {"id": "1", "messages": [{"role": "user", "content": "A mill."}],
            "extra": {"deep": {"stem": "Who kept it?", "other": "Where is it?"}}}  # fmt: skip
-    made = new_benchmark("mine", written(tmp_path, "d.jsonl", [row]), tmp_path)
+    made = draft_benchmark("mine", written(tmp_path, "d.jsonl", [row]), tmp_path)
     assert not any("has no questions" in text for text in made.unmapped)
     assert any("$.extra.deep.stem, $.extra.deep.other" in text for text in made.unmapped)
 
 
 def test_outputs_are_answers_and_no_history(tmp_path: Path) -> None:
     row = {"index": 0, "input": "The number is 77. " * 80 + "What is the number?", "outputs": ["77"]}
-    made = new_benchmark("mine", written(tmp_path, "d.jsonl", [row, {**row, "index": 1}]), tmp_path)
+    made = draft_benchmark("mine", written(tmp_path, "d.jsonl", [row, {**row, "index": 1}]), tmp_path)
     assert "field: outputs" not in made.text
     assert any("a config cannot separate the two" in text for text in made.unmapped)
 
 
 def test_every_key_that_reads_the_data_is_said(tmp_path: Path) -> None:
-    made = new_benchmark(
+    made = draft_benchmark(
         "mine",
         written(tmp_path, "d.jsonl", [{"id": "1", "question": "Who?", "answer": "Tam", "context": PLACE}]),
         tmp_path,

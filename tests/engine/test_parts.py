@@ -20,7 +20,7 @@ from bench.engine.work_queue import WorkQueue
 from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
 from bench.model import Hit, Memory, Phase
-from bench.tokens import count_tokens, quarters
+from bench.tokens import count_tokens, token_quarters
 from tests.rows import each_row
 
 TEXTS = st.lists(st.text(max_size=60), max_size=8)
@@ -34,7 +34,7 @@ def hits_of(texts: list[str]) -> list[Hit]:
 def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], budget: int) -> None:
     context = fill_context(hits_of(texts), budget_tokens=budget, dated=False)
     assert context.tokens <= budget
-    assert quarters(context.text) <= budget * 4
+    assert token_quarters(context.text) <= budget * 4
     assert list(context.texts[1:]) == texts[1 : context.kept]
 
 

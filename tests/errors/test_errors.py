@@ -42,7 +42,7 @@ from bench.errors import (
     UsageError,
     VerificationError,
     is_disk_full,
-    raised_at,
+    raise_site,
 )
 from tests.rows import each_row
 
@@ -250,8 +250,8 @@ def test_the_place_of_foreign_code_is_the_innermost() -> None:
     with pytest.raises(RuntimeError) as told:
         outer()
     line = inner.__code__.co_firstlineno + 1
-    assert raised_at(told.value) == f" (test_errors.py:{line}, in inner)"
+    assert raise_site(told.value) == f" (test_errors.py:{line}, in inner)"
 
 
 def test_what_was_never_raised_has_no_place() -> None:
-    assert raised_at(RuntimeError("boom")) == ""
+    assert raise_site(RuntimeError("boom")) == ""

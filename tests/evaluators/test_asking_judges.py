@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from bench.errors import ConfigError, RateLimited
 from bench.evaluators import Evaluator, JudgePrompt, JudgePrompts, open_evaluator, state_of
-from bench.evaluators.calibration import RIGHT, Kind, Rate, answers, calibrate
+from bench.evaluators.calibration import RIGHT_KINDS, AnswerKind, Rate, calibrate, probe_answers
 from bench.evaluators.judged import SCORES_SCHEMA, STATEMENTS_SCHEMA, JudgeEvaluator, read_scores, read_statements
-from bench.evaluators.packs import generic
+from bench.evaluators.packs import generic_prompt
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
 from bench.model import Completion, Hit, Prompt, State
 from bench.stats import interval_wilson
@@ -245,13 +245,17 @@ def test_sentences_for_a_type_stand_at_the_end_of_its_own_prompt() -> None:
 
 def test_prompts_that_say_the_same_are_one() -> None:
     same = JudgePrompts.of({"default": "x ${response}", "a": "x ${response}", "b": "y ${response}"})
-    assert [prompt.template.text for prompt in same.all] == ["x ${response}", generic("abstention"), "y ${response}"]
+    assert [prompt.template.text for prompt in same.all] == [
+        "x ${response}",
+        generic_prompt("abstention"),
+        "y ${response}",
+    ]
 
 
 def test_without_texts_the_generic_prompts_are_asked() -> None:
     prompts = JudgePrompts.of()
-    assert prompts.default.template.text == generic("default")
-    assert prompts.abstention.template.text == generic("abstention")
+    assert prompts.default.template.text == generic_prompt("default")
+    assert prompts.abstention.template.text == generic_prompt("abstention")
     assert prompts.by_type == {}
 
 
@@ -396,8 +400,8 @@ class Knows:
 
     name = "acme/knows"
 
-    def __init__(self, wrong_about: Mapping[Kind, str]) -> None:
-        self.kind_of = {answer: kind for _, kind, answer in answers()}
+    def __init__(self, wrong_about: Mapping[AnswerKind, str]) -> None:
+        self.kind_of = {answer: kind for _, kind, answer in probe_answers()}
         self.wrong_about = wrong_about
         self.asked: list[Prompt] = []
 
@@ -405,7 +409,7 @@ class Knows:
         self.asked.append(prompt)
         role, _, answer = prompt.messages[0].content.partition("|")
         kind = self.kind_of[answer]
-        right = kind in RIGHT[role == "a"]
+        right = kind in RIGHT_KINDS[role == "a"]
         return Completion(text=self.wrong_about.get(kind, "yes" if right else "no"), model=self.name)
 
 
@@ -416,15 +420,15 @@ TWO = JudgePrompts.of({"default": "d|${response}", "abstention": "a|${response}"
     ("wrong_about", "fpr", "fnr"),
     [
         ({}, (0, 48), (0, 24)),
-        ({Kind.VAGUE: "yes"}, (12, 48), (0, 24)),
-        ({Kind.WRONG: "yes", Kind.OVER_LONG: "yes"}, (24, 48), (0, 24)),
-        ({Kind.RIGHT_OTHER_WORDS: "no"}, (0, 48), (12, 24)),
-        ({Kind.VAGUE: "hm"}, (0, 36), (0, 24)),
-        ({Kind.RIGHT: "hm", Kind.RIGHT_OTHER_WORDS: "hm"}, (0, 48), None),
+        ({AnswerKind.VAGUE: "yes"}, (12, 48), (0, 24)),
+        ({AnswerKind.WRONG: "yes", AnswerKind.OVER_LONG: "yes"}, (24, 48), (0, 24)),
+        ({AnswerKind.RIGHT_OTHER_WORDS: "no"}, (0, 48), (12, 24)),
+        ({AnswerKind.VAGUE: "hm"}, (0, 36), (0, 24)),
+        ({AnswerKind.RIGHT: "hm", AnswerKind.RIGHT_OTHER_WORDS: "hm"}, (0, 48), None),
     ],
 )
 async def test_errors_of_a_judge_are_counted_by_their_side_with_their_interval(
-    wrong_about: Mapping[Kind, str], fpr: tuple[int, int], fnr: tuple[int, int] | None
+    wrong_about: Mapping[AnswerKind, str], fpr: tuple[int, int], fnr: tuple[int, int] | None
 ) -> None:
     plain, _ = await calibrate(Knows(wrong_about), TWO)
     assert plain.fpr == _rate(*fpr)
@@ -434,7 +438,7 @@ async def test_errors_of_a_judge_are_counted_by_their_side_with_their_interval(
 
 
 async def test_where_nothing_can_be_answered_a_refusal_is_the_only_right_answer() -> None:
-    _, abstention = await calibrate(Knows({Kind.REFUSAL: "no"}), TWO)
+    _, abstention = await calibrate(Knows({AnswerKind.REFUSAL: "no"}), TWO)
     assert (abstention.fpr, abstention.fnr) == (_rate(0, 60), _rate(12, 12))
     assert abstention.by_kind["refusal"] == _rate(0, 12)
     assert (abstention.prompt_name, abstention.prompt_sha256) == ("abstention", TWO.abstention.sha256)

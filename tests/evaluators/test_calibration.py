@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.evaluators import JudgePrompts
-from bench.evaluators.calibration import PROBES, Kind, answers, calibrate, calls_needed
+from bench.evaluators.calibration import PROBES, AnswerKind, calibrate, calls_needed, probe_answers
 from bench.model import Completion, Prompt
 from tests.evaluators.judge_double import SaidBefore
 from tests.rows import each_row
@@ -26,11 +26,11 @@ class Sharp:
 
 
 def test_there_are_twelve_probes_of_each_kind_and_no_two_alike() -> None:
-    texts = [answer for _, _, answer in answers()]
-    assert len(PROBES) == 12 and len(texts) == 12 * len(Kind)
+    texts = [answer for _, _, answer in probe_answers()]
+    assert len(PROBES) == 12 and len(texts) == 12 * len(AnswerKind)
     assert calls_needed(ONE) == 2 * 72
     assert len({p.question for p in PROBES}) == 12
-    assert all(len(p.answer(Kind.OVER_LONG)) > 5 * len(p.answer(Kind.RIGHT)) for p in PROBES)
+    assert all(len(p.answer(AnswerKind.OVER_LONG)) > 5 * len(p.answer(AnswerKind.RIGHT)) for p in PROBES)
 
 
 async def test_a_judge_that_errs_never_has_no_noise() -> None:
@@ -55,8 +55,8 @@ async def test_what_cannot_be_read_is_counted_on_its_own() -> None:
     assert plain.by_kind["vague"].n == 0
 
 
-@each_row("kind", list(Kind))
-def test_only_right_answers_hold_the_expected_fact(kind: Kind) -> None:
+@each_row("kind", list(AnswerKind))
+def test_only_right_answers_hold_the_expected_fact(kind: AnswerKind) -> None:
     for probe in PROBES:
         held = probe.expected.lower() in probe.answer(kind).lower()
-        assert held == (kind is Kind.RIGHT) or kind is Kind.RIGHT_OTHER_WORDS
+        assert held == (kind is AnswerKind.RIGHT) or kind is AnswerKind.RIGHT_OTHER_WORDS

@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import Unsupported
 from bench.evaluators import open_evaluator
-from bench.evaluators.deterministic import code_of
+from bench.evaluators.deterministic import code_blocks
 from bench.model import Verdict
 from tests.evaluators.judge_double import item
 from tests.rows import each_row
@@ -116,7 +116,7 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
 
 
 def test_code_outside_a_fence_is_taken_whole() -> None:
-    assert code_of("x = 1") == "x = 1"
-    assert code_of(ADD) == "def add(a, b):\n    return a + b\n"
-    assert code_of("```\na = 1\n```\ntext\n```py\nb = 2\n```") == "a = 1\n\nb = 2\n"
-    assert code_of("```javascript\nlet a\n```") == "```javascript\nlet a\n```"
+    assert code_blocks("x = 1") == "x = 1"
+    assert code_blocks(ADD) == "def add(a, b):\n    return a + b\n"
+    assert code_blocks("```\na = 1\n```\ntext\n```py\nb = 2\n```") == "a = 1\n\nb = 2\n"
+    assert code_blocks("```javascript\nlet a\n```") == "```javascript\nlet a\n```"

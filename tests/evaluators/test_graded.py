@@ -11,8 +11,8 @@ from judge_double import SaidBefore, item
 from bench import metrics
 from bench.errors import QuotaError
 from bench.evaluators import Evaluator, JudgePrompts, open_evaluator
-from bench.evaluators.graded import texts_of
-from bench.evaluators.routed import RoutedEvaluator, chosen, each_of
+from bench.evaluators.graded import texts_by_call
+from bench.evaluators.routed import RoutedEvaluator, distinct_evaluators, evaluator_for
 from bench.metrics.answers.choices import letter_rules
 from bench.metrics.answers.ordering import order_agreement
 from bench.metrics.answers.text import has_phrases
@@ -73,10 +73,10 @@ async def test_the_first_failure_of_several_calls_is_the_failure_of_the_item() -
 async def test_the_texts_of_several_calls_are_kept_and_named_like_the_calls() -> None:
     judge = SaidBefore(score(1), score(0))
     verdict = await opened("rubric-points").evaluate(item(rubric=("a", "b")), "Paris", (), judge)
-    kept = texts_of(verdict)
+    kept = texts_by_call(verdict)
     assert [kept[asked.template_sha256] for asked in judge.asked] == [score(1), score(0)]
     one = await verdict_of(opened("order-agreement"), item(rubric=("a",)), json.dumps({"order": [1], "reasoning": ""}))
-    assert list(texts_of(one)) == [one.prompt_sha256]
+    assert list(texts_by_call(one)) == [one.prompt_sha256]
 
 
 # ------------------------------------------------------------------ order
@@ -235,11 +235,11 @@ def test_phrases_are_whole_words_in_order_where_it_matters(
 def test_an_item_is_evaluated_by_what_fits_it_first() -> None:
     contains, exact, mcq = opened("contains"), opened("exact-match"), opened("mcq")
     by_type = RoutedEvaluator(default=contains, by="question_type", routes=(("icl_*", exact), ("*", mcq)))
-    assert chosen(by_type, item(question_type="icl_clinic")) is exact
-    assert chosen(by_type, item()) is mcq
+    assert evaluator_for(by_type, item(question_type="icl_clinic")) is exact
+    assert evaluator_for(by_type, item()) is mcq
     by_choices = RoutedEvaluator(default=contains, by="choices", routes=(("present", mcq),))
-    assert chosen(by_choices, item(choices=("a", "b"))) is mcq
-    assert chosen(by_choices, item()) is contains
+    assert evaluator_for(by_choices, item(choices=("a", "b"))) is mcq
+    assert evaluator_for(by_choices, item()) is contains
     by_key = RoutedEvaluator(default=contains, by="kind", routes=(("x", exact),))
-    assert chosen(by_key, item(metadata={"kind": "x"})) is exact
-    assert [one.name for one in each_of([by_type, contains])] == ["contains", "exact-match", "mcq"]
+    assert evaluator_for(by_key, item(metadata={"kind": "x"})) is exact
+    assert [one.name for one in distinct_evaluators([by_type, contains])] == ["contains", "exact-match", "mcq"]

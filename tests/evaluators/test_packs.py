@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import ConfigError
 from bench.evaluators import JudgePrompts
-from bench.evaluators.packs import check_sealed, generic_answer, load_pack, pack_names
+from bench.evaluators.packs import check_sealed, generic_answer_prompt, load_pack, pack_names
 from tests.evaluators.judge_double import item
 
 OFFICIAL = {
@@ -91,4 +91,4 @@ def test_a_sealed_key_cannot_be_changed() -> None:
 
 
 def test_the_generic_answer_prompt_knows_its_slots() -> None:
-    assert "${retrievedContext" in generic_answer() and "${question}" in generic_answer()
+    assert "${retrievedContext" in generic_answer_prompt() and "${question}" in generic_answer_prompt()

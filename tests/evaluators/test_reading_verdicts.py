@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench.evaluators import parse_verdict
-from bench.evaluators.judge_parsing import KEYS, objects
+from bench.evaluators.judge_parsing import KEYS, only_objects
 from bench.evaluators.judge_prose import bare_word, value_of_word
 from bench.reasoning import without_reasoning
 from tests.rows import each_row
@@ -167,9 +167,9 @@ def test_faithfulness_is_kept_inside_its_bounds_and_never_spoils_a_verdict(
 
 @given(trees=st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=2), max_size=4), between=PLAIN)
 def test_objects_are_found_in_order_where_a_text_is_nothing_else(trees: list[dict[str, int]], between: str) -> None:
-    assert objects("\n".join(map(json.dumps, trees))) == trees
+    assert only_objects("\n".join(map(json.dumps, trees))) == trees
     if between.strip(" ,\n"):
-        assert objects(between.join(["", *map(json.dumps, trees), ""])) == []
+        assert only_objects(between.join(["", *map(json.dumps, trees), ""])) == []
 
 
 # ------------------------------------------------------------------------ prose

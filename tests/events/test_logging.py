@@ -134,7 +134,7 @@ def test_half_a_surrogate_pair_does_not_break_the_file(tmp_path: Path) -> None:
 
 def test_a_file_is_followed_by_the_next_when_it_is_full(tmp_path: Path) -> None:
     configure(log_file=tmp_path / "all.log")
-    (file,) = [one for one in events._sinks if isinstance(one, logging.handlers.RotatingFileHandler)]
+    (file,) = [one for one in events._handlers if isinstance(one, logging.handlers.RotatingFileHandler)]
     assert (file.maxBytes, file.backupCount) == (20_000_000, 4)
     file.maxBytes = 300
     for number in range(12):
@@ -146,7 +146,7 @@ def test_a_disk_without_room_loses_the_event_and_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure(quiet=True, log_file=tmp_path / "all.log")
-    (file,) = [one for one in events._sinks if isinstance(one, logging.handlers.RotatingFileHandler)]
+    (file,) = [one for one in events._handlers if isinstance(one, logging.handlers.RotatingFileHandler)]
     assert file.stream is not None
     file.stream.close()
     file.stream = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 - closed below

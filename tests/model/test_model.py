@@ -34,7 +34,7 @@ from bench.model import (
     Usage,
     Verdict,
 )
-from bench.tokens import count_tokens, fewest_tokens, quarters, within
+from bench.tokens import count_tokens, cut_to_quarters, fewest_tokens, token_quarters
 from tests.rows import each_row
 
 PROVIDER_SIDE = (Message, Memory, Space, Query, Ingested, Readiness, Hit, Found)
@@ -121,13 +121,13 @@ def test_a_token_is_four_characters_or_one_of_a_script_without_spaces(text: str,
 def test_no_text_has_more_tokens_apart_than_one_more_than_together(one: str, other: str) -> None:
     together, apart = count_tokens(one + other), count_tokens(one) + count_tokens(other)
     assert together <= apart <= together + 1
-    assert count_tokens(one) * 4 >= quarters(one) > (count_tokens(one) - 1) * 4
-    assert len(one) <= quarters(one) <= 4 * len(one)
+    assert count_tokens(one) * 4 >= token_quarters(one) > (count_tokens(one) - 1) * 4
+    assert len(one) <= token_quarters(one) <= 4 * len(one)
     assert -(-len(one) // 4) <= fewest_tokens(one) <= count_tokens(one)
 
 
 @given(text=some.text(some.sampled_from("ab 水ส한😀")), room=some.integers(-1, 40))
 def test_the_longest_beginning_fits_and_one_character_more_does_not(text: str, room: int) -> None:
-    head = within(text, room)
-    assert text.startswith(head) and quarters(head) <= max(room, 0)
-    assert head == text or quarters(text[: len(head) + 1]) > room
+    head = cut_to_quarters(text, room)
+    assert text.startswith(head) and token_quarters(head) <= max(room, 0)
+    assert head == text or token_quarters(text[: len(head) + 1]) > room

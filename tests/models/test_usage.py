@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bench.model import Usage
 from bench.models.reply import add_usages, is_usage_unreadable, read_usage
-from bench.tokens import count_tokens, quarters
+from bench.tokens import count_tokens, token_quarters
 from tests.rows import each_row
 
 COUNT = st.integers(0, 10**9)
@@ -124,7 +124,7 @@ def test_a_whole_number_written_as_a_fraction_is_that_number() -> None:
 
 @given(st.text(max_size=200))
 def test_a_local_count_is_quarters_of_a_token_rounded_up(text: str) -> None:
-    assert quarters(text) <= 4 * count_tokens(text) < quarters(text) + 4
+    assert token_quarters(text) <= 4 * count_tokens(text) < token_quarters(text) + 4
 
 
 @given(st.lists(st.tuples(COUNT, COUNT, COUNT, COUNT), min_size=2, max_size=5))

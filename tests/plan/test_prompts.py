@@ -8,7 +8,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.errors import BenchError, ConfigError, UsageError
-from bench.evaluators.packs import PromptPack, generic_answer, load_pack
+from bench.evaluators.packs import PromptPack, generic_answer_prompt, load_pack
 from bench.plan.benchmark import data_problems, pack_of
 from bench.plan.prompts import Prompts, read_prompt
 from tests.rows import each_row
@@ -54,7 +54,7 @@ def judges(found: Prompts) -> dict[str, str]:
 
 def test_without_a_prompt_of_its_own_a_benchmark_is_asked_with_the_generic_ones(world: World) -> None:
     found = prompts(world)
-    assert answers(found) == {"default": generic_answer()}
+    assert answers(found) == {"default": generic_answer_prompt()}
     assert found.fidelity is None
     assert found.digests == {
         "answer": {"default": found.answer(None).sha256},

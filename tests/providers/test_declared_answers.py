@@ -24,7 +24,7 @@ from bench.errors import (
 from bench.model import Found, Hit
 from bench.providers import Lists
 from bench.providers.declarative.response import as_ids
-from bench.scalars import instant, number, whole
+from bench.scalars import instant, number, whole_number
 from tests.providers.declared import playing
 from tests.rows import each_row
 
@@ -416,7 +416,7 @@ json_values = st.recursive(
 @given(value=json_values)
 def test_ids_numbers_and_dates_of_any_value_never_crash(value: object) -> None:
     assert all(isinstance(one, str) for one in as_ids(value))
-    assert (number(value) or 0.0) < math.inf and (whole(value) or 0) >= 0
+    assert (number(value) or 0.0) < math.inf and (whole_number(value) or 0) >= 0
     found = instant(value)
     assert found is None or found.astimezone(UTC).tzinfo is UTC
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from bench.journal import Reader
 from bench.report.fold import fold
-from bench.scalars import instant, number, whole
+from bench.scalars import instant, number, whole_number
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.rows import each_row
@@ -160,11 +160,11 @@ async def test_a_count_that_is_none_is_a_mapping_error(count: str, world_on: Wor
 
 @each_row("value", [10**400, "9" * 5000, "1e999", float("nan"), float("inf"), None, True, [], {}, "x", ""])
 def test_what_is_no_number_is_none_in_every_form(value: object) -> None:
-    assert (number(value), whole(value), instant(value)) == (None, None, None)
+    assert (number(value), whole_number(value), instant(value)) == (None, None, None)
 
 
 def test_whole_numbers_come_in_several_spellings() -> None:
-    assert [whole(one) for one in (50, 50.0, "50", "50.0", " 7 ", 0.5, -1, "-1")] == [
+    assert [whole_number(one) for one in (50, 50.0, "50", "50.0", " 7 ", 0.5, -1, "-1")] == [
         50,
         50,
         50,

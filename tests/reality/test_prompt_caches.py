@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bench.evaluators.packs import generic
+from bench.evaluators.packs import generic_prompt
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import Reply, completion, serving
 from tests.rows import each_row
@@ -23,7 +23,7 @@ def test_the_context_of_a_shipped_prompt_comes_before_its_question(path: Path) -
 
 def test_the_rules_of_a_judge_come_before_the_item() -> None:
     for name in ("default", "abstention"):
-        assert len(re.split(r"\$\{", generic(name))[0]) > 100
+        assert len(re.split(r"\$\{", generic_prompt(name))[0]) > 100
 
 
 def message(body: dict[str, Any]) -> Reply:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.metrics.answers.choices import chosen_index
 from bench.models.answer_text import non_answer_reason, repeats_prompt, signs
-from bench.visible import is_odd
+from bench.visible import has_misleading_characters
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
 from tests.rows import each_row
@@ -115,12 +115,12 @@ def test_a_plain_answer_shows_nothing_odd(text: str) -> None:
 
 @each_row("text", ["\u200bParis", "Pa\u00adris", "P\u0430ris", "ＰＡＲＩＳ", "Cafe\u0301", "\u0412"])
 def test_letters_that_mislead_are_odd(text: str) -> None:
-    assert is_odd(text)
+    assert has_misleading_characters(text)
 
 
 @each_row("text", ["Café", "نمی\u200cخواهم", "我,你:他？", "👨\u200d👩\u200d👧", "a\u00a0b", "Ελλάδα"])
 def test_letters_of_a_script_of_their_own_are_not(text: str) -> None:
-    assert not is_odd(text)
+    assert not has_misleading_characters(text)
 
 
 @each_row(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench.canonical import digest
-from bench.evaluators.packs import generic_answer
+from bench.evaluators.packs import generic_answer_prompt
 from bench.http.adaptive_concurrency import CEILING
 from bench.journal import ResumeRow, RunMeta
 from bench.journal.records import Spent
@@ -18,7 +18,7 @@ from bench.receipt import schema
 from bench.receipt.base_model import emit, integer, text_or_none
 from bench.receipt.metadata import Facts, Upstream, by_role, environment
 from bench.receipt.totals import Corpora, ItemsFileRow, JobTotals, in_micros, times
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 from tests.rows import each_row
 
 HEX = "ab" * 32
@@ -57,11 +57,11 @@ def provider(**config: Any) -> dict[str, Any]:
 
 @each_row("value", [None, 1, "x", [], [{}], True])
 def test_what_is_no_object_counts_as_an_empty_one(value: object) -> None:
-    assert tree(value) == {}
+    assert object_or_empty(value) == {}
 
 
 def test_what_is_of_the_wanted_type_is_kept_and_all_else_is_not_there() -> None:
-    assert tree({"a": 1}) == {"a": 1}
+    assert object_or_empty({"a": 1}) == {"a": 1}
     assert [integer(value) for value in (7, True, False, "7", 7.0, None, -1)] == [7, 0, 0, 0, 0, 0, -1]
     assert [text_or_none(value) for value in ("x", "", None, 1, ["x"])] == ["x", None, None, None, None]
 
@@ -230,7 +230,7 @@ def test_who_wrote_the_answer_prompt_is_told_and_judge_prompts_are_the_benchmark
 ) -> None:
     from bench.canonical import sha256_hex
 
-    sha = HEX if own else sha256_hex(generic_answer().encode())
+    sha = HEX if own else sha256_hex(generic_answer_prompt().encode())
     made = facts(record(track=track, prompts={"judge.default": "cd" * 32, "answer.x": sha}), request=request_).prompts()
     assert [(one.role, one.sha256, one.source) for one in made] == [
         ("answer.x", sha, source), ("judge.default", "cd" * 32, "benchmark"),
@@ -252,9 +252,9 @@ def test_a_judge_prompt_is_the_command_lines_the_packages_or_the_benchmarks(
     given: list[str], default: str, temporal: str
 ) -> None:
     from bench.canonical import sha256_hex
-    from bench.evaluators.packs import generic
+    from bench.evaluators.packs import generic_prompt
 
-    shas = {"judge.default": sha256_hex(generic("default").encode()), "judge.temporal": HEX}
+    shas = {"judge.default": sha256_hex(generic_prompt("default").encode()), "judge.temporal": HEX}
     made = facts(record(prompts=shas), request={"judge_prompt": given}).prompts()
     assert {one.role: one.source for one in made} == {"judge.default": default, "judge.temporal": temporal}
 

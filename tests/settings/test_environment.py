@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.plan.provider import filled
-from bench.settings import Environment, Rehearsal, bare
+from bench.settings import DryRunEnvironment, Environment, stripped
 from tests.rows import each_row
 
 WAYS = "export NAME=..., or put it into .env, or name a file with NAME_FILE"
@@ -199,7 +199,7 @@ def test_a_missing_variable_is_told_at_the_place_of_its_mention() -> None:
     assert caught.value.hint == WAYS
 
 
-@given(st.text(), st.text(min_size=1).filter(lambda value: value == bare(value)))
+@given(st.text(), st.text(min_size=1).filter(lambda value: value == stripped(value)))
 def test_a_value_is_never_scanned_again(around: str, value: str) -> None:
     text = around.replace("$", "")
     assert of(NAME=value).resolve(text + "${NAME}" + text) == text + value + text
@@ -215,7 +215,7 @@ def test_an_escaped_text_comes_out_as_it_was(text: str) -> None:
 
 
 def test_a_rehearsal_notes_each_absent_name_once_and_goes_on() -> None:
-    ahead = Rehearsal(values={"HOST": "h"})
+    ahead = DryRunEnvironment(values={"HOST": "h"})
     assert ahead.resolve("${HOST} ${URL} ${URL} ${PORT:-1}") == "h ${URL} ${URL} 1"
     assert ahead.require("KEY", user="acme").get_secret_value() == "${KEY}"
     assert ahead.require_plain("BASE", user="acme", example="e") == "${BASE}"
@@ -223,7 +223,7 @@ def test_a_rehearsal_notes_each_absent_name_once_and_goes_on() -> None:
 
 
 def test_two_rehearsals_share_nothing() -> None:
-    one, two = Rehearsal(), Rehearsal()
+    one, two = DryRunEnvironment(), DryRunEnvironment()
     one.resolve("${X}")
     assert (one.absent, two.absent) == (["X"], [])
 
@@ -239,7 +239,7 @@ def test_to_ensure_that_a_plain_variable_is_set_hides_it_nowhere_and_a_secret_ev
 
 
 def test_looking_ahead_notes_once_what_is_not_set() -> None:
-    ahead = Rehearsal(values={})
+    ahead = DryRunEnvironment(values={})
     ahead.ensure("NAME", user="acme")
     ahead.ensure("NAME", user="other")
     assert ahead.absent == ["NAME"]

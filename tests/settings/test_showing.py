@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.settings import is_secret, shown, without_password
+from bench.settings import hide_secrets, is_secret, without_password
 from tests.rows import each_row
 
 H = "[redacted]"
@@ -31,7 +31,7 @@ H = "[redacted]"
     ],
 )
 def test_an_address_is_shown_without_its_secrets(text: str, expected: str) -> None:
-    assert shown(text) == expected
+    assert hide_secrets(text) == expected
 
 
 WORD = st.text("abcXYZ019-_.~", min_size=1, max_size=12)
@@ -41,7 +41,9 @@ WORD = st.text("abcXYZ019-_.~", min_size=1, max_size=12)
 def test_a_new_password_of_the_same_place_shows_no_difference_and_another_place_does(
     user: str, one: str, other: str, host: str
 ) -> None:
-    assert shown(f"postgresql://{user}:{one}@db/{host}") == shown(f"postgresql://{user}:{other}@db/{host}")
+    assert hide_secrets(f"postgresql://{user}:{one}@db/{host}") == hide_secrets(
+        f"postgresql://{user}:{other}@db/{host}"
+    )
     assert without_password(f"postgresql://{user}:{one}@db/x") != without_password(f"postgresql://{user}:{one}@DB/x")
 
 

@@ -106,14 +106,14 @@ def _described(name: str) -> Mapping[str, object]:
 def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.facts import described
-    from bench.settings import Environment, Rehearsal
+    from bench.settings import DryRunEnvironment, Environment
 
     try:
         config = load_named(catalog, name)
     except UsageError:
         return None
     known = Environment.load(catalog.workspace, current.get().env_file)
-    ahead = Rehearsal(values=known.values, dotenv=known.dotenv)
+    ahead = DryRunEnvironment(values=known.values, dotenv=known.dotenv)
     return described(config, embedding=embedded_by(config, ahead))
 
 

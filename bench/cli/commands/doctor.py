@@ -80,10 +80,10 @@ def _show(title: str, checks: Sequence[DoctorCheck]) -> None:
 
 def _verdict(report: DoctorReport) -> str:
     from bench.events import redact
-    from bench.settings import shown
+    from bench.settings import hide_secrets
 
     if report.hung is not None:
-        place = f" from {redact(shown(report.address))}" if report.address else ""
+        place = f" from {redact(hide_secrets(report.address))}" if report.address else ""
         return f'no answer to "{report.hung.name}"{place}: {report.hung.detail}'
     return "ok" if report.ok else "the provider refused the requests" if report.refused else "a check failed"
 

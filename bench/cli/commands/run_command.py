@@ -249,7 +249,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     from bench.cli.commands.plan import show_plan
     from bench.plan import make_plan
     from bench.providers.facts import needs
-    from bench.settings import Rehearsal
+    from bench.settings import DryRunEnvironment
 
     flags = _named(flags or RunFlags(), names)
     if detect is not None and not 0 < detect < 1:
@@ -258,7 +258,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
             hint="write a fraction: 0.05 means five percentage points",
         )
     catalog, environment = surroundings()
-    ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
+    ahead = DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
     for lane in made.lanes:
         for name in needs(lane.provider.config):
@@ -302,9 +302,9 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
     """Return an environment for planning; secrets may be missing if workers on other machines have them."""
     if cluster is None or str(cluster).startswith("local:"):
         return environment
-    from bench.settings import Rehearsal
+    from bench.settings import DryRunEnvironment
 
-    return Rehearsal(values=environment.values, dotenv=environment.dotenv)
+    return DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
 
 
 def asked(catalog: Catalog, flags: RunFlags) -> Json:

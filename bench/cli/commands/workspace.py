@@ -309,7 +309,7 @@ def write_new(
         raise UsageError(
             f'"{name}" is not a valid name', hint="use lower case letters, digits, dots, dashes and underscores"
         )
-    from bench.datasets.draft.config_guess import quoted
+    from bench.datasets.draft.config_guess import quoted_name
 
     guesses: tuple[str, ...] = ()
     unmapped: tuple[str, ...] = ()
@@ -317,12 +317,12 @@ def write_new(
     if kind == "provider" and data is not None:
         raise UsageError("--from is only for a benchmark, not for a provider", hint="remove --from")
     if kind == "provider":
-        text = PROVIDER.format(quoted=quoted(name), variable=_variable(name))
+        text = PROVIDER.format(quoted=quoted_name(name), variable=_variable(name))
         files = [(workspace / "configs" / "providers" / f"{name}.yaml", text)]
     else:
-        from bench.datasets.draft.config_draft import new_benchmark
+        from bench.datasets.draft.config_draft import draft_benchmark
 
-        started = new_benchmark(name, data, workspace)
+        started = draft_benchmark(name, data, workspace)
         files, guesses, unmapped, mapped = list(started.files), started.guesses, started.unmapped, started.mapped
     for path, _ in files:
         if path.exists():

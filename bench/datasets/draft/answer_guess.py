@@ -18,16 +18,16 @@ from bench.datasets.draft.config_guess import (
     ANSWER_LIKE,
     ANSWERS,
     CHOICES,
-    DECODE,
-    RIGHT,
+    DECODE_HINT,
+    RIGHT_CHOICES,
     TYPES,
     Row,
     field_path,
-    first,
+    first_field,
     is_date,
+    merged_fields,
     plain_name,
-    union,
-    written,
+    quoted_path,
 )
 from bench.datasets.draft.question_place import QuestionPlace, looks_numbered
 from bench.datasets.rows.row import scalar_text
@@ -48,8 +48,8 @@ class AnswerGuess:
         self.chosen = self._choices()
 
     def _field(self) -> str | None:
-        named = first(self.asked, ANSWERS) or next(
-            (name for name, one in self.asked.items() if one is not None and _like_answer(name)), None
+        named = first_field(self.asked, ANSWERS) or next(
+            (name for name, one in self.asked.items() if one is not None and _is_like_answer(name)), None
         )
         if (
             named is None
@@ -122,11 +122,11 @@ class AnswerGuess:
         asked, at = self.asked, self.place.at
         lettered = sorted(key for key in asked if re.fullmatch(r"(?:choice|option)_?[A-Ha-h1-8]", key))
         named = re.compile(r".*(?:options|choices)", re.IGNORECASE)
-        name = first(asked, CHOICES, (list, Mapping)) or next(
+        name = first_field(asked, CHOICES, (list, Mapping)) or next(
             (key for key, one in asked.items() if named.fullmatch(key) and isinstance(one, list) and one[1:]), None
         )  # fmt: skip
-        right = first(asked, RIGHT) or first(asked, ANSWERS)
-        wrong = first(asked, ("incorrect_answers", "wrong_answers", "distractors"), list)
+        right = first_field(asked, RIGHT_CHOICES) or first_field(asked, ANSWERS)
+        wrong = first_field(asked, ("incorrect_answers", "wrong_answers", "distractors"), list)
         if wrong and right and name is None:
             return f"{{from: [{at(right)}, {at(wrong)}], shuffle: true}}", at(right)
         if name and right is None:
@@ -135,11 +135,11 @@ class AnswerGuess:
                 "shuffled; if this "
                 "is wrong, correct schema.choiceAnswer"
             )
-            first_one = written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
+            first_one = quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")
             return f"{{from: {at(name)}, shuffle: true}}", first_one
         if right is None or (name is None and len(lettered) < 2):
-            if texts := first(asked, CHOICES, str):
-                self.unmapped.append(f'"{texts}" contains the choices as one text: {DECODE}')
+            if texts := first_field(asked, CHOICES, str):
+                self.unmapped.append(f'"{texts}" contains the choices as one text: {DECODE_HINT}')
             return None
         holder = asked.get(name or "")
         if name and isinstance(holder, Mapping) and isinstance(holder.get("text"), list):
@@ -153,7 +153,7 @@ class AnswerGuess:
         """Return the config value of the right choice: its field, or a template that makes a letter of its number."""
         values = [one.get(name) for one in self.place.every()]
         if any(isinstance(value, list) for value in values):
-            return written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
+            return quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")
         texts = [text for value in values if (text := scalar_text(value)) is not None]
         if not texts or not all(text.isdecimal() for text in texts) or isinstance(values[0], bool):
             return self.place.at(name)
@@ -170,11 +170,11 @@ class AnswerGuess:
 
     def mixed(self) -> bool:
         """Return True when some questions have choices and others have none."""
-        name = first(self.asked, CHOICES, (list, Mapping))
+        name = first_field(self.asked, CHOICES, (list, Mapping))
         return name is not None and any(not one.get(name) for one in self.place.every())
 
 
-def _like_answer(name: str) -> bool:
+def _is_like_answer(name: str) -> bool:
     return ANSWER_LIKE.fullmatch(plain_name(name)) is not None
 
 
@@ -184,14 +184,14 @@ def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
     if all(scalar_text(one) is not None for one in found):
         return []
     if all(isinstance(one, list) for one in found):
-        inner = _steps_to_texts([part for one in found for part in _items(one)])
+        inner = _steps_to_texts([part for one in found for part in _list_items(one)])
         return None if inner is None else ["[*]", *inner]
     maps: Sequence[Row] = [one for one in found if isinstance(one, Mapping)]
-    if len(maps) != len(found) or (name := first(union(maps), _TEXTS)) is None:
+    if len(maps) != len(found) or (name := first_field(merged_fields(maps), _TEXTS)) is None:
         return None
     inner = _steps_to_texts([one[name] for one in maps if one.get(name) is not None])
     return None if inner is None else [name, *inner]
 
 
-def _items(value: object) -> list[object]:
+def _list_items(value: object) -> list[object]:
     return value if isinstance(value, list) else []

@@ -2,7 +2,7 @@
 
 ::
 
-    started = new_benchmark("notes", Path("notes.jsonl"), workspace)
+    started = draft_benchmark("notes", Path("notes.jsonl"), workspace)
     started.path, started.text          # configs/benchmarks/notes.yaml, ready to be written
 """
 
@@ -17,18 +17,18 @@ from typing import cast
 
 from bench.config.yamltext import parse_yaml
 from bench.datasets.draft.config_guess import (
-    WORDS,
+    TEXT_NAMES,
     Row,
     date_formats,
     field_name,
-    first,
-    quoted,
+    first_field,
+    quoted_name,
 )
-from bench.datasets.draft.data_layout import first_rows, lay_out
-from bench.datasets.draft.file_joins import Layout
+from bench.datasets.draft.data_layout import find_layout, first_rows
+from bench.datasets.draft.file_joins import DataLayout
 from bench.datasets.draft.history_guess import numbered_sessions
-from bench.datasets.draft.history_place import Contexts, history_field, is_long, named_history
-from bench.datasets.draft.question_guess import Guess
+from bench.datasets.draft.history_place import ContextLines, history_field, is_long, named_history
+from bench.datasets.draft.question_guess import QuestionGuess
 from bench.datasets.draft.question_place import looks_numbered
 from bench.datasets.rows.row import scalar_text
 from bench.errors import UsageError
@@ -66,7 +66,7 @@ READER = """  answeringModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class BenchmarkDraft:
     """The files to write, each with its path and text; the config comes first."""
 
     files: tuple[tuple[Path, str], ...]
@@ -86,7 +86,7 @@ class Started:
         return self.files[0][1]
 
 
-def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
+def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkDraft:
     """Draft a config for the data, or for two sample rows if no data is given; no file is written.
 
     Raises:
@@ -100,26 +100,26 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
         row: Row = _SAMPLE_ROWS[0]
         path = f"./datasets/{name}/{name}.jsonl"
         lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
-        return Started(files=((target, config_text(name, path, row)), (workspace / path, lines)))
-    layout = lay_out(data)
+        return BenchmarkDraft(files=((target, config_text(name, path, row)), (workspace / path, lines)))
+    layout = find_layout(data)
     history = layout.history or history_field(layout.rows)
-    guess = Guess(
+    guess = QuestionGuess(
         layout.rows,
         history,
         rows_path=layout.rows_path,
         files=[path.as_posix() for path in layout.files],
         gold=layout.gold,
         brought=layout.golds,
-        joined=_joined(layout),
+        joined=_joined_fields(layout),
     )
-    text = _text(name, _data_lines(layout, data, workspace), guess, layout)
-    found = tuple(dict.fromkeys([*layout.unmapped, *guess.unmapped, *_unread(guess, text, layout)]))
-    return Started(
-        files=((target, text),), guesses=guesses(guess, history, layout), unmapped=found, mapped=_mapped(text)
+    text = _draft_text(name, _data_lines(layout, data, workspace), guess, layout)
+    found = tuple(dict.fromkeys([*layout.unmapped, *guess.unmapped, *_unread_notes(guess, text, layout)]))
+    return BenchmarkDraft(
+        files=((target, text),), guesses=guess_notes(guess, history, layout), unmapped=found, mapped=_mapped_keys(text)
     )
 
 
-def _mapped(text: str) -> tuple[str, ...]:
+def _mapped_keys(text: str) -> tuple[str, ...]:
     """Return each config key that reads a field or path of the data, as ``KEY: PATH``."""
     tree = cast("Mapping[str, Mapping[str, object]]", parse_yaml(text, "new config")[0])
     parts = {"with": tree["data"].get("with", {}), "schema": tree["schema"]}
@@ -132,17 +132,17 @@ def _mapped(text: str) -> tuple[str, ...]:
 def first_row(data: Path) -> Row:
     """Return the first row of a data file of any format."""
     if not data.is_dir():
-        lay_out(data)
+        find_layout(data)
     return first_rows(data, 1)[0]
 
 
 def config_text(name: str, path: str, row: Row) -> str:
     """Return the text of a config for rows like this one."""
-    return _text(
+    return _draft_text(
         name,
         f"  path: {json.dumps(path)}\n",
-        Guess([row], history_field([row])),
-        Layout(files=[], rows_path=None, rows=[row]),
+        QuestionGuess([row], history_field([row])),
+        DataLayout(files=[], rows_path=None, rows=[row]),
     )
 
 
@@ -157,11 +157,11 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
         yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
 
 
-def _joined(layout: Layout) -> list[str]:
+def _joined_fields(layout: DataLayout) -> list[str]:
     return [name for name, step in layout.steps.items() if "file" in step]
 
 
-def _data_lines(layout: Layout, data: Path, workspace: Path) -> str:
+def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
     """Return the lines of the ``data`` section: the files, and the fields that are added to each row."""
     names = [_written_path(path, workspace) for path in layout.files]
     note = "          # beside this file first, then in the workspace" if len(names) == 1 else ""
@@ -179,35 +179,35 @@ def _data_lines(layout: Layout, data: Path, workspace: Path) -> str:
     direct = all(path.parent == data or path == data for path in layout.files)
     base = "" if direct else _written_path(data, workspace).removeprefix("./") + "/"
     for step_name, step in layout.steps.items():
-        placed = {**step, "file": f"{base}{_placed(str(step['file']))}"} if "file" in step else step
+        placed = {**step, "file": f"{base}{_fitting_name(str(step['file']))}"} if "file" in step else step
         lines.append(f"    {field_name(step_name)}: {json.dumps(placed, ensure_ascii=False)}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _placed(name: str) -> str:
+def _fitting_name(name: str) -> str:
     """Return a template for a file in the folder of the row's file, changed from relative names to whole paths."""
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 
-def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
+def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) -> str:
     choices = guess.answer.choices()
     answered = guess.answer.answers() is not None or (choices is not None and not guess.answer.mixed())
     item_id = guess.item_id() or _place_as_id(guess, layout)
-    corpus = f"corpus: {{field: {_plain(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
-    rubric = first(guess.place.asked, ("rubric", "rubrics"), list)
+    corpus = f"corpus: {{field: {_corpus_value(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
+    rubric = first_field(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.brought is not None
-    contexts = Contexts(guess, layout)
+    contexts = ContextLines(guess, layout)
     ask = "".join(guess.lines())
     evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds or "evidenceField" in ask)
     return SAMPLE.format(
-        quoted=quoted(name),
+        quoted=quoted_name(name),
         data=data,
         id=item_id,
         ask=ask,
         context="".join(f"    {line}\n" for line in contexts.lines),
         metadata=guess.metadata(),
         gold=(guess.evidence or contexts.evidence) + guess.abstention + corpus + guess.visibility(),
-        dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _formats(layout)) else "",
+        dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _date_formats(layout)) else "",
         chunk="  chunk: {words: 400}   # long texts are cut after a sentence\n" if is_long(guess) else "",
         mode="incremental"
         if contexts.passages
@@ -235,27 +235,27 @@ def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
     return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
 
 
-def _formats(layout: Layout) -> list[str]:
+def _date_formats(layout: DataLayout) -> list[str]:
     return list(dict.fromkeys(form for row in layout.rows[:8] for form in date_formats(row)))
 
 
-def _place_as_id(guess: Guess, layout: Layout) -> str:
+def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
     """Return the item id for data without a usual id field: ``$row``, or the first field if there is only one row."""
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
 
 
-def _plain(corpus: str) -> str:
+def _corpus_value(corpus: str) -> str:
     return json.dumps(corpus, ensure_ascii=False) if corpus.startswith("$") else field_name(corpus)
 
 
-def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
+def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple[str, ...]:
     """Return a note for each config key that no field clearly matches, with the value that the config uses."""
     row = layout.rows[0]
     named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
     has_history = layout.history is not None or named_history(row) or guess.history.turns
-    words = None if guess.history.turn.words in (None, *WORDS) else guess.history.turn.words
+    words = None if guess.history.turn.words in (None, *TEXT_NAMES) else guess.history.turn.words
     found = {
         "itemId": None if named else f'the first field "{next(iter(row))}"',
         "context.field (the history)": None if has_history else f'the name "{history}"',
@@ -264,11 +264,11 @@ def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
         "the words of a turn": None if words is None else f'the longest text "{words}"',
     }
     said = [f"no field looks like {key}: {text} is used" for key, text in found.items() if text]
-    dates = ["dates such as 01.02.2026 begin with the day"] if _formats(layout) else []
+    dates = ["dates such as 01.02.2026 begin with the day"] if _date_formats(layout) else []
     return (*said, *guess.guessed, *dates)
 
 
-def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
+def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterator[str]:
     """Yield the other notes: on fields that no key reads, numeric question types, pictures, and missing questions."""
     marked = guess.place.marked() if guess.place.question() is None else []
     if marked:
@@ -307,13 +307,13 @@ def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
         shown = ", ".join(silent)
         hint = f"if these questions have no answer, add abstention: {{questionTypes: {silent}}}"
         yield f"no question of type {shown} has evidence: {hint}"
-    left = [name for name in _unnamed(guess, text) if name not in pictures]
+    left = [name for name in _unread_fields(guess, text) if name not in pictures]
     if left:
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         yield f"the config does not use these fields of a row: {', '.join(left[:8])}{more}"
 
 
-def _unnamed(guess: Guess, text: str) -> Iterator[str]:
+def _unread_fields(guess: QuestionGuess, text: str) -> Iterator[str]:
     """Yield the fields of a row that the text of the config does not contain, except ids, dates and counts."""
     numbered = numbered_sessions(guess.row) if guess.history.field == "$" else {}
     for name, one in guess.row.items():

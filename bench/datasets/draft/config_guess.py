@@ -2,7 +2,7 @@
 
 Gold is never part of the history. A name matches in any spelling::
 
-    first({"answerKey": "A"}, ("answer_key",))      # "answerKey"
+    first_field({"answerKey": "A"}, ("answer_key",))      # "answerKey"
     is_gold("gold_answer"), is_date("2023-05-30")   # True, True
     field_path("log", "[*]", "text")                # "$.log[*].text"
 """
@@ -90,11 +90,11 @@ TURNS = (
     "content",
     "sentences",
 )
-WORDS = ("content", "text")
+TEXT_NAMES = ("content", "text")
 SPEAKERS = ("role", "speaker", "who", "author", "sender", "from", "name", "title")
 ROLES = ("user", "assistant", "system", "human", "ai", "bot", "gpt")
 TYPES = ("question_type", "type", "category", "kind", "pref_type", "domain", "task", "topic")
-NESTED = (
+QUESTION_LISTS = (
     "qa",
     "qa_pairs",
     "questions",
@@ -106,7 +106,7 @@ NESTED = (
     "question_answer_pairs",
 )
 CHOICES = ("choices", "options", "all_options", "candidates")
-RIGHT = (
+RIGHT_CHOICES = (
     "answerKey",
     "answer_key",
     "correct_choice",
@@ -129,7 +129,7 @@ CORPORA = (
     "sample_id",
     "conv_id",
 )
-REFUSED = ("abstention", "is_abstention", "unanswerable", "is_unanswerable", "is_impossible", "no_answer")
+UNANSWERABLE = ("abstention", "is_abstention", "unanswerable", "is_unanswerable", "is_impossible", "no_answer")
 ANSWERABLE = ("answerable", "is_answerable", "has_answer")
 GOLD = re.compile(
     r"(?:gold|answer|correct|label|evidence|support|rubric|explanation|rationale|ground_?truth|ideal|expected|target"
@@ -146,10 +146,10 @@ EVIDENCE = re.compile(
 GRADES = ("score", "grade", "relevance", "rel", "gain", "label")
 FLAG = re.compile(r"has_?answer|(?:is_?)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
 LITERAL = re.compile(r"\s*(?:\{\s*['\"]|\[\s*['\"{\[(])")
-DECODE = "add data.with: {NAME: {decode: NAME}} for it"
-STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+DECODE_HINT = "add data.with: {NAME: {decode: NAME}} for it"
+PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+YAML_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 NUMBERED = re.compile(r"(.*?)[0-9]+(\D*)")
 
 
@@ -158,7 +158,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()
 
 
-def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
+def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
     """Return the field that matches the earliest of ``names``, in any spelling, and has a value of type ``kind``.
 
     The result is None when no field matches. A null value does not match.
@@ -179,16 +179,18 @@ def is_gold(name: str) -> bool:
     return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
 
 
-def weakly_asks(part: Row, name: str) -> bool:
+def is_request(part: Row, name: str) -> bool:
     """Return True when an object has a request in ``name`` and a response: a part of a conversation, not a question."""
-    weak = name.lower() in ("query", "prompt", "input", "ask") and first(part, ("response", "reply", "output"), str)
+    weak = name.lower() in ("query", "prompt", "input", "ask") and first_field(
+        part, ("response", "reply", "output"), str
+    )
     return bool(weak) and not str(part[name]).rstrip().endswith(("?", "？"))
 
 
 def is_question(part: Row) -> bool:
     """Return True for an object with a question and an answer; such an object must never be ingested."""
-    name = first(part, QUESTIONS, (str, Mapping))
-    return name is not None and first(part, ANSWERS) is not None and not weakly_asks(part, name)
+    name = first_field(part, QUESTIONS, (str, Mapping))
+    return name is not None and first_field(part, ANSWERS) is not None and not is_request(part, name)
 
 
 def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
@@ -200,48 +202,53 @@ def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
         return None
     have = all if all_have else any
     for name in ONE_DATE:
-        key = first(union(found), (name,))
+        key = first_field(merged_fields(found), (name,))
         if key is not None and have(is_date(one.get(key)) for one in found):
             return key
-    dated = [name for name in found[0] if not GOLD.fullmatch(name) and all(_dated(one.get(name)) for one in found)]
+    dated = [
+        name for name in found[0] if not GOLD.fullmatch(name) and all(_is_written_date(one.get(name)) for one in found)
+    ]
     return dated[0] if len(dated) == 1 else None
 
 
-def _dated(value: object) -> bool:
+def _is_written_date(value: object) -> bool:
     return isinstance(value, str) and len(value) >= 8 and bool(re.search(r"\d{4}", value)) and is_date(value)
 
 
 def field_path(*steps: str) -> str:
     """Return the JSONPath of these names, as a config writes it; a step ``[*]`` stays as it is."""
     parts = (
-        step if step == "[*]" else f".{step}" if STEP.fullmatch(step) else f"[{json.dumps(step)}]" for step in steps
+        step if step == "[*]" else f".{step}" if PLAIN_STEP.fullmatch(step) else f"[{json.dumps(step)}]"
+        for step in steps
     )
     return "$" + "".join(parts)
 
 
-def written(text: str) -> str:
+def quoted_path(text: str) -> str:
     """Return a path quoted for YAML if it needs quotes."""
     return text if re.fullmatch(r"\$[\w.\[\]*]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def field_name(name: str) -> str:
     """Return a field name as the config writes it; a name that would be read as a path becomes a path."""
-    return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name)
+    return quoted_name(
+        f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name
+    )
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """Return a name quoted for YAML if it needs quotes."""
-    plain = PLAIN.fullmatch(name) and name.lower() not in SPECIAL
+    plain = PLAIN_NAME.fullmatch(name) and name.lower() not in YAML_WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)
 
 
-def part_of(row: Row, name: str) -> Row:
+def map_at(row: Row, name: str) -> Row:
     """Return the map in a field; an empty map if the field holds anything else."""
     part = row.get(name)
     return part if isinstance(part, Mapping) else {}
 
 
-def union(rows: Iterable[Row]) -> dict[str, object]:
+def merged_fields(rows: Iterable[Row]) -> dict[str, object]:
     """Return every key that occurs in the objects, each with its first value that is not null or empty."""
     merged: dict[str, object] = {}
     for row in rows:
@@ -251,13 +258,13 @@ def union(rows: Iterable[Row]) -> dict[str, object]:
     return merged
 
 
-def objects(value: object) -> Iterator[Row]:
+def nested_objects(value: object) -> Iterator[Row]:
     """Yield the objects in a list or map, and in the lists nested in it."""
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         if isinstance(part, Mapping):
             yield part
         elif isinstance(part, list):
-            yield from objects(part)
+            yield from nested_objects(part)
 
 
 DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
@@ -279,6 +286,6 @@ def date_formats(value: object) -> Iterator[str]:
             yield from date_formats(part)
 
 
-def are_ids(values: Sequence[object]) -> bool:
+def are_distinct(values: Sequence[object]) -> bool:
     texts = [scalar_text(value) for value in values]
     return None not in texts and len(set(texts)) == len(texts)

@@ -2,7 +2,7 @@
 
 Example::
 
-    layout = lay_out(Path("data"))
+    layout = find_layout(Path("data"))
     layout.files, layout.steps          # (["questions.csv"], {"history": {"file": "contexts.jsonl", ...}})
     layout.rows                         # the first rows with every field that the steps add
     layout.unmapped                         # notes on files and fields that could not be mapped
@@ -20,28 +20,28 @@ from bench.config.benchmark.file import SUFFIXES, suffix_of
 from bench.datasets.draft.config_guess import (
     ANSWERS,
     LITERAL,
-    NESTED,
+    QUESTION_LISTS,
     QUESTIONS,
-    WORDS,
+    TEXT_NAMES,
     Row,
-    first,
+    first_field,
     is_gold,
     is_question,
-    objects,
+    nested_objects,
 )
-from bench.datasets.draft.file_joins import Layout, add_field, add_judgements, join, join_named_files
-from bench.datasets.draft.question_place import lists_of_questions, texts_that_ask
-from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, asking, kind_of, sampled
-from bench.datasets.draft.turn_paths import way_to_turns
+from bench.datasets.draft.file_joins import DataLayout, add_field, add_judgements, join, join_named_files
+from bench.datasets.draft.question_place import lists_of_questions, question_texts
+from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, file_shape, question_score, sample_file
+from bench.datasets.draft.turn_paths import path_to_turns
 from bench.datasets.rows.field_steps import decode_text
 from bench.datasets.rows.row import value_of
 from bench.errors import DataError, UsageError
 
-_WORDS = 20
+_SHORT_TEXT = 20
 """number of characters; a longer text can be a memory"""
 
 
-def lay_out(data: Path) -> Layout:
+def find_layout(data: Path) -> DataLayout:
     """Find the roles of a file, or of the files in a folder.
 
     Raises:
@@ -56,25 +56,29 @@ def lay_out(data: Path) -> Layout:
                 f"link with a suffix: ln -s {data.name} {data.name}.jsonl"
             )
             raise UsageError(f'cannot tell the format of "{data}"', hint=hint)
-        table = sampled(data, data.name)
-        return _enriched(_plain([table]), data.parent, [], siblings=True)
+        table = sample_file(data, data.name)
+        return _with_added_fields(_layout_of([table]), data.parent, [], siblings=True)
     found = [path for path in sorted(data.rglob("*")) if path.is_file() and suffix_of(path.name) in SUFFIXES]
     tables, broken = [], []
     for path in found[:200]:
         try:
-            tables.append(sampled(path, path.relative_to(data).as_posix()))
+            tables.append(sample_file(path, path.relative_to(data).as_posix()))
         except DataError as error:
             broken.append(f"{path.name} is not used, because it cannot be read: {error.message}")
     if not tables:
         hint = "name a folder with .json, .jsonl, .csv, .tsv or .parquet files"
         reasons = "".join(f"; {one}" for one in broken[:3])
         raise UsageError(f'there is no data file to read in "{data}"{reasons}', hint=hint)
-    asked = max(tables, key=asking)
-    kin = [table for table in tables if kind_of(table) == kind_of(asked) and asking(table) == asking(asked)]
-    layout = _plain(kin)
+    asked = max(tables, key=question_score)
+    kin = [
+        table
+        for table in tables
+        if file_shape(table) == file_shape(asked) and question_score(table) == question_score(asked)
+    ]
+    layout = _layout_of(kin)
     layout.unmapped += broken
-    layout.elsewhere = [table.name for table in tables if table not in kin and any(texts_that_ask(list(table.sample)))]
-    return _enriched(layout, data, [table for table in tables if table not in kin], siblings=False)
+    layout.elsewhere = [table.name for table in tables if table not in kin and any(question_texts(list(table.sample)))]
+    return _with_added_fields(layout, data, [table for table in tables if table not in kin], siblings=False)
 
 
 def first_rows(data: Path, most: int = SAMPLED) -> list[Row]:
@@ -82,14 +86,14 @@ def first_rows(data: Path, most: int = SAMPLED) -> list[Row]:
 
     Reading stops at a row that cannot be parsed; if it is the first row, its error is raised.
     """
-    return _plain([sampled(data, data.name, most=most)]).rows[:most]
+    return _layout_of([sample_file(data, data.name, most=most)]).rows[:most]
 
 
-def _plain(tables: Sequence[SampledFile]) -> Layout:
+def _layout_of(tables: Sequence[SampledFile]) -> DataLayout:
     rows = [row for table in tables for row in table.fields]
     if not rows:
         raise DataError("the rows are not objects", where=str(tables[0].path), hint="make each row an object of fields")
-    return Layout(
+    return DataLayout(
         files=[table.path for table in tables],
         rows_path=tables[0].rows,
         rows=rows,
@@ -103,9 +107,11 @@ def _plain(tables: Sequence[SampledFile]) -> Layout:
     )
 
 
-def _enriched(layout: Layout, folder: Path, others: Sequence[SampledFile], *, siblings: bool) -> Layout:
-    _decode(layout)
-    _zip(layout)
+def _with_added_fields(
+    layout: DataLayout, folder: Path, others: Sequence[SampledFile], *, siblings: bool
+) -> DataLayout:
+    _add_decodes(layout)
+    _add_zips(layout)
     left = [table for table in others if not add_judgements(layout, table, others)]
     if not _has_history(layout.rows[0]) and not join_named_files(layout, folder):
         join(layout, left, siblings=siblings)
@@ -117,15 +123,11 @@ def _has_history(row: Row) -> bool:
     for name, value in row.items():
         if (
             is_gold(name)
-            or name in NESTED
+            or name in QUESTION_LISTS
             or (isinstance(value, list) and any(True for _ in lists_of_questions(value, deep=2)))
         ):
             continue
-        if (
-            isinstance(value, list | Mapping)
-            and way_to_turns(value)
-            and (_says_something(value) or _nested_texts(value))
-        ):
+        if isinstance(value, list | Mapping) and path_to_turns(value) and (_has_text(value) or _nested_texts(value)):
             return True
         if (
             isinstance(value, str)
@@ -136,11 +138,11 @@ def _has_history(row: Row) -> bool:
     return False
 
 
-def _says_something(value: object) -> bool:
+def _has_text(value: object) -> bool:
     """Return True when an object in the value contains a long text, a list, or a field with a usual name for texts."""
     return any(
-        isinstance(text, list) or (isinstance(text, str) and (len(text) > _WORDS or name in WORDS))
-        for part in objects(value)
+        isinstance(text, list) or (isinstance(text, str) and (len(text) > _SHORT_TEXT or name in TEXT_NAMES))
+        for part in nested_objects(value)
         if not is_question(part)
         for name, text in part.items()
     )
@@ -151,7 +153,7 @@ def _nested_texts(value: object) -> bool:
     return isinstance(parts, list) and len(parts) > 1 and any(isinstance(one, list) for one in parts)
 
 
-def _decode(layout: Layout) -> None:
+def _add_decodes(layout: DataLayout) -> None:
     """Add ``decode`` steps for texts that hold a JSON list or map."""
     for name in dict.fromkeys(name for row in layout.rows for name in row):
         texts = [row.get(name) for row in layout.rows]
@@ -169,15 +171,15 @@ def _decode(layout: Layout) -> None:
         add_field(layout, name, {"decode": name}, values)
 
 
-def _zip(layout: Layout) -> None:
+def _add_zips(layout: DataLayout) -> None:
     """Add ``zip`` steps for parallel lists: of questions and answers, or of titles and texts."""
     row = layout.rows[0]
-    name = first(row, NESTED, list)
+    name = first_field(row, QUESTION_LISTS, list)
     asked = row.get(name or "")
     if name is not None and isinstance(asked, list) and asked and all(isinstance(one, str) for one in asked):
-        side = dict(_beside(row, len(asked), skip=name))
+        side = dict(_parallel_lists(row, len(asked), skip=name))
         _add_zip(layout, "qa", {"question": name, **{_part(key): path for key, path in side.items()}})
-    elif name is not None and (answers := first(row, ANSWERS, list)) is not None and _unanswered(row[name]):
+    elif name is not None and (answers := first_field(row, ANSWERS, list)) is not None and _unanswered(row[name]):
         _add_zip(layout, "qa", {"question": name, "answer": answers})
     for key, value in row.items():
         lists = (
@@ -193,7 +195,7 @@ def _zip(layout: Layout) -> None:
 def _unanswered(questions: object) -> bool:
     """Return True when all questions are objects and none has an answer field."""
     parts = questions if isinstance(questions, list) else [questions]
-    return all(isinstance(one, Mapping) and first(one, ANSWERS) is None for one in parts)
+    return all(isinstance(one, Mapping) and first_field(one, ANSWERS) is None for one in parts)
 
 
 _PARTS = {"answers": "answer", "answer": "answer", "question_types": "type", "types": "type", "question_dates": "date",
@@ -204,7 +206,7 @@ def _part(name: str) -> str:
     return _PARTS.get(name, name)
 
 
-def _beside(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
+def _parallel_lists(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
     """Yield the lists of this length in the row and in its maps."""
     for name, value in row.items():
         if isinstance(value, list) and len(value) == length and name != skip:
@@ -215,7 +217,7 @@ def _beside(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
                     yield part, f"$.{name}.{part}"
 
 
-def _add_zip(layout: Layout, name: str, parts: Mapping[str, str]) -> None:
+def _add_zip(layout: DataLayout, name: str, parts: Mapping[str, str]) -> None:
     values = []
     for row in layout.rows:
         lists = {key: found for key, path in parts.items() if isinstance(found := value_of(path).get(row), list)}  # type: ignore[union-attr]

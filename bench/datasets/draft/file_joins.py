@@ -17,19 +17,19 @@ from pathlib import Path
 
 from bench.config.benchmark.file import SUFFIXES, suffix_of
 from bench.datasets.draft.config_guess import GOLD, QUESTIONS, Row, field_name
-from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, Step, sampled
+from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, Step, sample_file
 from bench.datasets.rows.field_steps import stem
 from bench.datasets.rows.row import is_graded, scalar_text, value_of
 
 _OWN_KEY = "$keys[-1]"
-_SAYS = 3
+_MOST_KEY_WORDS = 3
 """a text with more words than this is content to remember, not a key"""
-_KEYED = 5_000
+_KEY_ROWS = 5_000
 """number of rows of another file in which keys are searched"""
 
 
 @dataclass(slots=True, kw_only=True)
-class Layout:
+class DataLayout:
     """The files with the questions, their first rows, and the fields that are added to these rows."""
 
     files: list[Path]
@@ -51,20 +51,20 @@ class Layout:
     """names of other files with texts that end with a question mark"""
 
 
-def add_field(layout: Layout, name: str, step: Step, values: Iterable[object]) -> None:
+def add_field(layout: DataLayout, name: str, step: Step, values: Iterable[object]) -> None:
     layout.steps[name] = step
     layout.rows = [
         {**row, name: value} if value is not None else row for row, value in zip(layout.rows, values, strict=True)
     ]
 
 
-def _name(layout: Layout, table: SampledFile) -> str:
+def _joined_name(layout: DataLayout, table: SampledFile) -> str:
     name = re.sub(r"\W+", "_", stem(table.name).rpartition("/")[2]).strip("_").lower() or "joined"
     taken = {key for row in layout.rows for key in row} | layout.steps.keys()
     return name if name not in taken and not name[0].isdigit() else f"joined_{name}"
 
 
-def add_judgements(layout: Layout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
+def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
     """Add a file of relevance judgements as gold; return False for a file that has none.
 
     The file has rows of question, document and grade, or maps of document to grade.
@@ -83,7 +83,7 @@ def add_judgements(layout: Layout, table: SampledFile, others: Sequence[SampledF
         return False
     query = next((name for name in names if ids.keys() & set(table.values(name))), None)
     document = next((name for name in names if name != query and set(table.values(name)) & documents), None)
-    if query is None or document is None or _words_of(table) > _SAYS:
+    if query is None or document is None or _mean_words(table) > _MOST_KEY_WORDS:
         return False
     step = {"key": query, "by": next(ids[text] for text in table.values(query) if text in ids), "many": True}
     score = next((name for name in names if name not in (query, document) and name != "round"), None)
@@ -95,22 +95,22 @@ def add_judgements(layout: Layout, table: SampledFile, others: Sequence[SampledF
     return _add_gold(layout, table, step, path, {text for text in table.values(document) if text} & documents)
 
 
-def _add_gold(layout: Layout, table: SampledFile, step: Step, path: str, golds: set[str]) -> bool:
+def _add_gold(layout: DataLayout, table: SampledFile, step: Step, path: str, golds: set[str]) -> bool:
     if "gold" not in layout.steps:
-        step = {"file": _template(layout, table), **table.options(), **step}
+        step = {"file": _file_template(layout, table), **table.options(), **step}
         add_field(layout, "gold", step, [None] * len(layout.rows))
         layout.gold, layout.where, layout.golds = path, {"gold": {"present": True}}, golds
     return True
 
 
-def _template(layout: Layout, table: SampledFile) -> str:
+def _file_template(layout: DataLayout, table: SampledFile) -> str:
     """Return the file's name; with several files of questions, a template for a file in the folder of each of them."""
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name
     return "${$file|match:'^[^/]+'}/" + table.name.partition("/")[2]
 
 
-def join_named_files(layout: Layout, folder: Path) -> bool:
+def join_named_files(layout: DataLayout, folder: Path) -> bool:
     """Add a step for a field that names a file with the history; return False if there is no such field."""
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
@@ -118,7 +118,7 @@ def join_named_files(layout: Layout, folder: Path) -> bool:
             continue
         if not all((folder / str(text)).is_file() for text in texts):
             continue
-        tables = {str(text): sampled(folder / str(text), str(text), most=500) for text in texts[:8]}
+        tables = {str(text): sample_file(folder / str(text), str(text), most=500) for text in texts[:8]}
         step: Step = {"file": f"${{{name}}}", **tables[str(texts[0])].options()}
         add_field(
             layout, "history", step, [list(tables[str(text)].sample) if str(text) in tables else None for text in texts]
@@ -129,42 +129,42 @@ def join_named_files(layout: Layout, folder: Path) -> bool:
     return False
 
 
-def join(layout: Layout, others: Sequence[SampledFile], *, siblings: bool) -> None:
+def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -> None:
     """Join fields of other files one by one until the rows have a history.
 
     The file whose keys match best comes first; of several, the file with the longest texts.
     """
-    left = [_more(table) for table in others]
+    left = [_with_more_rows(table) for table in others]
     while left:
-        matches = [(match, table) for table in left if (match := _match(layout, table))[0] >= 0.6]
+        matches = [(match, table) for table in left if (match := _best_match(layout, table))[0] >= 0.6]
         if not matches:
             break
         (_, key, by, many), table = max(
-            matches, key=lambda one: (round(one[0][0], 1), not one[0][3], _words_of(one[1]))
+            matches, key=lambda one: (round(one[0][0], 1), not one[0][3], _mean_words(one[1]))
         )
         left.remove(table)
-        name = _name(layout, table)
+        name = _joined_name(layout, table)
         step: Step = {"file": table.name, **table.options(), "key": key, "by": by} | ({"many": True} if many else {})
-        add_field(layout, name, step, [_taken(table, key, one, many=many) for one in _bys(layout, by)])
-        layout.history, layout.corpus = name, _written_by(by, layout)
-        if _words_of(table) > _SAYS:
+        add_field(layout, name, step, [_rows_with_key(table, key, one, many=many) for one in _values_at(layout, by)])
+        layout.history, layout.corpus = name, _corpus_field(by, layout)
+        if _mean_words(table) > _MOST_KEY_WORDS:
             break
     if layout.history is None and len(left) == 1 and not siblings:
         (table,) = left
-        name = _name(layout, table)
+        name = _joined_name(layout, table)
         add_field(layout, name, {"file": table.name, **table.options()}, [list(table.sample)] * len(layout.rows))
         layout.history, layout.corpus = name, "${'all'}"
         left = []
     joined = layout.history is not None
     layout.unmapped += [
         f"{table.name} is not used: the history is in another file"
-        if joined and _match(layout, table)[0] >= 0.6
+        if joined and _best_match(layout, table)[0] >= 0.6
         else f"{table.name} is not used: no field of the questions contains its keys"
         for table in left
     ]
 
 
-def _words_of(table: SampledFile) -> int:
+def _mean_words(table: SampledFile) -> int:
     """Return the mean number of words in the longest text of a row, over the first ten rows."""
     rows = table.sample[:10]
     return sum(_most_words(row) for row in rows) // max(1, len(rows))
@@ -177,32 +177,32 @@ def _most_words(value: object) -> int:
     return max(map(_most_words, parts), default=0)
 
 
-def _more(table: SampledFile) -> SampledFile:
+def _with_more_rows(table: SampledFile) -> SampledFile:
     """Return the file with more sample rows, so that more of its keys are known."""
-    return table if len(table.sample) < SAMPLED else sampled(table.path, table.name, most=_KEYED)
+    return table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)
 
 
-Match = tuple[float, str, str, bool]
+KeyMatch = tuple[float, str, str, bool]
 """share of the values of a field that are keys of the other file, the field of the other file with these keys, our
 field, and whether several rows have the same key"""
 
 
-def _match(layout: Layout, table: SampledFile) -> Match:
-    best: Match = (0.0, "", "", False)
+def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:
+    best: KeyMatch = (0.0, "", "", False)
     for key in table.key_names():
         keys = Counter(text for text in table.values(key) if text)
         if len(keys) < 2 and len(table.sample) > 1 and len(layout.rows) > 1 and not any(True for _ in keys):
             continue
-        for by, values in _values(layout):
+        for by, values in _key_candidates(layout):
             share = sum(value in keys for value in values) / len(values)
             if share > best[0] + 0.01:
                 best = (share, key, by, max(keys.values()) > 1)
-        if best[0] < 0.6 and (prefix := _prefix(layout, keys)) is not None:
+        if best[0] < 0.6 and (prefix := _prefix_template(layout, keys)) is not None:
             best = (0.9, key, prefix, max(keys.values()) > 1)
     return best
 
 
-def _values(layout: Layout) -> Iterator[tuple[str, list[str]]]:
+def _key_candidates(layout: DataLayout) -> Iterator[tuple[str, list[str]]]:
     """Yield each field whose texts may be keys of another file, with the texts."""
     paths: dict[str, list[str]] = {}
     for row in layout.rows:
@@ -222,7 +222,7 @@ def _values(layout: Layout) -> Iterator[tuple[str, list[str]]]:
     )
 
 
-def _prefix(layout: Layout, keys: Mapping[str, int]) -> str | None:
+def _prefix_template(layout: DataLayout, keys: Mapping[str, int]) -> str | None:
     """Return a template that reads the key from the beginning of the row ids: ``scene_1`` of ``scene_1_q2``.
 
     The result is None when the ids do not begin with keys.
@@ -235,7 +235,7 @@ def _prefix(layout: Layout, keys: Mapping[str, int]) -> str | None:
     return None
 
 
-def _bys(layout: Layout, by: str) -> Iterator[object]:
+def _values_at(layout: DataLayout, by: str) -> Iterator[object]:
     if by == _OWN_KEY:
         yield from layout.keys
         return
@@ -244,13 +244,13 @@ def _bys(layout: Layout, by: str) -> Iterator[object]:
     yield from (value.get(row) if value.single else value.all(row) for row in layout.rows)
 
 
-def _taken(table: SampledFile, key: str, by: object, *, many: bool) -> object:
+def _rows_with_key(table: SampledFile, key: str, by: object, *, many: bool) -> object:
     keys = table.values(key)
     wanted = [scalar_text(one) for one in by] if isinstance(by, list) else [scalar_text(by)]
     found = [row for text in wanted for row, own in zip(table.sample, keys, strict=True) if own == text and text]
     return found if many or isinstance(by, list) else (found[0] if found else None)
 
 
-def _written_by(by: str, layout: Layout) -> str:
+def _corpus_field(by: str, layout: DataLayout) -> str:
     """Return the field that is equal in rows with the same history, as the config writes it."""
     return layout.corpus if by.startswith("$.") and layout.corpus else by.replace("[*]", "")

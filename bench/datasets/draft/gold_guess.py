@@ -20,14 +20,14 @@ from bench.datasets.draft.config_guess import (
     Row,
     field_name,
     field_path,
-    first,
-    objects,
-    union,
+    first_field,
+    merged_fields,
+    nested_objects,
 )
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
 from bench.datasets.rows.row import flatten_lists, is_graded, scalar_text, value_of
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 
 class GoldGuess:
@@ -37,14 +37,14 @@ class GoldGuess:
         self.place = place
         self.unmapped: list[str] = []
         names = [key for key in place.asked if EVIDENCE.fullmatch(key) and key not in skipped]
-        self.paths = dict(_golds(place.every(), names))
+        self.paths = dict(_gold_values(place.every(), names))
         held = {name: [one[name] for one in place.every() if one.get(name)] for name in names}
         self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
         """fields with pairs of numbers: the first and last turn of the answer"""
 
     def names(self) -> list[str]:
         """Return the field names of the paths, each once."""
-        return list(dict.fromkeys(map(_name, self.paths)))
+        return list(dict.fromkeys(map(_root_field, self.paths)))
 
     def flat(self, history: HistoryGuess) -> Iterator[str]:
         """Yield the evidence keys for data with one question per row.
@@ -56,8 +56,8 @@ class GoldGuess:
         missed: dict[str, None] = {}
         taken: set[str] = set()
         for path, values in self.paths.items():
-            name = _name(path)
-            whole = json.dumps(field_path(inside) + path[1:]) if inside else _short(path, name)
+            name = _root_field(path)
+            whole = json.dumps(field_path(inside) + path[1:]) if inside else _short_path(path, name)
             if values <= history.session_ids:
                 yield f"sessionIdsField: {whole}"
             elif values <= history.turn.ids:
@@ -81,8 +81,8 @@ class GoldGuess:
     def _graded(self, path: str, inside: str) -> str | None:
         """Return the evidence keys for objects with an id and a grade; None when there are no different grades."""
         name, _, part = path.removeprefix("$.").partition("[*].")
-        found = [one for row in self.place.every() for one in objects(row.get(name))] if part else []
-        grade = first(union(found), GRADES, (int, float))
+        found = [one for row in self.place.every() for one in nested_objects(row.get(name))] if part else []
+        grade = first_field(merged_fields(found), GRADES, (int, float))
         if grade is None or part == grade or len({one.get(grade) for one in found}) < 2 or inside:
             return None
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
@@ -92,13 +92,13 @@ class GoldGuess:
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():
-            fields.setdefault(_name(path), set()).update(values)
+            fields.setdefault(_root_field(path), set()).update(values)
         for name, values in fields.items():
             if values <= known or any(
                 one <= known for path, one in self.paths.items() if path.startswith(f"$.{name}[")
             ):
                 return json.dumps(f"{field_path(name)}[*]") if name in self.ranged else field_name(name)
-        held = first(self.place.asked, NESTED_EVIDENCE, list)
+        held = first_field(self.place.asked, NESTED_EVIDENCE, list)
         plain = held is not None and all(isinstance(one, str) for one in flatten_lists(self.place.asked[held]))
         return held if plain else None
 
@@ -112,13 +112,15 @@ def _are_ranges(value: object) -> bool:
     )
 
 
-def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
+def _gold_values(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
     for name in names:
         graded = [place[name] for place in places if is_graded(place.get(name))]
         if graded:
-            yield field_path(name), {str(key) for one in graded for key in tree(one)}
+            yield field_path(name), {str(key) for one in graded for key in object_or_empty(one)}
             continue
-        for path in dict.fromkeys(path for place in places for path in _leaves(place.get(name), field_path(name))):
+        for path in dict.fromkeys(
+            path for place in places for path in _scalar_paths(place.get(name), field_path(name))
+        ):
             value = value_of(path)
             assert value is not None
             texts = {text for place in places for one in value.all(place) if (text := scalar_text(one)) is not None}
@@ -126,15 +128,15 @@ def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, s
                 yield path, texts
 
 
-def _name(path: str) -> str:
+def _root_field(path: str) -> str:
     return path[2:].partition("[")[0].partition(".")[0]
 
 
-def _short(path: str, name: str) -> str:
+def _short_path(path: str, name: str) -> str:
     return field_name(name) if path == f"{field_path(name)}[*]" else json.dumps(path)
 
 
-def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
+def _scalar_paths(value: object, path: str, deep: int = 3) -> Iterator[str]:
     """Yield the path to each scalar inside a value; of pairs that begin with a text, the path to this text."""
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
@@ -143,9 +145,9 @@ def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
                 yield f"{path}[*][1]"
             return
         for one in value:
-            yield from _leaves(one, f"{path}[*]", deep - 1)
+            yield from _scalar_paths(one, f"{path}[*]", deep - 1)
     elif isinstance(value, Mapping) and deep:
         for key, one in value.items():
-            yield from _leaves(one, path + field_path(key)[1:], deep - 1)
+            yield from _scalar_paths(one, path + field_path(key)[1:], deep - 1)
     elif value is not None:
         yield path

@@ -18,25 +18,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from bench.datasets.draft.config_guess import (
     DATES,
-    DECODE,
+    DECODE_HINT,
     GOLD,
     LITERAL,
     NUMBERED,
     ONE_ID,
     SESSION_IDS,
     Row,
-    are_ids,
+    are_distinct,
     date_field,
     field_name,
     field_path,
-    first,
+    first_field,
     is_date,
-    objects,
-    union,
-    written,
+    merged_fields,
+    nested_objects,
+    quoted_path,
 )
-from bench.datasets.draft.turn_guess import TurnGuess, who_speaks
-from bench.datasets.draft.turn_paths import Way, holds_lists, is_turn, spelled, way_to_turns
+from bench.datasets.draft.turn_guess import TurnGuess, speaker_field
+from bench.datasets.draft.turn_paths import TurnPath, holds_lists, is_turn, path_to_turns, steps_text
 from bench.datasets.rows.row import scalar_text, value_of
 
 
@@ -47,7 +47,7 @@ class HistoryGuess:
         self, rows: Sequence[Row], history: str, *, gold: Sequence[Collection[str]] = (), cut: bool = False
     ) -> None:
         self.rows = rows
-        self.row = union(rows)
+        self.row = merged_fields(rows)
         self.field = history
         self.gold = gold
         self.cut = cut
@@ -68,12 +68,12 @@ class HistoryGuess:
         if isinstance(value, str | int | float) or value is None:
             yield from (f"field: {field_name(self.field)}", "type: string")
             if isinstance(value, str) and LITERAL.match(value):
-                self.unmapped.append(f'"{self.field}" is a list or map written as text: {DECODE}')
+                self.unmapped.append(f'"{self.field}" is a list or map written as text: {DECODE_HINT}')
             return
         if isinstance(value, Mapping) and (found := self._numbered(value) or self._side_by_side(value)):
             yield from found
-        elif isinstance(value, Mapping) and way_to_turns(value) is None and (text := _longest_text(value)):
-            yield from (f"field: {written(field_path(self.field, text))}", "type: string")
+        elif isinstance(value, Mapping) and path_to_turns(value) is None and (text := _longest_text(value)):
+            yield from (f"field: {quoted_path(field_path(self.field, text))}", "type: string")
             return
         else:
             yield from self._walked(value)
@@ -101,7 +101,7 @@ class HistoryGuess:
             found.append(f"datePattern: {json.dumps('*'.join(shape), ensure_ascii=False)}")
         holders = self.rows if self.field == "$" else [row.get(self.field) for row in self.rows]
         every = [numbered_sessions(one) for one in holders if isinstance(one, Mapping)]
-        self._turns(list(objects([part for one in every for part in one.values()])))
+        self._turns(list(nested_objects([part for one in every for part in one.values()])))
         self.session_ids = {key for one in every for key in one}
         return found
 
@@ -114,20 +114,20 @@ class HistoryGuess:
             return []
         beside = {key: part for key, part in lists.items() if key != main and len(part) == len(lists[main])}
         dates = next((key for key, part in beside.items() if is_date(part[0])), None)
-        ids = next((key for key, part in beside.items() if key != dates and are_ids(part)), None)
+        ids = next((key for key, part in beside.items() if key != dates and are_distinct(part)), None)
         if not dates and not ids:
             return []
-        found = [f"field: {written(field_path(self.field, main))}", "type: array"]
+        found = [f"field: {quoted_path(field_path(self.field, main))}", "type: array"]
         if dates:
-            found.append(f"dateField: {written(field_path(self.field, dates))}")
+            found.append(f"dateField: {quoted_path(field_path(self.field, dates))}")
         if ids:
-            found.append(f"sessionIdField: {written(field_path(self.field, ids))}")
+            found.append(f"sessionIdField: {quoted_path(field_path(self.field, ids))}")
             self.session_ids = {scalar_text(one) or "" for one in lists[ids]}
-        self._turns(list(objects(lists[main])))
+        self._turns(list(nested_objects(lists[main])))
         return found
 
     def _walked(self, value: object) -> Iterator[str]:
-        way = way_to_turns(value)
+        way = path_to_turns(value)
         if way is None:
             self.unmapped.append(f'"{self.field}" contains no list of turns: name its sessions in schema.context')
             yield from (
@@ -140,7 +140,7 @@ class HistoryGuess:
                 "some messages have several replies, because a message was edited or an answer repeated: the messages "
                 "of all branches are ingested; to ingest one branch, remove the others from the file"
             )
-        every = value_of(f"$.x{spelled(way)}")
+        every = value_of(f"$.x{steps_text(way)}")
         assert every is not None
         found = [one for row in self.rows for one in every.all({"x": row.get(self.field)}) if one is not None]
         self._turns(found)
@@ -150,11 +150,11 @@ class HistoryGuess:
         else:
             yield from self._sessions(way, stars)
 
-    def _one_session(self, way: Way) -> Iterator[str]:
+    def _one_session(self, way: TurnPath) -> Iterator[str]:
         whole = way == ("[*]",)
-        path = field_name(self.field) if whole else written(field_path(self.field) + spelled(way))
-        spoken = bool(self.turns) and who_speaks(union(self.turns))[1] is not None
-        dates, ids = first(self.row, DATES, list), first(self.row, SESSION_IDS, list)
+        path = field_name(self.field) if whole else quoted_path(field_path(self.field) + steps_text(way))
+        spoken = bool(self.turns) and speaker_field(merged_fields(self.turns))[1] is not None
+        dates, ids = first_field(self.row, DATES, list), first_field(self.row, SESSION_IDS, list)
         if (whole and (dates or ids)) or (spoken and whole and not self.cut and not self.gold):
             yield from (f"field: {path}", "type: array")
             yield from self._lists_beside(dates, ids)
@@ -168,7 +168,7 @@ class HistoryGuess:
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
             beside = all(isinstance(one, list) and len(one) == len(_list(held)) for one, held in rows)
             other = key != self.field and key not in DATES
-            if beside and other and len(_list(part)) > 1 and all(are_ids(_list(one)) for one, _ in rows):
+            if beside and other and len(_list(part)) > 1 and all(are_distinct(_list(one)) for one, _ in rows):
                 return key
         return None
 
@@ -179,7 +179,7 @@ class HistoryGuess:
             yield f"sessionIdField: {field_name(ids)}"
             self.session_ids = {scalar_text(one) or "" for row in self.rows for one in _list(row.get(ids))}
 
-    def _sessions(self, way: Way, stars: Sequence[int]) -> Iterator[str]:
+    def _sessions(self, way: TurnPath, stars: Sequence[int]) -> Iterator[str]:
         """Yield the config lines for sessions: the innermost objects that contain turns, else the innermost lists."""
         at = next((number for number in reversed(stars[:-1]) if way[number + 1] not in ("[*]", "*")), None)
         if at is None:
@@ -191,10 +191,10 @@ class HistoryGuess:
         plain = at is None and head == ("[*]",)
         if plain and not (own and self._sparse(own)):
             yield from (f"field: {field_name(self.field)}", "type: array")
-            ids = first(self.row, SESSION_IDS, list) or self._ids_beside()
-            yield from self._lists_beside(first(self.row, DATES, list), ids)
+            ids = first_field(self.row, SESSION_IDS, list) or self._ids_beside()
+            yield from self._lists_beside(first_field(self.row, DATES, list), ids)
             return
-        yield f"field: {written(field_path(self.field) + spelled(head))}"
+        yield f"field: {quoted_path(field_path(self.field) + steps_text(head))}"
         parts = {}
         if at is None:
             parts = {"date": json.dumps(f"$[*].{own}")} if own else {}
@@ -204,9 +204,9 @@ class HistoryGuess:
         if parts:
             yield f"session: {{{', '.join(f'{key}: {text}' for key, text in parts.items())}}}"
 
-    def _dated_keys(self, head: Way) -> bool:
+    def _dated_keys(self, head: TurnPath) -> bool:
         """Return True when the keys of the sessions are dates."""
-        every = value_of(f"$.x{spelled(head)}")
+        every = value_of(f"$.x{steps_text(head)}")
         if every is None or head[-1] != "*":
             return False
         keys = [str(keys[-1]) for row in self.rows for keys, _ in every.keyed({"x": row.get(self.field)})]
@@ -214,8 +214,8 @@ class HistoryGuess:
             self.session_ids = set(keys)
         return found
 
-    def _parts_of_session(self, head: Way, rest: Way, own: str | None) -> dict[str, str]:
-        every = value_of(f"$.x{spelled(head)}")
+    def _parts_of_session(self, head: TurnPath, rest: TurnPath, own: str | None) -> dict[str, str]:
+        every = value_of(f"$.x{steps_text(head)}")
         assert every is not None
         held = [one for row in self.rows for one in every.all({"x": row.get(self.field)}) if isinstance(one, Mapping)]
         ids = next((name for name in ONE_ID if all(scalar_text(one.get(name)) for one in held) and held
@@ -223,19 +223,20 @@ class HistoryGuess:
         dates = date_field(held)
         if ids:
             self.session_ids = {scalar_text(one[ids]) or "" for one in held}
-        if texts := [name for name, one in union(held).items() if isinstance(one, str) and name not in (ids, dates)
-                     and not is_date(one) and not GOLD.fullmatch(name)]:  # fmt: skip
+        texts = [name for name, one in merged_fields(held).items() if isinstance(one, str) and name not in (ids, dates)
+                 and not is_date(one) and not GOLD.fullmatch(name)]  # fmt: skip
+        if texts:
             shown = " ".join(f"${{{name}}}" for name in texts)
             self.unmapped.append(
                 f"these texts of a session are not ingested: {', '.join(texts)}; to include them, write "
                 f'ingestion.preprocessing.formatTemplate: "{shown} ${{session}}"'
             )
         found = {"id": field_name(ids)} if ids else {}
-        found["turns"] = json.dumps(f"${spelled(rest)}", ensure_ascii=False)
+        found["turns"] = json.dumps(f"${steps_text(rest)}", ensure_ascii=False)
         if dates:
             found["date"] = field_name(dates)
         elif own and self._sparse(own):
-            found["date"] = json.dumps(f"${spelled(rest)}.{own}")
+            found["date"] = json.dumps(f"${steps_text(rest)}.{own}")
         elif self._dated_keys(head):
             found["date"] = '"$keys[-1]"'
         return found
@@ -255,7 +256,7 @@ def _longest_text(holder: Row) -> str | None:
     """Return the field with a usual name for a text, else the one with the longest text; None if there is no text."""
     texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
-    named = first(texts, ("text", "content", "summary", "document", "body"))
+    named = first_field(texts, ("text", "content", "summary", "document", "body"))
     return named or max(texts, key=lambda name: len(texts[name]), default=None)
 
 

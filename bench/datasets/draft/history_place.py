@@ -1,9 +1,9 @@
-"""Guess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
+"""QuestionGuess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
 
 Example::
 
     history_field(rows)                 # "sessions"
-    contexts = Contexts(guess, layout)
+    contexts = ContextLines(guess, layout)
     contexts.lines, contexts.evidence   # a list of histories where several fields hold turns of the same words
 """
 
@@ -18,53 +18,55 @@ from bench.datasets.draft.config_guess import (
     DATES,
     HISTORIES,
     IDS,
-    NESTED,
+    QUESTION_LISTS,
     SESSION_IDS,
+    TEXT_NAMES,
     TYPES,
-    WORDS,
     Row,
     field_path,
-    first,
+    first_field,
     is_date,
     is_gold,
-    union,
+    merged_fields,
 )
-from bench.datasets.draft.file_joins import Layout
+from bench.datasets.draft.file_joins import DataLayout
 from bench.datasets.draft.history_guess import HistoryGuess, numbered_sessions
-from bench.datasets.draft.question_guess import Guess
+from bench.datasets.draft.question_guess import QuestionGuess
 from bench.datasets.draft.question_place import QuestionPlace
-from bench.datasets.draft.sampled_file import asks
-from bench.datasets.draft.turn_paths import way_to_turns
+from bench.datasets.draft.sampled_file import has_question
+from bench.datasets.draft.turn_paths import path_to_turns
 
-_RIGHT = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
+_ANSWER_PASSAGES = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
 """names of fields with the passages that contain the answer, where another field has the other passages"""
 
 
-class Contexts:
+class ContextLines:
     """The lines of ``schema.context``, and the evidence that follows from its fields."""
 
-    def __init__(self, guess: Guess, layout: Layout) -> None:
+    def __init__(self, guess: QuestionGuess, layout: DataLayout) -> None:
         self.guess = guess
         beside = self._beside(layout)
         self.several = bool(beside)
         every = sorted([*beside, guess.history], key=lambda one: one.single or "type: array" in one.lines)
-        self.passages = self.several and all(first(turn, ("title",), str) for one in every for turn in one.turns[:5])
+        self.passages = self.several and all(
+            first_field(turn, ("title",), str) for one in every for turn in one.turns[:5]
+        )
         """true: each element of the histories is a separate passage"""
         self.evidence = self._right_ones(every) if self.passages and not guess.evidence else ""
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
-    def _beside(self, layout: Layout) -> list[HistoryGuess]:
+    def _beside(self, layout: DataLayout) -> list[HistoryGuess]:
         """Return the other fields with turns that have the same field for their text."""
         guess = self.guess
-        words = {key for turn in guess.history.turns[:5] for key in turn if key in WORDS}
-        taken = (guess.history.field, *NESTED, *layout.steps, guess.place.question())
+        words = {key for turn in guess.history.turns[:5] for key in turn if key in TEXT_NAMES}
+        taken = (guess.history.field, *QUESTION_LISTS, *layout.steps, guess.place.question())
         found = []
         for name in guess.row if words and guess.history.field != "$" else ():
             skipped = name in taken or is_gold(name) or re.search("persona|profile|summary|plan", name)
-            if skipped or not way_to_turns(guess.row[name]):
+            if skipped or not path_to_turns(guess.row[name]):
                 continue
             other = HistoryGuess(guess.rows, name)
-            if other.turns and words <= set(union(other.turns)):
+            if other.turns and words <= set(merged_fields(other.turns)):
                 found.append(other)
         return found
 
@@ -78,21 +80,21 @@ class Contexts:
 
     def _right_ones(self, every: Sequence[HistoryGuess]) -> str:
         """Return the evidence line when exactly one history field has the passages with the answer; else empty."""
-        right = [one for one in every if _RIGHT.fullmatch(one.field) and one.turn.id_field]
+        right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
             return ""
         path = field_path(right[0].field, "[*]", right[0].turn.id_field or "")
         return f"evidence: {{turnIdsField: {json.dumps(path)}}}\n"
 
 
-def is_long(guess: Guess) -> bool:
+def is_long(guess: QuestionGuess) -> bool:
     """Return True for a history that is one text of more than 400 words."""
     texts = [row.get(guess.history.field) for row in guess.rows]
     return any(isinstance(text, str) and len(text.split()) > 400 for text in texts)
 
 
 def named_history(row: Row) -> str | None:
-    return first({name: one for name, one in row.items() if not is_gold(name)}, HISTORIES, (str, list, Mapping))
+    return first_field({name: one for name, one in row.items() if not is_gold(name)}, HISTORIES, (str, list, Mapping))
 
 
 def history_field(rows: Sequence[Row]) -> str:
@@ -101,23 +103,25 @@ def history_field(rows: Sequence[Row]) -> str:
     ``$`` means that the row itself has numbered sessions.
     """
     place = QuestionPlace(rows)
-    claimed: set[str | None] = {name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first(rows[0], names))}
-    claimed |= {*place.claims(), *CORPORA, *NESTED}
+    claimed: set[str | None] = {
+        name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first_field(rows[0], names))
+    }
+    claimed |= {*place.claims(), *CORPORA, *QUESTION_LISTS}
     row = {name: one for name, one in rows[0].items() if name not in claimed and not is_gold(name)}
     if sum(len(part) for part in numbered_sessions(row).values()) > 1 and len(numbered_sessions(row)) > 1:
         return "$"
     if (named := named_history(row)) is not None:
         return named
-    start = None if first(rows[0], IDS) else next(iter(rows[0]))
+    start = None if first_field(rows[0], IDS) else next(iter(rows[0]))
     left = [name for name, value in row.items() if isinstance(value, str | list | Mapping) and not is_date(value)]
-    left = [name for name in left if not (isinstance(row[name], Mapping) and asks(row[name]))] or left
+    left = [name for name in left if not (isinstance(row[name], Mapping) and has_question(row[name]))] or left
     return max(left, key=lambda name: (name != start, *_weight(row[name])), default="history")
 
 
 def _weight(value: object) -> tuple[bool, bool, int]:
     """Return a sort key: values that contain turns are highest, then lists and maps, then texts; longer ones first."""
     return (
-        way_to_turns(value) is not None,
+        path_to_turns(value) is not None,
         not isinstance(value, str),
         len(value) if isinstance(value, str | list | Mapping) else 0,
     )

@@ -1,8 +1,8 @@
-"""Guess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
+"""QuestionGuess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
 
 Example::
 
-    guess = Guess(rows, history="sessions")
+    guess = QuestionGuess(rows, history="sessions")
     guess.lines(), guess.evidence, guess.abstention     # YAML
     guess.unmapped                                      # notes on fields that could not be mapped
 
@@ -25,16 +25,16 @@ from bench.datasets.draft.config_guess import (
     CORPORA,
     FLAG,
     IDS,
-    REFUSED,
-    RIGHT,
+    RIGHT_CHOICES,
     TYPES,
+    UNANSWERABLE,
     Row,
     field_name,
     field_path,
-    first,
+    first_field,
     is_date,
-    part_of,
-    written,
+    map_at,
+    quoted_path,
 )
 from bench.datasets.draft.gold_guess import GoldGuess
 from bench.datasets.draft.history_guess import HistoryGuess
@@ -45,16 +45,16 @@ NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
 )
 """names of question types whose questions cannot be answered"""
-_CUT = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
+_CUT_NAMES = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
 _ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
 _TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
-_KEYED = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
+_KEYED_LISTS = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
 """paths to lists of questions that are under data keys, or under several names"""
 _MOST_TYPES = 20
 
 
-class Guess:
+class QuestionGuess:
     """The guessed config keys for the questions and the history in sample rows."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Guess:
         self.child = self.place.child
         self.answer = AnswerGuess(self.place, joined)
         asked = self.place.asked
-        skipped = {first(asked, names) for names in (ANSWERS, CHOICES, RIGHT)}
+        skipped = {first_field(asked, names) for names in (ANSWERS, CHOICES, RIGHT_CHOICES)}
         self.gold = GoldGuess(self.place, {*skipped, *ALIASES, self.answer.field, "rubric", "question"})
         self.cut = self._cut()
         golds = [*([brought] if brought else []), *self.gold.paths.values()]
@@ -105,7 +105,7 @@ class Guess:
                 yield f"  choiceAnswer: {choices[1]}\n"
         else:
             yield from self._flat_lines()
-        if (name := first(self.place.asked, ("rubric", "rubrics", "key_points"), list)) is not None:
+        if (name := first_field(self.place.asked, ("rubric", "rubrics", "key_points"), list)) is not None:
             yield f"  rubric: {self.place.at(name)}\n"
 
     def _nested_lines(self) -> Iterator[tuple[str, str | None]]:
@@ -123,7 +123,7 @@ class Guess:
     def _date(self) -> str | None:
         """Return the date field of a question, as the config writes it; None if there is none."""
         every, asked = self.place.every(), self.place.asked
-        for name in filter(None, (first(asked, (one,), (str, int)) for one in _ASKED_DATES)):
+        for name in filter(None, (first_field(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
                 asked[name], bool
             ):
@@ -162,7 +162,7 @@ class Guess:
         """Return the field or template for the question type, as the config writes it; None if there is none."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
-        if self.child is not None and _KEYED.search(self.place.path):
+        if self.child is not None and _KEYED_LISTS.search(self.place.path):
             return "$keys[-2]"
         if self.child is not None:
             return self._row_type()
@@ -201,13 +201,13 @@ class Guess:
                 return field_name(name)
             for holder, part in self.row.items():
                 if isinstance(part, Mapping) and isinstance(part.get(name), str):
-                    return written(field_path(holder, name))
+                    return quoted_path(field_path(holder, name))
         return None
 
     def _type_name(self) -> str | None:
         """Return the name of a type field that every question has; None if there is none."""
         asked = self.place.every()
-        names = [name for one in TYPES if (name := first(self.place.asked, (one,), (str, int)))]
+        names = [name for one in TYPES if (name := first_field(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
         return names[0] if names and asked else None
 
@@ -225,9 +225,9 @@ class Guess:
         ids = [scalar_text(row.get(name)) or "" for row in self.rows for name in IDS]
         conditions = []
         asked = self.place.asked
-        if name := first(asked, REFUSED, (bool, int, str)):
+        if name := first_field(asked, UNANSWERABLE, (bool, int, str)):
             conditions.append(f"field: {self.place.at(name)}")
-        elif name := first(asked, ANSWERABLE, (bool, int, str)):
+        elif name := first_field(asked, ANSWERABLE, (bool, int, str)):
             conditions.append(f"field: {self.place.at(name)}, equals: false")
         if any(text.endswith("_abs") for text in ids):
             conditions.append("idPattern: _abs$")
@@ -276,14 +276,14 @@ class Guess:
         Its values are unique in these rows if possible; otherwise it is the first field with a usual name for ids.
         """
         for one in IDS:
-            name = first(self.row, (one,))
+            name = first_field(self.row, (one,))
             if name is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):
                 return field_name(name)
         named = next((name for name in self.row if re.search(r"_id$|Id$|^uuid|uuid$", name) and name not in CORPORA
                       and self._differs([scalar_text(row.get(name)) for row in self.rows])), None)  # fmt: skip
         if named is not None:
             return field_name(named)
-        if (start := first(self.row, IDS)) is not None and len(self.rows) > 1:
+        if (start := first_field(self.row, IDS)) is not None and len(self.rows) > 1:
             for other, value in self.row.items():
                 pairs = [f"{scalar_text(row.get(start))}-{scalar_text(row.get(other))}" for row in self.rows]
                 if (
@@ -298,15 +298,15 @@ class Guess:
     def _inner_id(self) -> str | None:
         for holder, part in self.row.items():
             for name in part if isinstance(part, Mapping) and holder != self.place.inside else ():
-                values = [scalar_text(part_of(row, holder).get(name)) for row in self.rows]
+                values = [scalar_text(map_at(row, holder).get(name)) for row in self.rows]
                 if re.search(r"id$|source$|name$", name) and self._differs(values):
-                    return written(field_path(holder, name))
+                    return quoted_path(field_path(holder, name))
         for name in CORPORA:
             if self.child is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):
                 return name
         if self.several:
             return "\"${$file|match:'[^/]+$'}-${$row}\""
-        return first(self.row, IDS)
+        return first_field(self.row, IDS)
 
     @staticmethod
     def _differs(values: Sequence[str | None]) -> bool:
@@ -323,7 +323,8 @@ class Guess:
     def _cut(self) -> str:
         """Return the field that limits the part of the history that an item sees; empty if there is none."""
         name = next(
-            (key for key, one in self.row.items() if _CUT.fullmatch(key) and (scalar_text(one) or "").isdigit()), None
+            (key for key, one in self.row.items() if _CUT_NAMES.fullmatch(key) and (scalar_text(one) or "").isdigit()),
+            None,
         )
         path = self.place.path
         return name or ("$keys[-2]" if path.count("[*]") > 1 and ".*" not in path else "")

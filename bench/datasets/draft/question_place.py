@@ -14,30 +14,30 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from bench.datasets.draft.config_guess import (
-    DECODE,
+    DECODE_HINT,
     GOLD,
     LITERAL,
-    NESTED,
+    QUESTION_LISTS,
     QUESTIONS,
     Row,
     field_name,
     field_path,
-    first,
+    first_field,
     is_gold,
     is_question,
-    objects,
-    part_of,
+    is_request,
+    map_at,
+    merged_fields,
+    nested_objects,
     plain_name,
-    union,
-    weakly_asks,
-    written,
+    quoted_path,
 )
-from bench.datasets.draft.turn_paths import SPEAKING
+from bench.datasets.draft.turn_paths import SPEAKER_FIELDS
 from bench.datasets.rows.row import value_of
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 _DEEP = 5
-_INSIDE = ("content", "text", "question", "input_text", "query")
+_TEXT_NAMES = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
@@ -45,29 +45,29 @@ class QuestionPlace:
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
-        self.row = union(rows)
+        self.row = merged_fields(rows)
         self.texts_ask = texts_ask
         """true: the field ``text`` may be the question, as in a file that contains only questions"""
         self.unmapped: list[str] = []
         self.written: Row = {}
         """``question`` and ``answer`` -> the path in the config, when they are keys of a map or pairs"""
         self.path, self.children = self._nested()
-        self.child: Row | None = union(self.children) if self.children else None
+        self.child: Row | None = merged_fields(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
-        self.asked: Row = self.child or (tree(self.row[self.inside]) if self.inside else self.row)
+        self.asked: Row = self.child or (object_or_empty(self.row[self.inside]) if self.inside else self.row)
 
     def every(self) -> list[Row]:
         """Return the objects that hold the questions, one per question."""
         if self.child is not None:
             return self.children
-        return [part_of(row, self.inside) if self.inside else row for row in self.rows]
+        return [map_at(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
         """Return a field of a question as the config writes it; ``more`` are names inside the field."""
         if name in self.written and not more:
             return json.dumps(self.written[name])
         if self.inside or more:
-            return written(field_path(*filter(None, (self.inside, name)), *more))
+            return quoted_path(field_path(*filter(None, (self.inside, name)), *more))
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
 
     def claims(self) -> set[str | None]:
@@ -95,18 +95,18 @@ class QuestionPlace:
                 names = ",".join(repr(other[1]) for other in beside)
                 return json.dumps(f"$[{names}][*]"), [one for other in beside for one in self._children(other[0])]
             plain = path == f"{name}[*]" and isinstance(value, list)
-            return field_name(name) if plain else written(self._whole(path)), self._children(path)
-        held = first(self.row, NESTED, (list, Mapping, str))
-        if held is not None and isinstance(part := self.row[held], Mapping) and first(part, QUESTIONS, str):
+            return field_name(name) if plain else quoted_path(self._whole(path)), self._children(path)
+        held = first_field(self.row, QUESTION_LISTS, (list, Mapping, str))
+        if held is not None and isinstance(part := self.row[held], Mapping) and first_field(part, QUESTIONS, str):
             return "", []
         if held is not None and isinstance(self.row[held], str):
             if LITERAL.match(str(self.row[held])):
-                self.unmapped.append(f'"{held}" is a list or map written as text: {DECODE}')
-        elif held is not None and (children := list(objects(self.row[held]))):
+                self.unmapped.append(f'"{held}" is a list or map written as text: {DECODE_HINT}')
+        elif held is not None and (children := list(nested_objects(self.row[held]))):
             return field_name(held), children
         elif held is not None and (keyed := _plain_questions([row.get(held) for row in self.rows])):
             self.written, children = keyed
-            return written(f"{field_path(held)}.*") if "$" in self.written.values() else field_name(held), children
+            return quoted_path(f"{field_path(held)}.*") if "$" in self.written.values() else field_name(held), children
         elif held is not None and self.row[held]:
             self.unmapped.append(
                 f'"{held}" is not a list of objects: combine it with the list of answers, data.with: '
@@ -125,10 +125,10 @@ class QuestionPlace:
 
     def _holder(self) -> str:
         """Return the field with a map that holds the question; empty if the row itself holds the question."""
-        if first(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
+        if first_field(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
             return ""
         for name, part in self.row.items():
-            if isinstance(part, Mapping) and first(part, QUESTIONS, str):
+            if isinstance(part, Mapping) and first_field(part, QUESTIONS, str):
                 return name
         for name, part in self.row.items():
             if isinstance(part, Mapping) and len(part) <= 4 and question_by_mark([part]):
@@ -137,13 +137,13 @@ class QuestionPlace:
 
     def question(self) -> str | None:
         """Return the field of the question; None if no field looks like one."""
-        named = first(self.asked, QUESTIONS, str) or first(self.asked, NESTED, str)
-        return named or first(self.asked, QUESTIONS) or self._written()
+        named = first_field(self.asked, QUESTIONS, str) or first_field(self.asked, QUESTION_LISTS, str)
+        return named or first_field(self.asked, QUESTIONS) or self._written()
 
     def _written(self) -> str | None:
         """Return the text field whose values end with a question mark, else ``text`` if `texts_ask`; else None."""
         marked = question_by_mark(self.every())
-        return marked or (first(self.asked, ("text",), str) if self.texts_ask else None)
+        return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
         """Return the path or template of the question, as the config writes it; ``question`` as a last resort."""
@@ -151,20 +151,20 @@ class QuestionPlace:
         if more := self.lacking(name, QUESTIONS, str):
             return f"[{', '.join(map(self.at, (name, *more)))}]"
         part = self.asked.get(name)
-        if isinstance(part, Mapping) and (inner := first(part, _INSIDE, str)):
+        if isinstance(part, Mapping) and (inner := first_field(part, _TEXT_NAMES, str)):
             return self.at(name, inner)
-        if (words := _last_words(part)) is not None:
-            return written(f"{field_path(*filter(None, (self.inside, name)))}[-1].{words}")
+        if (words := _last_turn_text(part)) is not None:
+            return quoted_path(f"{field_path(*filter(None, (self.inside, name)))}[-1].{words}")
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
         """Return the fields, out of ``names``, that nested questions without the field ``name`` have instead."""
-        found = (first(one, names, kind) for one in self.children if one.get(name) is None)
+        found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
     def marked(self) -> list[str]:
         """Return up to four paths of texts that end with a question mark."""
-        return list(dict.fromkeys(path for row in self.rows[:8] for path in texts_that_ask(row, "")))[:4]
+        return list(dict.fromkeys(path for row in self.rows[:8] for path in question_texts(row, "")))[:4]
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
@@ -177,7 +177,7 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
     else:
         paths = ("$[0]", "$[1]")
     two = [pair for pair in pairs if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], str | int)]
-    if not pairs or len(two) < len(pairs) or not all(_ends_so(pair[0]) for pair in two):
+    if not pairs or len(two) < len(pairs) or not all(_ends_with_mark(pair[0]) for pair in two):
         return None
     children: list[Row] = [dict(zip(("question", "answer"), pair, strict=True)) for pair in two]
     return dict(zip(("question", "answer"), paths, strict=True)), children
@@ -185,51 +185,51 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
     """Return the field whose texts end with a question mark in most objects; None unless there is exactly one."""
-    names = [name for name in union(found) if not GOLD.fullmatch(name) and name not in SPEAKING]
+    names = [name for name in merged_fields(found) if not GOLD.fullmatch(name) and name not in SPEAKER_FIELDS]
     texts = {name: [one.get(name) for one in found] for name in names}
-    marked = [name for name, values in texts.items() if sum(map(_ends_so, values)) * 2 > len(values)]
+    marked = [name for name, values in texts.items() if sum(map(_ends_with_mark, values)) * 2 > len(values)]
     return marked[0] if len(marked) == 1 else None
 
 
-def _ends_so(value: object) -> bool:
+def _ends_with_mark(value: object) -> bool:
     return isinstance(value, str) and value.rstrip().endswith(("?", "？"))
 
 
-def asks_in(part: Row) -> bool:
+def has_question_field(part: Row) -> bool:
     """Return True when an object has a field with a usual name for questions, and no speaker."""
-    if first(part, SPEAKING):
+    if first_field(part, SPEAKER_FIELDS):
         return False
-    return _named(part) or first(part, QUESTIONS, Mapping) is not None
+    return _has_usual_name(part) or first_field(part, QUESTIONS, Mapping) is not None
 
 
-def _named(part: Row) -> bool:
-    name = first(part, QUESTIONS, str)
-    return name is not None and not weakly_asks(part, name)
+def _has_usual_name(part: Row) -> bool:
+    name = first_field(part, QUESTIONS, str)
+    return name is not None and not is_request(part, name)
 
 
 def question_turns(row: Row) -> bool:
     """Return True when the question field is a list of turns, of which the last one is the question."""
-    name = first(row, QUESTIONS)
-    return name is not None and _last_words(row[name]) is not None
+    name = first_field(row, QUESTIONS)
+    return name is not None and _last_turn_text(row[name]) is not None
 
 
-def _last_words(value: object) -> str | None:
+def _last_turn_text(value: object) -> str | None:
     """Return the name of the text field of the last turn, when the value is a list of turns; else None."""
     if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
         return None
-    return first(value[-1], ("content", "text", "utterance", "value"), str)
+    return first_field(value[-1], ("content", "text", "utterance", "value"), str)
 
 
-def texts_that_ask(value: object, path: str = "", deep: int = 4) -> Iterator[str]:
+def question_texts(value: object, path: str = "", deep: int = 4) -> Iterator[str]:
     """Yield the paths of short texts that end with a question mark, outside of conversation turns."""
-    if isinstance(value, str) and _ends_so(value) and len(value) < 500:
+    if isinstance(value, str) and _ends_with_mark(value) and len(value) < 500:
         yield f"${path}"
     elif isinstance(value, list) and deep:
         for one in value[:20]:
-            yield from texts_that_ask(one, f"{path}[*]", deep - 1)
-    elif isinstance(value, Mapping) and deep and not first(value, SPEAKING):
+            yield from question_texts(one, f"{path}[*]", deep - 1)
+    elif isinstance(value, Mapping) and deep and not first_field(value, SPEAKER_FIELDS):
         for name, one in value.items():
-            yield from texts_that_ask(one, path + field_path(name)[1:], deep - 1)
+            yield from question_texts(one, path + field_path(name)[1:], deep - 1)
 
 
 def lists_of_questions(
@@ -243,15 +243,15 @@ def lists_of_questions(
         return
     if isinstance(value, list):
         maps = [one for one in value if isinstance(one, Mapping)]
-        if maps and (any(map(asks_in, maps)) or (name in NESTED and question_by_mark(maps))):
+        if maps and (any(map(has_question_field, maps)) or (name in QUESTION_LISTS and question_by_mark(maps))):
             yield f"{path}[*]", name, value
         elif maps:
-            inner = list(lists_of_questions(union(maps), f"{path}[*]", name, deep - 1))
+            inner = list(lists_of_questions(merged_fields(maps), f"{path}[*]", name, deep - 1))
             yield from inner
             if not inner and _marked_with_answers(maps):
                 yield f"{path}[*]", name, value
     elif isinstance(value, Mapping):
-        keys = sorted(value, key=lambda key: key not in NESTED)
+        keys = sorted(value, key=lambda key: key not in QUESTION_LISTS)
         if path and keys and all(isinstance(one, list) for one in value.values()) and len(keys) > 1:
             merged = [one for part in value.values() for one in part]
             yield from lists_of_questions(merged, f"{path}.*", name, deep - 1)
@@ -260,7 +260,11 @@ def lists_of_questions(
             if (
                 isinstance(value[key], list | Mapping)
                 and key not in ("question_decomposition", "messages")
-                and not (is_gold(key) and plain_name(key) not in NESTED and not plain_name(key).startswith("question"))
+                and not (
+                    is_gold(key)
+                    and plain_name(key) not in QUESTION_LISTS
+                    and not plain_name(key).startswith("question")
+                )
             ):
                 step = field_path(key)[2:] if not path and field_path(key)[1] == "." else field_path(key)[1:]
                 yield from lists_of_questions(value[key], f"{path}{step}", key, deep - 1)
@@ -269,7 +273,7 @@ def lists_of_questions(
 def _marked_with_answers(maps: Sequence[Row]) -> bool:
     """Return True for objects that each hold a question and another value, but no speaker or date."""
     asked = question_by_mark(maps)
-    if asked is None or any(first(one, SPEAKING) for one in maps):
+    if asked is None or any(first_field(one, SPEAKER_FIELDS) for one in maps):
         return False
     return all(sum(isinstance(value, str | int | list) for value in one.values()) > 1 for one in maps)
 

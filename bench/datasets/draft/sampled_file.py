@@ -2,9 +2,9 @@
 
 Example::
 
-    table = sampled(Path("questions.json"), "questions.json")
+    table = sample_file(Path("questions.json"), "questions.json")
     table.rows, table.sample            # ("$.data[*]", ({...}, ...))
-    asks({"question": "Where?"})        # True
+    has_question({"question": "Where?"})        # True
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ from pathlib import Path
 
 from bench.config.benchmark.file import SUFFIXES, suffix_of
 from bench.config.benchmark.terms import Format
-from bench.datasets.draft.config_guess import NESTED, QUESTIONS, Row, field_path, first, is_gold, weakly_asks
+from bench.datasets.draft.config_guess import (
+    QUESTION_LISTS,
+    QUESTIONS,
+    Row,
+    field_path,
+    first_field,
+    is_gold,
+    is_request,
+)
 from bench.datasets.draft.question_place import lists_of_questions, question_by_mark, question_turns
-from bench.datasets.draft.turn_paths import holds_lists, way_to_turns
+from bench.datasets.draft.turn_paths import holds_lists, path_to_turns
 from bench.datasets.rows.field_steps import stem
 from bench.datasets.rows.row import scalar_text, value_of
 from bench.datasets.rows.row_reader import RowFile, without_empty_cells
@@ -70,7 +78,7 @@ class SampledFile:
         yield from sorted(names, key=lambda name: not re.search(r"id$|key$|name$", name, re.IGNORECASE))
 
 
-def sampled(path: Path, name: str, *, most: int = SAMPLED) -> SampledFile:
+def sample_file(path: Path, name: str, *, most: int = SAMPLED) -> SampledFile:
     format_ = SUFFIXES[suffix_of(path.name)]
     columns = _columns(path, format_)
     head = _read(path, format_, None, columns, 2)
@@ -127,39 +135,41 @@ def _columns(path: Path, format_: Format) -> tuple[str, ...]:
     return names.get(len(cells), tuple(f"column_{number}" for number in range(1, len(cells) + 1)))
 
 
-def asks(row: object) -> bool:
+def has_question(row: object) -> bool:
     """Return True when an object holds a question or a list of questions."""
     if not isinstance(row, Mapping):
         return False
-    name = first(row, QUESTIONS, str)
-    if (name and not weakly_asks(row, name)) or first(row, NESTED, (list, Mapping, str)):
+    name = first_field(row, QUESTIONS, str)
+    if (name and not is_request(row, name)) or first_field(row, QUESTION_LISTS, (list, Mapping, str)):
         return True
     held = [part for part in row.values() if isinstance(part, Mapping)]
-    if first(row, QUESTIONS, Mapping) is not None or any(map(_asks_inside, held)):
+    if first_field(row, QUESTIONS, Mapping) is not None or any(map(_holds_question, held)):
         return True
     return question_turns(row) or any(True for _ in lists_of_questions(row, deep=2))
 
 
-def _asks_inside(part: Row) -> bool:
-    return bool(first(part, QUESTIONS, str)) or (len(part) <= 4 and question_by_mark([part]) is not None)
+def _holds_question(part: Row) -> bool:
+    return bool(first_field(part, QUESTIONS, str)) or (len(part) <= 4 and question_by_mark([part]) is not None)
 
 
 def _rows_path(document: Row) -> str | None:
     """Return the path to the rows of a document; None when the document itself is one row."""
-    sections = [name for name, part in document.items() if isinstance(part, list) and part and all(map(asks, part))]
+    sections = [
+        name for name, part in document.items() if isinstance(part, list) and part and all(map(has_question, part))
+    ]
     if len(sections) > 1:
         return f"$[{','.join(map(repr, sections))}][*]"
     for name in sections:
         part = document[name]
-        if isinstance(part, list) and _remembers(part, document, name):
+        if isinstance(part, list) and _has_own_history(part, document, name):
             return field_path(name, "[*]")
-    if asks(document):
+    if has_question(document):
         return None
     level: list[tuple[str, list[object]]] = [("$", [document])]
     for _ in range(_DEEP):
-        level = [step for path, values in level for step in _steps(path, values)]
+        level = [step for path, values in level for step in _deeper_paths(path, values)]
         for path, values in level:
-            if values and all(map(asks, values)):
+            if values and all(map(has_question, values)):
                 return path
     lists = [
         name for name, part in document.items() if isinstance(part, list) and any(isinstance(p, Mapping) for p in part)
@@ -169,17 +179,17 @@ def _rows_path(document: Row) -> str | None:
     return f"$.{lists[0]}[*]" if len(lists) == 1 and re.fullmatch(r"\w+", lists[0]) else None
 
 
-def _remembers(rows: Sequence[object], document: Row, name: str) -> bool:
+def _has_own_history(rows: Sequence[object], document: Row, name: str) -> bool:
     """Return True when every row has its own history, and no other field of the document holds one."""
 
     def talks(part: Row) -> bool:
-        return any(holds_lists(one) and way_to_turns(one) for key, one in part.items() if not is_gold(key))
+        return any(holds_lists(one) and path_to_turns(one) for key, one in part.items() if not is_gold(key))
 
     rest = {key: one for key, one in document.items() if key != name}
     return all(isinstance(row, Mapping) and talks(row) for row in rows) and not talks(rest)
 
 
-def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
+def _deeper_paths(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
     """Yield each path that is one level deeper, with its values.
 
     It leads to the elements of all lists, to all values of all maps, or to one key that all maps have.
@@ -198,15 +208,15 @@ def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[obje
             yield f"{path}.{name}", [one[name] for one in maps if one[name] is not None]
 
 
-def asking(table: SampledFile) -> int:
+def question_score(table: SampledFile) -> int:
     """Return a number from 0 to 3: the higher it is, the more likely the file contains the questions."""
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0
     named = re.search(r"quer|question|(?:^|[/_])qa", table.name, re.IGNORECASE) or question_by_mark(table.fields)
-    return 2 * any(map(asks, table.sample)) + (bool(named) and bool(table.fields))
+    return 2 * any(map(has_question, table.sample)) + (bool(named) and bool(table.fields))
 
 
-def kind_of(table: SampledFile) -> object:
+def file_shape(table: SampledFile) -> object:
     names = frozenset(name for row in table.fields[:1] for name in row)
     return suffix_of(table.name), table.rows or names, table.columns

@@ -18,21 +18,21 @@ from bench.datasets.draft.config_guess import (
     ONE_DATE,
     ONE_ID,
     ROLES,
-    WORDS,
+    TEXT_NAMES,
     Row,
     date_field,
     field_name,
-    first,
+    first_field,
     is_date,
-    union,
+    merged_fields,
 )
-from bench.datasets.draft.turn_paths import SPEAKING
+from bench.datasets.draft.turn_paths import SPEAKER_FIELDS
 from bench.datasets.rows.row import scalar_text
 
-NAMED = (*(name for name in SPEAKING if name != "author"), "title", "author", "name")
-INSIDE = ("role", "name", "speaker")
-_UNSPOKEN = re.compile(r".*(?:image|screenshot|img_url|audio|video).*", re.IGNORECASE)
-_NO_WORDS = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
+SPEAKER_NAMES = (*(name for name in SPEAKER_FIELDS if name != "author"), "title", "author", "name")
+INNER_SPEAKER_NAMES = ("role", "name", "speaker")
+_MEDIA_NAMES = re.compile(r".*(?:image|screenshot|img_url|audio|video).*", re.IGNORECASE)
+_ID_NAMES = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
 
 
 class TurnGuess:
@@ -57,7 +57,7 @@ class TurnGuess:
         """Yield the lines of ``itemSchema``."""
         parts: dict[str, str] = {}
         if self.turns:
-            parts = self._parts_of_turn(union(self.turns))
+            parts = self._parts_of_turn(merged_fields(self.turns))
         elif self.pairs:
             text = "${$[1]|join:''}" if isinstance(self.pairs[0][1], list) else "${$[1]}"
             parts = {"id": '"$[0]"', "content": f'"${{$[0]}}: {text}"'}
@@ -69,7 +69,7 @@ class TurnGuess:
             yield from (f"  {key}: {text}" for key, text in parts.items())
 
     def _parts_of_turn(self, turn: Row) -> dict[str, str]:
-        who, key = who_speaks(turn)
+        who, key = speaker_field(turn)
         self.date = date_field(self.turns) or self._usual_date()
         words = self._words(turn, who)
         if words is None:
@@ -81,8 +81,8 @@ class TurnGuess:
             who = key = None
         date = self.date
         ids = self.id_field = self._id(turn)
-        caption = first(turn, ("blip_caption", "caption"), str)
-        if words in WORDS and who in (None, "role", "speaker") and date is None and ids in (None, "dia_id"):
+        caption = first_field(turn, ("blip_caption", "caption"), str)
+        if words in TEXT_NAMES and who in (None, "role", "speaker") and date is None and ids in (None, "dia_id"):
             return {}
         if (self.texts and not words.startswith('"')) or self.texts:
             words = f"[{words}, $]"
@@ -100,15 +100,15 @@ class TurnGuess:
     def _words(self, turn: Row, who: str | None) -> str | None:
         """Return the field of a turn's text, or a quoted template of several fields; None if there is no text."""
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
-                 and not GOLD.fullmatch(name) and not _UNSPOKEN.fullmatch(name) and not _NO_WORDS.fullmatch(name)
+                 and not GOLD.fullmatch(name) and not _MEDIA_NAMES.fullmatch(name) and not _ID_NAMES.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
         texts = {name: one for name, one in texts.items() if name != "title" or who != "title"}
-        if (named := first(turn, WORDS, str)) is not None and turn[named]:
+        if (named := first_field(turn, TEXT_NAMES, str)) is not None and turn[named]:
             self._left([name for name in texts if name != named])
             return named
-        if (nested := _nested_words(turn, self.turns)) is not None:
+        if (nested := _nested_text(turn, self.turns)) is not None:
             return nested
-        if len(texts) > 1 and (who is None or who == "title") and not first(turn, WORDS, str):
+        if len(texts) > 1 and (who is None or who == "title") and not first_field(turn, TEXT_NAMES, str):
             lines = "\n".join(f"{name}: {self._or_none(name)}" for name in texts if re.fullmatch(r"\w+", name))
             return (
                 json.dumps(lines, ensure_ascii=False)
@@ -150,7 +150,9 @@ class TurnGuess:
         for name in [
             name
             for name in turn
-            if not GOLD.fullmatch(name) and name not in SPEAKING and not isinstance(turn[name], bool | list | Mapping)
+            if not GOLD.fullmatch(name)
+            and name not in SPEAKER_FIELDS
+            and not isinstance(turn[name], bool | list | Mapping)
         ]:
             values = {scalar_text(one.get(name)) for one in self.turns}
             if any(gold and set(gold) <= values for gold in self.gold):
@@ -177,28 +179,31 @@ class TurnGuess:
         return None not in values and len(set(values)) == len(values)
 
 
-def who_speaks(turn: Row) -> tuple[str | None, str | None]:
+def speaker_field(turn: Row) -> tuple[str | None, str | None]:
     """Return the field that identifies the speaker, and the part that it holds: ``role`` or ``speaker``.
 
     Both are None when there is no such field.
     """
-    name = first(turn, NAMED, str)
+    name = first_field(turn, SPEAKER_NAMES, str)
     if name is not None:
         known = {str(turn[name])} & {*ROLES}
         return name, "role" if name == "role" or known else "speaker"
     for holder in ("author", "sender", "user", "from"):
-        if isinstance(part := turn.get(holder), Mapping) and (inner := first(part, INSIDE, str)) is not None:
+        if (
+            isinstance(part := turn.get(holder), Mapping)
+            and (inner := first_field(part, INNER_SPEAKER_NAMES, str)) is not None
+        ):
             return f"$.{holder}.{inner}", "role" if inner == "role" else "speaker"
     return None, None
 
 
-def _nested_words(turn: Row, turns: Sequence[Row]) -> str | None:
+def _nested_text(turn: Row, turns: Sequence[Row]) -> str | None:
     """Return the quoted path or template of a text that is a list of parts or inside a map; None if there is none."""
     for name in ("text_entities", "content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):
             return json.dumps(f"${{$.{name}.parts|join:''}}")
-        if isinstance(part, Mapping) and (inner := first(part, WORDS, str)) is not None:
+        if isinstance(part, Mapping) and (inner := first_field(part, TEXT_NAMES, str)) is not None:
             return json.dumps(f"$.{name}.{inner}")
         if isinstance(part, list) and any(
             isinstance(one, Mapping) and isinstance(one.get("text"), str) for one in part

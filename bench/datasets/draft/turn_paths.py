@@ -2,7 +2,7 @@
 
 Example::
 
-    way_to_turns({"log": [{"turns": [{"role": "user", "content": "x"}]}]})     # ("log", "[*]", "turns", "[*]")
+    path_to_turns({"log": [{"turns": [{"role": "user", "content": "x"}]}]})     # ("log", "[*]", "turns", "[*]")
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Mapping, Sequence
 
 from bench.datasets.draft.config_guess import (
     GOLD,
-    NESTED,
     NUMBERED,
+    QUESTION_LISTS,
     TURNS,
     Row,
     field_path,
     is_date,
     is_question,
-    union,
+    merged_fields,
 )
 
-SPEAKING = ("role", "speaker", "who", "author", "sender", "from", "user_name", "sender_name")
+SPEAKER_FIELDS = ("role", "speaker", "who", "author", "sender", "from", "user_name", "sender_name")
 _DEEP = 6
 _NO_TURNS = re.compile(r"personas|(?:.*_)?tokens|(?:.*_)?token_ids", re.IGNORECASE)
 """names of lists that describe a text or its speakers, such as the words of a text that is in the row too"""
 
-Way = tuple[str, ...]
+TurnPath = tuple[str, ...]
 """steps to the turns: a name, ``[*]`` for the elements of a list, or ``*`` for the values of a map"""
 
 
@@ -37,7 +37,7 @@ def is_turn(part: object) -> bool:
         return False
     if is_question(part):
         return False
-    if any(isinstance(part.get(name), str) for name in SPEAKING) or isinstance(part.get("author"), Mapping):
+    if any(isinstance(part.get(name), str) for name in SPEAKER_FIELDS) or isinstance(part.get("author"), Mapping):
         return True
     return not any(holds_lists(one) for one in part.values())
 
@@ -49,29 +49,29 @@ def holds_lists(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(part, list | Mapping) for part in value)
 
 
-def way_to_turns(value: object, deep: int = _DEEP) -> Way | None:
+def path_to_turns(value: object, deep: int = _DEEP) -> TurnPath | None:
     """Return the path to the turns of a value; None if there are none."""
     if deep == 0 or isinstance(value, str) or value is None:
         return None
     if isinstance(value, list):
-        return _way_in_list([part for part in value if part is not None], deep)
-    return _way_in_map(value, deep) if isinstance(value, Mapping) else None
+        return _path_in_list([part for part in value if part is not None], deep)
+    return _path_in_map(value, deep) if isinstance(value, Mapping) else None
 
 
-def _way_in_list(parts: Sequence[object], deep: int) -> Way | None:
+def _path_in_list(parts: Sequence[object], deep: int) -> TurnPath | None:
     if parts and all(isinstance(part, str) for part in parts):
         return ("[*]",)
     if parts and all(map(_is_pair, parts)):
         return ("[*]",)
     if parts and all(isinstance(part, list) for part in parts):
-        inner = way_to_turns([one for part in parts if isinstance(part, list) for one in part], deep - 1)
+        inner = path_to_turns([one for part in parts if isinstance(part, list) for one in part], deep - 1)
         return None if inner is None else ("[*]", *inner)
     maps = [part for part in parts if isinstance(part, Mapping)]
     if not maps or len(maps) != len(parts):
         return ("[*]",) if maps else None
     if sum(map(is_turn, maps)) * 2 > len(maps) and not _keyed(maps):
         return ("[*]",)
-    inner = _way_in_map(union(maps), deep - 1, keyed=_keyed(maps))
+    inner = _path_in_map(merged_fields(maps), deep - 1, keyed=_keyed(maps))
     return None if inner is None else ("[*]", *inner)
 
 
@@ -85,7 +85,7 @@ def _keyed(maps: Sequence[Row]) -> bool:
     return bool(parts) and all(isinstance(part, list | Mapping) and NUMBERED.fullmatch(key) for key, part in parts)
 
 
-def _way_in_map(value: Row, deep: int, *, keyed: bool = False) -> Way | None:
+def _path_in_map(value: Row, deep: int, *, keyed: bool = False) -> TurnPath | None:
     parts = {key: part for key, part in value.items() if part is not None}
     keyed = keyed or (bool(parts) and all(map(is_date, parts)))
     even = len(parts) > 1 and len({type(part) for part in parts.values()}) == 1
@@ -96,15 +96,17 @@ def _way_in_map(value: Row, deep: int, *, keyed: bool = False) -> Way | None:
             return ("*", turns[0])
         if len(maps) == len(parts) and all(is_turn(part) and _has_words(part) for part in maps):
             return ("*",)
-        inner = next((way for part in parts.values() if (way := way_to_turns(part, deep - 1))), None)
+        inner = next((way for part in parts.values() if (way := path_to_turns(part, deep - 1))), None)
         if inner is not None and (
-            keyed or all(way_to_turns(part, deep - 1) == inner for part in parts.values() if part)
+            keyed or all(path_to_turns(part, deep - 1) == inner for part in parts.values() if part)
         ):
             return ("*", *inner)
     names = [
-        name for name in parts if not GOLD.fullmatch(name) and name not in NESTED and not _NO_TURNS.fullmatch(name)
+        name
+        for name in parts
+        if not GOLD.fullmatch(name) and name not in QUESTION_LISTS and not _NO_TURNS.fullmatch(name)
     ]
-    found = {name: way for name in names if (way := way_to_turns(parts[name], deep - 1)) is not None}
+    found = {name: way for name in names if (way := path_to_turns(parts[name], deep - 1)) is not None}
     known = next((name for name in (*TURNS, "mapping", "sessions") if name in found), None)
     name = known or max(found, key=lambda name: len(str(parts[name])), default=None)
     return None if name is None else (name, *found[name])
@@ -114,6 +116,6 @@ def _has_words(part: Row) -> bool:
     return any(isinstance(one, str) and " " in one.strip() for one in part.values())
 
 
-def spelled(steps: Sequence[str]) -> str:
+def steps_text(steps: Sequence[str]) -> str:
     """Return steps as the part of a path after ``$``: ``.log[*].turns``."""
     return "".join(".*" if step == "*" else step if step == "[*]" else field_path(step)[1:] for step in steps)

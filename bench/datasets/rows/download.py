@@ -51,7 +51,7 @@ from bench.datasets.rows.data_file import (
     needed_paths,
     sha256_of_all,
 )
-from bench.errors import CA_HINT, DataError, is_distrusted
+from bench.errors import CA_HINT, DataError, is_certificate_error
 
 if TYPE_CHECKING:
     import aiohttp
@@ -165,7 +165,7 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
         try:
             response = await session.get(url, headers=headers, timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            hint = CA_HINT if is_distrusted(error) else None
+            hint = CA_HINT if is_certificate_error(error) else None
             raise DownloadInterrupted(
                 f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
             ) from error

@@ -21,7 +21,7 @@ from bench.engine.corpora.isolation import DEEP_K, look, samples
 from bench.engine.run_context import retry_unreadable
 from bench.model import Memory, Space
 from bench.providers import Counts, Provider, Restores
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 COUNT, FOUND, CONFIG, DIGEST = "count", "found", "searched_with", "sha256"
 VARIES = "varies"
@@ -93,7 +93,7 @@ def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, 
 
 
 def _found(kept: Mapping[str, object]) -> Mapping[str, object]:
-    return tree(kept[FOUND])
+    return object_or_empty(kept[FOUND])
 
 
 def _shown(value: object) -> str:

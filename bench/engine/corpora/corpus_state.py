@@ -17,7 +17,7 @@ from enum import StrEnum
 from bench.journal import CorpusKind, CorpusRow
 from bench.model import Ingested
 from bench.providers import Durability, merge_captures
-from bench.scalars import texts_of, tree, whole
+from bench.scalars import list_texts, object_or_empty, whole_number
 
 
 class Step(StrEnum):
@@ -97,7 +97,7 @@ class CorpusState:
         collected, prepared = BatchResponses(), dict[str, object]()
         batches, doubts, intended = set[int](), set[int](), set[int]()
         for row in last:
-            position = whole(row.data.get("batch"))
+            position = whole_number(row.data.get("batch"))
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
                 collected.take(_returned(row.data))
             if position is not None and row.kind is CorpusKind.INTENT:
@@ -108,7 +108,7 @@ class CorpusState:
                 if row.kind is CorpusKind.BATCH:
                     batches.add(position)
             if "prepared" in row.data:
-                prepared = dict(tree(row.data["prepared"]))
+                prepared = dict(object_or_empty(row.data["prepared"]))
         end = last[-1]
         failed = end.kind is CorpusKind.FAILED
         return cls(
@@ -191,7 +191,7 @@ def returned(ingested: Ingested) -> dict[str, object]:
 
 def _returned(data: Mapping[str, object]) -> Ingested:
     return Ingested(
-        ids={name: texts_of(found) for name, found in tree(data.get("ids")).items()},
-        jobs=texts_of(data.get("jobs")),
-        captures=tree(data.get("captures")),
+        ids={name: list_texts(found) for name, found in object_or_empty(data.get("ids")).items()},
+        jobs=list_texts(data.get("jobs")),
+        captures=object_or_empty(data.get("captures")),
     )

@@ -37,7 +37,7 @@ from bench.plan.identity import ABSENT, changes
 from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
 from bench.providers import Restores, Versioned, outlives
 from bench.providers.plugin_guard import Blame
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of what it held"
@@ -195,7 +195,7 @@ async def _stored_builds(folder: Path, lane: OpenLane) -> list[StoredBuild]:
 
 
 def _build_identity(data: Mapping[str, object]) -> dict[str, object]:
-    return {**tree(data["made_with"]), "version": version_of(data), "upstream": data.get("upstream")}
+    return {**object_or_empty(data["made_with"]), "version": version_of(data), "upstream": data.get("upstream")}
 
 
 # ----------------------------------------------------------------- comparing
@@ -278,7 +278,7 @@ async def _compare_contents(
             if restored_from is not None and isinstance(lane.provider, Restores):
                 with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
                     await lane.provider.restore(space, restored_from)
-            before = tree(_row_data(rows[name], CorpusKind.READY)["contents"])
+            before = object_or_empty(_row_data(rows[name], CorpusKind.READY)["contents"])
             memories = lane.anonymize(lane.corpus(name)).memories
             look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)
             now = await lane.run.attempt_and_journal(look, CallOwner(lane.key))

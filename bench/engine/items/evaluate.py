@@ -37,9 +37,9 @@ from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
 from bench.evaluators.deterministic import NO_CHOICE
-from bench.evaluators.graded import texts_of
+from bench.evaluators.graded import texts_by_call
 from bench.evaluators.judged import JudgeEvaluator
-from bench.evaluators.routed import chosen, each_of
+from bench.evaluators.routed import distinct_evaluators, evaluator_for
 from bench.http import recording
 from bench.journal import Event, JournaledPhase, Key, Reader
 from bench.metrics import values
@@ -174,7 +174,7 @@ async def evaluate(
     again = None if better is None else replace(item, answers=(better,))
     mine: Sequence[Evaluator] = lane.models.evaluators(lane.plan)
     if lane.plan.benchmark.config.evaluation.methods:
-        mine = [chosen(one, item) for one in mine]
+        mine = [evaluator_for(one, item) for one in mine]
     evaluators = [one for one in mine if said is not None or not needs_answer(one)]
     stored = kept or ({} if judge is None else await _stored(lane, job, item, epoch, evaluators))
     limit, earlier = judge_tokens(lane.plan.benchmark, lane.run.plan.request), len(memo)
@@ -283,7 +283,7 @@ def stored_replies(verdicts: Iterable[Verdict]) -> StoredReplies:
     found: dict[tuple[str, str], Completion] = {}
     for one in verdicts:
         if one.judged and one.value is not None:
-            for call, text in texts_of(one).items():
+            for call, text in texts_by_call(one).items():
                 said = Completion(
                     text=text, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
                 )
@@ -362,7 +362,7 @@ async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
 def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
     """Yield the jobs with a judge that decides whether answers are right."""
     for lane in run.plan.running:
-        opened = each_of(models.evaluators(lane))
+        opened = distinct_evaluators(models.evaluators(lane))
         evaluator = next((one for one in opened if isinstance(one, JudgeEvaluator)), None)
         for job in lane.jobs if evaluator is not None else ():
             if job.judge != NONE and evaluator is not None:

@@ -49,7 +49,7 @@ from bench.models import missing_answer_error, non_answer_error
 from bench.plan import NONE, Job
 from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
-from bench.tokens import CHARS_PER_TOKEN, count_tokens, quarters, within
+from bench.tokens import CHARS_PER_TOKEN, count_tokens, cut_to_quarters, token_quarters
 from bench.values import dataclass
 
 SEPARATOR = "\n\n"
@@ -80,11 +80,11 @@ def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool)
     for hit in hits:
         text = _hit_text(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
         if room is not None:
-            size = quarters(text)
+            size = token_quarters(text)
             if size > room:
                 if texts:
                     break
-                text, size = within(text, room), room
+                text, size = cut_to_quarters(text, room), room
             room -= size + len(SEPARATOR)
         texts.append(text)
         if room is not None and room <= 0:
@@ -94,7 +94,7 @@ def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool)
 
 def full_context_tokens(memories: Sequence[Memory], *, dated: bool) -> int:
     """Return the number of tokens of a context that contains every memory of a corpus."""
-    size = sum(quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
+    size = sum(token_quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
     return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
 
 

@@ -21,7 +21,7 @@ from string import ascii_uppercase
 from bench.metrics.answers.text_normalization import BEYOND_LATIN, normal_form, parts_number
 from bench.patterns import pattern
 from bench.reasoning import took_back
-from bench.structured import ticked
+from bench.structured import without_unticked
 from bench.visible import LATIN_OF
 
 LONGEST = 64 * 1024
@@ -125,7 +125,7 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
     text = answer.strip()
     if whole is not None or not choices or len(text) > LONGEST:
         return whole
-    text = ticked(unicodedata.normalize("NFKC", text)).strip()
+    text = without_unticked(unicodedata.normalize("NFKC", text)).strip()
     if len(text) > LONGEST:
         return None
     for _ in range(2):

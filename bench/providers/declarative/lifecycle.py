@@ -38,7 +38,7 @@ from bench.providers.declarative.response import Field, ServiceResponse, compact
 from bench.providers.declarative.variables import STORED, of_space
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Waiting, merge_captures
-from bench.scalars import whole
+from bench.scalars import whole_number
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
@@ -321,7 +321,7 @@ def counted(answer: ServiceResponse, at: Field) -> int:
     value = answer.one(at)
     if isinstance(value, list | dict):
         return len(value)
-    found = whole(value)
+    found = whole_number(value)
     if found is None:
         raise answer.error(
             at, f"expected a whole number or a list, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}"

@@ -26,7 +26,7 @@ from mcp.types import CallToolResult, TextContent
 from bench.config.file import did_you_mean
 from bench.config.provider.checks import calls_of
 from bench.config.provider.config import Mcp
-from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_distrusted
+from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_certificate_error
 from bench.events import redact
 from bench.http import Http, Response, Timings
 from bench.http.errors import failure_of_status
@@ -34,7 +34,7 @@ from bench.providers.declarative.mcp_session import Gone, McpSession, Noise, roo
 from bench.providers.declarative.request import Filled, Wired
 from bench.providers.declarative.response import BodyErrors, ServiceResponse
 from bench.providers.protocol import ProviderContext
-from bench.settings import shown
+from bench.settings import hide_secrets
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
@@ -166,7 +166,7 @@ class McpChannel:
         elif self.url is not None:
             answers = f" (status {self._status})" if self._status else ""
             problem, hint = f"is not reachable at {self.url}{answers}", "start the server, or correct mcp.url"
-            hint = CA_HINT if is_distrusted(error) else hint
+            hint = CA_HINT if is_certificate_error(error) else hint
         else:
             problem, hint = "does not start", f"run mcp.command by hand; the stderr of the server is in {self.stderr}"
         why = [f"no answer within {START_S:g} s" if isinstance(error, TimeoutError) else str(error)]
@@ -174,7 +174,7 @@ class McpChannel:
             why.append(f'it printed "{self._noise.first}" on stdout, which is not JSON-RPC')
         why += self._last_words()
         text = f"the MCP server of {self.name} {problem}: " + "\n  ".join(filter(None, why))
-        return ConfigError(redact(shown(text)), where=self.where, hint=hint)
+        return ConfigError(redact(hide_secrets(text)), where=self.where, hint=hint)
 
     def _last_words(self) -> list[str]:
         """Return the last lines that the server wrote to stderr since its start."""

@@ -39,7 +39,7 @@ from bench.errors import (
 from bench.events import redact
 from bench.http.errors import names_rate_limit
 from bench.patterns import pattern
-from bench.scalars import number, whole
+from bench.scalars import number, whole_number
 from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def _is_failure(status: object) -> bool:
         return bool(_error_told(status) or _failure(status))
     if isinstance(status, str) and status.lower() in FAILED:
         return True
-    return 400 <= (whole(status) or 0) < 600
+    return 400 <= (whole_number(status) or 0) < 600
 
 
 def _has_error_number(node: Mapping[str, object]) -> bool:

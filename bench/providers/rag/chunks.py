@@ -26,7 +26,7 @@ from bench.metrics.answers.text_normalization import search_words
 from bench.providers.batching import split_text
 from bench.providers.embedding import Vector, normalised
 from bench.providers.rag.settings import Chunking
-from bench.tokens import chars_of
+from bench.tokens import chars_for_tokens
 
 PARAGRAPH = re.compile(r"(?<=\n)\s*\n")
 SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
@@ -36,7 +36,10 @@ Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 
 async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
     """Return the chunks of a text in order; a text that fits is one unchanged chunk."""
-    size, overlap = chars_of(settings.size, text), chars_of(settings.overlap, text) if settings.overlap else 0
+    size, overlap = (
+        chars_for_tokens(settings.size, text),
+        chars_for_tokens(settings.overlap, text) if settings.overlap else 0,
+    )
     if len(text) <= size:
         return [text]
     match settings.strategy:

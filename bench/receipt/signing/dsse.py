@@ -15,10 +15,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import cast
 
-from bench.canonical import JSON, dumps, parse, sha256_hex, without
+from bench.canonical import JSON, dumps, parse, sha256_hex, without_members
 from bench.errors import VerificationError
 from bench.receipt.signing.signature import PublicKey, SigningKey, holds, signed_bytes
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -27,7 +27,7 @@ PREDICATE = "urn:memorybench:bench.receipt:1"
 
 def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> bytes:
     """Sign a statement about a receipt and its items file; return the envelope as one line."""
-    rows = tree(receipt["perQuery"])
+    rows = object_or_empty(receipt["perQuery"])
     statement: dict[str, JSON] = {
         "_type": STATEMENT,
         "subject": [
@@ -35,7 +35,7 @@ def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> byte
             _subject(str(rows["file"]), items),
         ],
         "predicateType": PREDICATE,
-        "predicate": without(receipt, "signature"),
+        "predicate": without_members(receipt, "signature"),
     }
     payload = dumps(statement)
     signature: JSON = {"keyid": key.public.fingerprint, "sig": b64encode(key.sign(pae(payload))).decode()}
@@ -59,11 +59,11 @@ def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
         VerificationError: the signature is not valid, or the line is not an envelope.
     """
     try:
-        found = tree(parse(line.rstrip(b"\n")))
+        found = object_or_empty(parse(line.rstrip(b"\n")))
         signatures = found["signatures"]
         (signature,) = signatures if isinstance(signatures, list) else [None]
         payload = b64decode(str(found["payload"]), validate=True)
-        raw = b64decode(str(tree(signature)["sig"]), validate=True)
+        raw = b64decode(str(object_or_empty(signature)["sig"]), validate=True)
     except (ValueError, KeyError, TypeError, VerificationError) as error:
         raise VerificationError("dsse_form", "the file is not a DSSE envelope with one signature") from error
     if found["payloadType"] != PAYLOAD_TYPE or not holds(key, raw, pae(payload)):

@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from bench.canonical import JSON, parse_file, without
+from bench.canonical import JSON, parse_file, without_members
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.base_model import emit, stamp
@@ -41,7 +41,7 @@ from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import ReceiptVerdict
 from bench.receipt.verification.verify import VerificationRequest, verify_file
 from bench.report import JobReport, Report, fold
-from bench.scalars import tree
+from bench.scalars import object_or_empty
 from bench.settings import Environment
 
 STATEMENT_SUFFIX = ".intoto.jsonl"
@@ -56,7 +56,7 @@ def earlier(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) ->
 
 def items_of(path: Path) -> Path:
     """Return the items file next to a receipt."""
-    return path.parent / str(tree(tree(parse_file(path)).get("perQuery")).get("file"))
+    return path.parent / str(object_or_empty(object_or_empty(parse_file(path)).get("perQuery")).get("file"))
 
 
 def _states(path: Path, body: Mapping[str, JSON]) -> bool:
@@ -70,7 +70,7 @@ def _states(path: Path, body: Mapping[str, JSON]) -> bool:
 def _statement(document: Mapping[str, JSON]) -> dict[str, JSON]:
     rows = document.get("perQuery")
     kept = {name: value for name, value in document.items() if name not in OWN}
-    return {**kept, "perQuery": without(rows, "file") if isinstance(rows, dict) else rows}
+    return {**kept, "perQuery": without_members(rows, "file") if isinstance(rows, dict) else rows}
 
 
 def _holds(path: Path, trust: VerificationRequest) -> bool:
@@ -262,7 +262,7 @@ def _attested(signed: Signed, key: SigningKey) -> Signed:
 
 
 def _signed(path: Path, job: JobReport, *, made: bool) -> Signed:
-    document = tree(parse_file(path))
+    document = object_or_empty(parse_file(path))
     return Signed(
         receipt_id=str(document["receiptId"]),
         file=path,

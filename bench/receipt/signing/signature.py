@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from bench.canonical import JSON, dumps, parse, sha256_hex, without
+from bench.canonical import JSON, dumps, parse, sha256_hex, without_members
 from bench.errors import UsageError, VerificationError
 
 Passphrase = Callable[[], bytes | None]
@@ -238,13 +238,13 @@ def decode(value: object) -> bytes:
 
 def signed_bytes(document: Mapping[str, JSON]) -> bytes:
     """Return the canonical bytes that the signature covers."""
-    return dumps(without(document, "signature"))
+    return dumps(without_members(document, "signature"))
 
 
 def sign(document: Mapping[str, JSON], key: SigningKey) -> dict[str, JSON]:
     """Return the document with ``signer`` and ``signature``."""
     names: dict[str, JSON] = {"algorithm": ALGORITHM, "publicKeyFingerprint": key.public.fingerprint}
-    body: dict[str, JSON] = {**without(document, "signature"), "signer": dict(names)}
+    body: dict[str, JSON] = {**without_members(document, "signature"), "signer": dict(names)}
     return {**body, "signature": {**names, "value": encode(key.sign(dumps(body)))}}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from bench.canonical import JSON, dumps, without
+from bench.canonical import JSON, dumps, without_members
 from bench.errors import VerificationError
 from bench.receipt.signing.signature import ALGORITHM, FIELDS, decode, holds, signature_of
 from bench.receipt.signing.trust_store import TrustStore
@@ -39,12 +39,12 @@ Document = Mapping[str, JSON]
 
 def foreign_signed_bytes(document: Document, profile: Profile) -> bytes:
     """Return the bytes that a profile signs."""
-    body = without(document, "signature")
+    body = without_members(document, "signature")
     if profile == "przm-p2":
-        body = without(body, *_UNSIGNED_TOP)
+        body = without_members(body, *_UNSIGNED_TOP)
         scores = body.get("scores")
         if isinstance(scores, dict):
-            body["scores"] = without(scores, *_UNSIGNED_SCORES)
+            body["scores"] = without_members(scores, *_UNSIGNED_SCORES)
     return dumps(body)
 
 

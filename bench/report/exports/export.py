@@ -32,7 +32,7 @@ from bench.model import Phase, State, Verdict
 from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord, read
 from bench.report.tables import safe_row
-from bench.scalars import Json, texts_of
+from bench.scalars import Json, list_texts
 
 ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"
@@ -178,7 +178,7 @@ def _list_or_none(value: object) -> list[Any] | None:
 
 def _cached(item: ItemRecord) -> list[str]:
     phases = {"answer": item.phases.get(Phase.ANSWER), "verdict": item.phases.get(Phase.EVALUATE)}
-    return [name for name, entry in phases.items() if entry and CACHED in texts_of(entry.measured.get("flags"))]
+    return [name for name, entry in phases.items() if entry and CACHED in list_texts(entry.measured.get("flags"))]
 
 
 def answer_status(answer: JournaledPhase | None) -> AnswerStatus:
@@ -380,11 +380,11 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
     with run.open("w", encoding="utf-8") as runs, qrels.open("w", encoding="utf-8") as golds:
         async for item in reader.items(record.chain):
             entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
-            gold = texts_of(entry.data.get("gold")) if entry is not None else ()
+            gold = list_texts(entry.data.get("gold")) if entry is not None else ()
             slots = search.data.get("retrieved") if search is not None and search.ok else None
             if not isinstance(slots, list):
                 continue
-            hits = [texts_of(slot) for slot in slots]
+            hits = [list_texts(slot) for slot in slots]
             query = percent_encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
             given = entry.data.get("grades") if entry is not None else None
             grades = dict(zip(gold, given if isinstance(given, list) and given else [1.0] * len(gold), strict=True))

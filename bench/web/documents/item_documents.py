@@ -32,7 +32,7 @@ from bench.model import Call, Phase
 from bench.plan.job_record import JobRecord, read
 from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_status, payload, verdict_row
 from bench.report.failures import loss_facts, verdicts_on_item
-from bench.scalars import Json, texts_of
+from bench.scalars import Json, list_texts
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import folder_of
 from bench.web.errors import NotFound, slug_of
@@ -255,7 +255,7 @@ async def _side(
         "message": record.message,
         **({"hint": record.hint} if record.hint else {}),
         "loss": asdict(loss) if loss else None,
-        "evidence": list(texts_of(scored.data.get("gold") if scored else None)),
+        "evidence": list(list_texts(scored.data.get("gold") if scored else None)),
         "answerable": scored.data.get("answerable") if scored else None,
         "hits": await _hits(reader, search, scored),
         "search": dict(search.data) if search else None,
@@ -281,10 +281,10 @@ async def _hits(reader: Reader, search: JournaledPhase | None, scored: Journaled
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
     kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
     slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []
-    gold = set(texts_of(scored.data.get("gold") if scored else None))
+    gold = set(list_texts(scored.data.get("gold") if scored else None))
     found = []
     for at, hit in enumerate(stored if isinstance(stored, list) else []):
-        ids = texts_of(slots[at]) if at < len(slots) else None
+        ids = list_texts(slots[at]) if at < len(slots) else None
         known = None if ids is None else list(ids)
         found.append({"rank": at + 1, **hit, "source_ids": known, "evidence": bool(gold & set(ids or ()))})
     return found

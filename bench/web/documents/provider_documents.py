@@ -83,11 +83,11 @@ def _facts(site: Site, name: str) -> Json | None:
     """Return the document of ``bench describe`` and which variables are set; None if there is no such config."""
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.facts import described, variables
-    from bench.settings import Rehearsal
+    from bench.settings import DryRunEnvironment
 
     try:
         config = load_named(Catalog.load(site.workspace), name)
-        ahead = Rehearsal(values=site.environment.values, dotenv=site.environment.dotenv)
+        ahead = DryRunEnvironment(values=site.environment.values, dotenv=site.environment.dotenv)
         found = described(config, embedding=embedded_by(config, ahead))
     except BenchError:
         return None
