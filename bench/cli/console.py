@@ -23,6 +23,7 @@ from bench.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from bench.datasets.rows.reading import ReadingProgress
+    from bench.report.tables import Grid
 
 GAP = 3
 WORDS = 16
@@ -164,6 +165,16 @@ def table(
         raw(_blocks(columns, lines))
     else:
         raw(_page(columns, lines, breaks))
+
+
+def grids(tables: Iterable[Grid]) -> None:
+    """Print tables one below the other, with their notes."""
+    for grid in tables:
+        table(grid.head, grid.rows, title=grid.title, right=grid.right, optional=grid.optional, breaks=grid.breaks)
+        for text in grid.notes:
+            line(f"note: {text}")
+        if grid.notes:
+            line()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,6 @@ def dispute(
     html
         Write one page without external resources to this file.
     """
-    from bench.cli.commands.results import show_grids
     from bench.cli.commands.run_command import surroundings
     from bench.report.judges.dispute import dispute_grids
     from bench.report.rendering import grids_page
@@ -114,7 +113,7 @@ def dispute(
         replace_text(html, grids_page(f"Dispute: {found.benchmark}", grids))
         console.line(str(html))
     else:
-        show_grids(grids)
+        console.grids(grids)
     return 0
 
 

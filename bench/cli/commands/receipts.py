@@ -173,7 +173,7 @@ def diff(a: Path, b: Path) -> int:
     from bench.journal.paths import run_ids
 
     if {str(a), str(b)} <= set(run_ids(current.get().workspace)) and not (a.is_file() or b.is_file()):
-        from bench.cli.commands.results import compare as compare_runs
+        from bench.cli.commands.compare import compare as compare_runs
 
         console.note(f"bench compare {a} {b}")
         return compare_runs(str(a), str(b))

@@ -13,7 +13,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.commands.results import result_grids, show_grids
+from bench.cli.commands.results import result_grids
 from bench.cli.commands.run_command import asked, carry_out, surroundings
 from bench.cli.flags import Many, RunFlags, SelectionFlags, given, whole_number
 from bench.cli.global_flags import current
@@ -176,7 +176,6 @@ def prompt_names(entries: Sequence[str]) -> list[str]:
 
 def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
     """Show the agreement of several judges or prompts."""
-    from bench.cli.commands.results import show_grids
     from bench.journal import Reader
     from bench.report.judges.panel import panel_grids, read_panels
 
@@ -191,7 +190,7 @@ def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
         return
     for panel in several:
         console.line()
-        show_grids(panel_grids(panel))
+        console.grids(panel_grids(panel))
 
 
 def extend(run_id: str, /, *, flags: SelectionFlags | None = None) -> int:
@@ -311,7 +310,7 @@ def score(
     if current.get().json:
         console.json_value(results_json(report))
     else:
-        show_grids(result_grids(report))
+        console.grids(result_grids(report))
     return 0
 
 

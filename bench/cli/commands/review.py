@@ -76,10 +76,8 @@ def review(
         jobs = [{"benchmark": one.benchmark, "provider": one.provider, **each.to_json()} for one, each in found]
         console.json_value({"kind": "human_review", "version": 1, "jobs": jobs})
     else:
-        from bench.cli.commands.results import show_grids
-
         several = len({one.answer_owner for one, _ in found}) < len(found)
-        show_grids(
+        console.grids(
             [
                 _grid(f"{one.provider} / {each.judge}" if several else one.provider, one.benchmark, each)
                 for one, each in found

@@ -46,13 +46,13 @@ NO_EFFECT = " has no effect: "
 
 
 def show(outcome: Outcome, report: Report, folder: Path, told: Sequence[str]) -> None:
-    from bench.cli.commands.results import show_grids, show_outcome
+    from bench.cli.commands.results import show_outcome
     from bench.report.tables import matrix, overview
 
     if outcome.message:
         console.note(outcome.message if outcome.status == "complete" else f"{outcome.status}: {outcome.message}")
     show_outcome(told)
-    show_grids([*overview(report, width=console.width()), *matrix(report)])
+    console.grids([*overview(report, width=console.width()), *matrix(report)])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
         unknown = f" or more ({outcome.unknown_costs} calls have no known price)" if outcome.unknown_costs else ""
         console.note(f"cost USD {outcome.cost_usd}{unknown}")
@@ -246,7 +246,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     detect
         Also show how many questions are needed to detect this difference, for example 0.05 for five points.
     """
-    from bench.cli.commands.plan import show_plan
+    from bench.cli.plan_display import show_plan
     from bench.plan import make_plan
     from bench.providers.facts import needs
     from bench.settings import DryRunEnvironment

@@ -1,0 +1,167 @@
+"""``bench compare`` and ``leaderboard``: read several runs without any network call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+from cyclopts import Parameter
+
+from bench.cli import console
+from bench.cli.flags import Many, run_or_newest, spread
+from bench.cli.global_flags import current
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.report.comparison.comparison import GateOutcome
+    from bench.report.comparison.comparison_data import Side
+
+GATE_FAILED = 4
+Switch = Annotated[bool, Parameter(negative=())]
+
+
+def compare(
+    *pairs: str,
+    benchmark: str | None = None,
+    providers: Annotated[Many, Parameter(name=["--providers", "--provider"])] = None,
+    metric: Annotated[Many, Parameter(name=["--metric", "--metrics"])] = None,
+    markdown: Switch = False,
+    fail_on_regression: Many = None,
+    force: Switch = False,
+) -> int:
+    """Compare two or more providers or runs, paired by item, and test the differences. All must be comparable.
+
+    Parameters
+    ----------
+    pairs
+        Two or more of RUN_ID:PROVIDER, or RUN_ID:PROVIDER:MODEL if a run has several answering models. RUN_ID RUN_ID
+        compares each provider of the first run with the same provider of the others. One RUN_ID compares the providers
+        of this run. Default: the providers of the newest run.
+    benchmark
+        Only this benchmark. With --providers: use the newest complete valid run of each provider.
+    providers
+        Two or more providers by name.
+    metric
+        Metrics to compare, all as headlines. Default: every metric, with the benchmark's first as the headline.
+    markdown
+        Print the whole comparison as Markdown.
+    fail_on_regression
+        METRIC:POINTS: exit 4 if a later side is worse than the first by more than POINTS/100.
+    force
+        Compare even if the sides are not comparable. The output is marked.
+    """
+    from bench.report.comparison.compare import compare_sides
+    from bench.report.comparison.comparison_text import (
+        comparison_grids,
+        comparison_json,
+        comparison_markdown,
+        conclusions,
+    )
+
+    console.one_form({"--markdown": markdown})
+    gates = [_gate(text) for text in spread(fail_on_regression)]
+    if not pairs and not providers and benchmark is None:
+        pairs = (run_or_newest(None),)
+    groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, spread(providers))
+    found = compare_sides(groups, metrics=spread(metric), force=force)
+    checked = [one for gate in gates for one in _checked(groups, gate, force=force)]
+    if current.get().json:
+        console.json_value(comparison_json(found))
+    elif markdown:
+        console.raw(comparison_markdown(found))
+    else:
+        for text in conclusions(found):
+            console.line(f"conclusion: {text}")
+        console.line()
+        console.grids(comparison_grids(found))
+    if found.forced:
+        console.note("not like for like: the comparison was forced; do not quote these numbers as a comparison")
+    for one in checked:
+        console.note(one.text)
+    return GATE_FAILED if any(one.missed for one in checked) else 0
+
+
+def _gate(text: str) -> tuple[str, float]:
+    metric, _, points = text.rpartition(":")
+    try:
+        allowed = float(points)
+    except ValueError:
+        allowed = -1.0
+    if not metric or not 0 <= allowed < float("inf"):
+        raise UsageError(
+            f"--fail-on-regression {text}: expected METRIC:POINTS",
+            hint="for example accuracy:2, which means two percentage points",
+        )
+    return metric, allowed
+
+
+async def _loaded(
+    workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
+) -> list[list[Side]]:
+    """Load the sides to compare; note which run was selected for a provider that is given by name."""
+    from bench.report.comparison.comparison_data import are_run_ids, parse_targets, sides_of, sides_of_runs
+
+    if are_run_ids(pairs, providers):
+        return await sides_of_runs(workspace, pairs, benchmark=benchmark)
+    chosen = await parse_targets(workspace, pairs, benchmark=benchmark, providers=providers)
+    for target, job in chosen:
+        if job is not None:
+            console.note(f"{target.provider}: run {job.run_id} of {job.created_at:%Y-%m-%d %H:%M:%SZ}")
+    return await sides_of(workspace, [target for target, _ in chosen], benchmark=benchmark)
+
+
+def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
+    """Check a gate on its metric, also if no row of this metric is shown."""
+    from bench.report.comparison.compare import compare_sides
+    from bench.report.comparison.comparison import gate_outcomes
+
+    metric, points = gate
+    return list(gate_outcomes(compare_sides(groups, metrics=[metric], force=force), points))
+
+
+def leaderboard(
+    *,
+    view: Literal["overall", "benchmark", "type", "provider", "model"] = "benchmark",
+    benchmark: Annotated[Many, Parameter(name=["--benchmark", "--benchmarks"])] = None,
+    markdown: Switch = False,
+    csv: Switch = False,
+    html: Path | None = None,
+) -> int:
+    """Show all comparable results: the newest complete valid run of each provider with its models.
+
+    Parameters
+    ----------
+    view
+        benchmark: providers per benchmark; type: also per question type; overall: mean over benchmarks;
+        provider: providers over benchmarks; model: answering models of each provider.
+    benchmark
+        Only these benchmarks.
+    markdown
+        Print the tables as Markdown.
+    csv
+        One line per value, not rounded.
+    html
+        Write one page without external resources to this file.
+    """
+    from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
+
+    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
+    tables = tables_of(anyio.run(load_board, current.get().workspace, spread(benchmark)), view)
+    if current.get().json:
+        console.json_value(board_json(view, tables))
+    elif csv:
+        console.raw(board_csv(tables))
+    elif markdown:
+        from bench.report.rendering import markdown as as_markdown
+
+        console.raw("\n".join(as_markdown(grid) for grid in board_grids(tables, view)))
+    elif html is not None:
+        from bench.report.publish import replace_text
+        from bench.report.rendering import grids_page
+
+        replace_text(html, grids_page(f"Leaderboard: {view}", board_grids(tables, view)))
+        console.line(str(html))
+    else:
+        console.grids(board_grids(tables, view))
+    return 0
