@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from bench.config.file import Source
+from bench.config.provider import sections as terms
 from bench.config.provider.calls import IdForm
 from bench.config.provider.config import ProviderConfig
-from bench.config.provider.config import sections as terms
 from bench.config.provider.file import load_provider
 from bench.providers.doctor import examine
 from tests.contract.running import context_for
