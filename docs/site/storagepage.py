@@ -15,10 +15,9 @@ from bench.report.exports.export import AnswerStatus, RowTexts, RowWithoutTexts
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\
-`checkpoints/RUN_ID/journal.sqlite` contains the whole state of a run. Any SQLite tool can open this file. `bench`
-appends rows to the file and never changes a recorded outcome. The schema version is {VERSION}; a newer version of
-`bench` migrates the file when it opens the file. To read results, use `bench export`. Use the tables only for details
-that the export does not have."""
+To read results, use `bench export`. The journal of a run, `checkpoints/RUN_ID/journal.sqlite`, has further details. Any
+SQLite tool can open it. `bench` never changes a recorded outcome. The schema version is {VERSION}; a newer version of
+`bench` migrates the file."""
 
 WORDS: Mapping[str, type[StrEnum]] = {
     "State of a run": RunState,
