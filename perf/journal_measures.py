@@ -16,7 +16,7 @@ from figures import Figure, child, number
 from journal_scale import entries
 
 from bench.journal import Journal, JournaledPhase, RunMeta
-from bench.journal.file import at_once, create, open_writing
+from bench.journal.file import create, open_writing, run_in_thread
 from bench.journal.row_writer import RowWriter
 
 ROUNDS = 3
@@ -72,7 +72,7 @@ async def _grouped(items: Sequence[Sequence[JournaledPhase]]) -> float:
         async with Journal.create(Path(folder) / "run", _meta(), bound=10 * WORKERS) as journal:
 
             async def write(item: Sequence[JournaledPhase]) -> None:
-                await journal.room()
+                await journal.wait_for_room()
                 for entry in item:
                     journal.append(entry)
 
@@ -98,7 +98,7 @@ async def _one_by_one(items: Sequence[Sequence[JournaledPhase]]) -> float:
                 for entry in item:
                     # keeps true that a transaction holds the rows of one phase only
                     async with one_transaction:
-                        await at_once(connection, partial(transact, entry=entry))
+                        await run_in_thread(connection, partial(transact, entry=entry))
 
             started = time.perf_counter()
             await _share_out(items, write)

@@ -58,7 +58,7 @@ async def fill(folder: Path, phases: int) -> None:
     meta = RunMeta(run_id=folder.name, plan_digest="perf", identity={}, extra={EXTRA_KEY: jobs})
     async with Journal.create(folder, meta, bound=4000) as journal:
         for number in range(phases // 4):
-            await journal.room()
+            await journal.wait_for_room()
             for entry in entries(number):
                 journal.append(entry)
 

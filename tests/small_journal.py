@@ -80,7 +80,7 @@ async def made(
             for epoch, values in {1: job.values, **job.epochs}.items():
                 for item, value in values.items():
                     journal.append(_entry(job, item, epoch, value))
-                    await journal.room()
+                    await journal.wait_for_room()
         for event in events:
             journal.append(event)
         await journal.set_state(state)

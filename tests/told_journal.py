@@ -155,7 +155,7 @@ async def told(
         for made, (_, items) in zip(records, jobs, strict=True):
             for one in items:
                 for row in rows_of(made, one):
-                    await journal.room()
+                    await journal.wait_for_room()
                     journal.append(row)
         for other in more:
             journal.append(other)

@@ -9,9 +9,9 @@ Example::
     async with Cluster.open("local:4", token="r1") as cluster:
         task = cluster.submit(function, order, name="r1.1of4")
         while task.state == "pending": ...
-    post = Post.here("r1")          # inside a task
-    post.say("..."), post.asked_to_stop(within_s=1)
-    task = fleet.submit(run_shard, order, name="r1.1of4-7f", near=())
+    post = DaskLine.here("r1")          # inside a task
+    post.report("..."), post.stop_requested(within_s=1)
+    task = fleet.submit(run_shard, order, name="r1.1of4-7f", preferred=())
     while task.state == "pending": ...
     returned = await task.result()
 
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Type
 
 import anyio
 
-from bench.cluster.messages import Returned, ShardOrder
+from bench.cluster.messages import ShardOrder, ShardResult
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ShardTask(Protocol):
         """Return the current state of the task."""
         ...
 
-    async def result(self) -> Returned | None:
+    async def result(self) -> ShardResult | None:
         """Return the result of a finished task; None if it was lost in transit."""
         ...
 
@@ -85,9 +85,15 @@ class Fleet(Protocol):
         ...
 
     def submit(
-        self, function: Callable[[ShardOrder], Returned], order: ShardOrder, /, *, name: str, near: Sequence[str]
+        self,
+        function: Callable[[ShardOrder], ShardResult],
+        order: ShardOrder,
+        /,
+        *,
+        name: str,
+        preferred: Sequence[str],
     ) -> ShardTask:
-        """Submit an order, if possible to one of the workers ``near``."""
+        """Submit an order, if possible to one of the workers ``preferred``."""
         ...
 
     async def ask(
@@ -99,8 +105,8 @@ class Fleet(Protocol):
         """
         ...
 
-    def listen(self, heard: Callable[[str], None]) -> None:
-        """Call ``heard`` with every message of a task from now on."""
+    def listen(self, on_message: Callable[[str], None]) -> None:
+        """Call ``on_message`` with every message of a task from now on."""
         ...
 
     async def stop(self) -> None:
@@ -120,11 +126,11 @@ class CoordinatorLine(Protocol):
         """Return the address of the worker."""
         ...
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Send a message to the listeners without waiting for them."""
         ...
 
-    def asked_to_stop(self, *, within_s: float) -> bool:
+    def stop_requested(self, *, within_s: float) -> bool:
         """Wait at most ``within_s`` seconds for a request to stop; also True when the coordinator is unreachable."""
         ...
 
@@ -168,7 +174,7 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Cancel the task; if it already runs, ``Post.asked_to_stop`` returns True in it."""
+        """Cancel the task; if it already runs, ``DaskLine.stop_requested`` returns True in it."""
         await self._future.cancel()
 
 
@@ -242,19 +248,24 @@ class Cluster:
                 asking.start_soon(ask, worker)
         return found
 
-    def submit(self, function: Callable[[S], T], argument: S, *, name: str, near: Sequence[str]) -> Task[T]:
-        """Submit a task, if possible to one of the workers ``near``."""
+    def submit(self, function: Callable[[S], T], argument: S, *, name: str, preferred: Sequence[str]) -> Task[T]:
+        """Submit a task, if possible to one of the workers ``preferred``."""
         return Task(
             self._client.submit(
-                function, argument, key=name, pure=False, workers=list(near) or None, allow_other_workers=bool(near)
+                function,
+                argument,
+                key=name,
+                pure=False,
+                workers=list(preferred) or None,
+                allow_other_workers=bool(preferred),
             )
         )
 
-    def listen(self, heard: Callable[[str], None]) -> None:
-        """Call ``heard`` with every message of a task from now on."""
+    def listen(self, on_message: Callable[[str], None]) -> None:
+        """Call ``on_message`` with every message of a task from now on."""
 
         def hear(event: tuple[float, str]) -> None:
-            heard(event[1])
+            on_message(event[1])
 
         self._client.subscribe_topic(self._topic, hear)
 
@@ -299,7 +310,7 @@ def _topic(token: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class DaskLine:
     """The connection of a task to the coordinator."""
 
     address: str
@@ -310,19 +321,19 @@ class Post:
     _topic: str
 
     @staticmethod
-    def here(token: str) -> Post:
+    def here(token: str) -> DaskLine:
         """Return the connection of the calling task."""
         from distributed import Event, get_client, get_worker
 
         worker = get_worker()
         stop = Event(_stop_name(token), client=get_client())
-        return Post(worker.address, worker, str(worker.get_current_task()), stop, _topic(token))
+        return DaskLine(worker.address, worker, str(worker.get_current_task()), stop, _topic(token))
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Send a message to the listeners without waiting for them."""
         self._worker.log_event(self._topic, text)
 
-    def asked_to_stop(self, *, within_s: float) -> bool:
+    def stop_requested(self, *, within_s: float) -> bool:
         """Wait at most ``within_s`` seconds for the stop event.
 
         Return True also when the scheduler is lost or has dropped the task.

@@ -24,10 +24,10 @@ from pathlib import Path
 import anyio.to_thread
 
 from bench.cluster.backend import Cluster, Fleet
-from bench.cluster.messages import Gathered, Shard, ShardOrder, Word
-from bench.cluster.processes import Processes
-from bench.cluster.progress import Shelf
-from bench.cluster.round import Round, refuse_unfit, survivors, workers
+from bench.cluster.messages import ClusterProgress, Shard, ShardCounters, ShardOrder
+from bench.cluster.processes import WorkerProcesses
+from bench.cluster.progress import ShardStore
+from bench.cluster.round import Round, require_fit_workers, workers, workers_with_shards
 from bench.config.run import new_run_id
 from bench.engine import Observer, Outcome, SilentObserver, Stop, execute
 from bench.engine.outcome import STOPPED_EXIT, exit_code_of, job_outcomes, status_of
@@ -44,7 +44,7 @@ from bench.plan.budget import require_prices
 from bench.plan.ranges import cut
 from bench.settings import Environment
 
-WAY_S = 7.0
+TRANSFER_S = 7.0
 """seconds that a journal may take to arrive after its worker's grace period"""
 SILENT_S = 120.0
 """seconds without a message after which a worker is dropped and another runs its shard; the second time, the shard
@@ -104,7 +104,7 @@ async def execute_on_cluster(
             IdentityError, Locked, JournalError: as in the engine's ``execute``.
     """
     folder = None if resume is None else resume if resume.is_dir() else resume.parent
-    if folder is not None and not Shelf(folder).is_there:
+    if folder is not None and not ShardStore(folder).is_there:
         await _refuse_local(folder)
         # every shard is in the run's own journal: what failed is tried again here
         return await execute(plan, environment=environment, observer=observer, resume=folder)
@@ -115,7 +115,7 @@ async def execute_on_cluster(
     try:
         async with _fleet(plan, token) as cluster:
             slots = sum((await workers(cluster)).values())
-            plan = await _settled(plan, folder, slots)
+            plan = await _with_shards(plan, folder, slots)
             home = folder or plan.workspace / CHECKPOINTS / str(plan.request.run_id)
             run = ClusterRun(
                 plan, environment, observer or SilentObserver(), home, cluster, token, silent_s, slots, announce
@@ -128,7 +128,7 @@ async def execute_on_cluster(
 def _fleet(plan: Plan, token: str) -> AbstractAsyncContextManager[Fleet]:
     """Open the workers of a plan: processes of this machine, or workers of a cluster."""
     if plan.workers > 1:
-        return Processes.open(plan.workers)
+        return WorkerProcesses.open(plan.workers)
     return Cluster.open(str(plan.request.cluster), token=token)
 
 
@@ -142,7 +142,7 @@ async def _refuse_local(folder: Path) -> None:
         )
 
 
-async def _settled(plan: Plan, folder: Path | None, slots: int) -> Plan:
+async def _with_shards(plan: Plan, folder: Path | None, slots: int) -> Plan:
     """Return the plan with its run id and number of shards, which a resumed run cannot change."""
     request = plan.request
     shards = request.shards or min(slots, len(_selected(plan)[0]))
@@ -173,18 +173,18 @@ class ClusterRun:
     slots: int
     announce: AnnounceRun | None = None
     stopping: StopControl = field(init=False)
-    progress: Gathered = field(init=False)
+    progress: ClusterProgress = field(init=False)
     round: Round = field(init=False)
 
     def __post_init__(self) -> None:
-        self.progress = Gathered(self.plan, self.run_id)
+        self.progress = ClusterProgress(self.plan, self.run_id)
         self.stopping = StopControl(
-            grace_s=GRACE_S + WAY_S,
+            grace_s=GRACE_S + TRANSFER_S,
             on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight),
         )
         self.round = Round(
             fleet=self.cluster,
-            shelf=self.shelf,
+            store=self.store,
             progress=self.progress,
             stopping=self.stopping,
             order=self._order,
@@ -199,36 +199,36 @@ class ClusterRun:
         return self.plan.request.run_id
 
     @property
-    def shelf(self) -> Shelf:
-        return Shelf(self.folder)
+    def store(self) -> ShardStore:
+        return ShardStore(self.folder)
 
     # ---- from beginning to end
 
     async def execute(self, *, resumed: bool) -> Outcome:
         """Check every worker, lock the run, run the shards, and merge the journals."""
         shards = shards_of(self.plan, self.plan.request.shards or self.slots)
-        await refuse_unfit(self.cluster, self._order(shards[0]), within_s=self.silent_s)
+        await require_fit_workers(self.cluster, self._order(shards[0]), within_s=self.silent_s)
         pause = PauseFile(self.folder / PAUSE_FILE)
-        async with self._held(resumed=resumed) as journal:
+        async with self._locked_journal(resumed=resumed) as journal:
             meta, journal.on_failure = journal.meta, self.stopping.now
-            todo = [shard for shard in shards if not await self._recalled(shard)]
-            if todo and resumed:
-                self.round.near = await survivors(self.cluster, self._order(todo[0]))
-            self.cluster.listen(lambda text: self.progress.hear(Word.read(text)))
+            missing = [shard for shard in shards if not await self._count_stored(shard)]
+            if missing and resumed:
+                self.round.preferred = await workers_with_shards(self.cluster, self._order(missing[0]))
+            self.cluster.listen(lambda text: self.progress.update(ShardCounters.read(text)))
             with run_log(report_folder(results_folder(self.plan), self.run_id) / RUN_LOG, self.run_id):
                 async with watch_stops(self.stopping, max_time_s=self.plan.request.max_time) as watchers:
                     pause.watch(self.stopping, watchers)
                     self.observer.launched(self.progress)
-                    log().info("cluster_run_started", shards=len(shards), todo=len(todo), slots=self.slots)
+                    log().info("cluster_run_started", shards=len(shards), missing=len(missing), slots=self.slots)
                     with self.stopping.scope:
-                        await self.round.carry_out(deque(todo))
-                        await self.round.tidy()
-        outcome = await self._ended(meta)
+                        await self.round.carry_out(deque(missing))
+                        await self.round.delete_collected()
+        outcome = await self._merge_and_finish(meta)
         self.observer.finished(outcome)
         return outcome
 
     @asynccontextmanager
-    async def _held(self, *, resumed: bool) -> AsyncIterator[Journal]:
+    async def _locked_journal(self, *, resumed: bool) -> AsyncIterator[Journal]:
         """Yield the run's own journal, new or resumed; it is locked until it is rebuilt from the shards."""
         code = CodeState.read(self.environment)
         if resumed:
@@ -240,15 +240,15 @@ class ClusterRun:
         with StartupFolders.of(self.folder) as startup:
             async with Journal.create(self.folder, run_meta(self.plan, self.run_id, code)) as journal:
                 startup.journal_created = True
-                self.shelf.folder.mkdir()
+                self.store.folder.mkdir()
                 if self.announce is not None:
                     await anyio.to_thread.run_sync(self.announce, journal.meta)
                 startup.run_begun = True
                 yield journal
 
-    async def _ended(self, meta: RunMeta) -> Outcome:
+    async def _merge_and_finish(self, meta: RunMeta) -> Outcome:
         """Merge the returned journals, and return the outcome of the run as the engine does."""
-        await self.shelf.merge_into(meta)
+        await self.store.merge_into(meta)
         stop, refused, problems = self.stopping.reason, self.round.refused, self.round.problems
         jobs = await job_outcomes(self.plan, self.folder, refused)
         status, code = status_of(self.plan, jobs, stop, refused), exit_code_of(jobs, stop, refused)
@@ -258,7 +258,7 @@ class ClusterRun:
         async with Journal.resume(self.folder) as journal:
             await journal.set_state(status, message)
         if not problems and not refused and not any(job.pending for job in jobs):
-            self.shelf.clear()
+            self.store.clear()
         return Outcome(
             run_id=self.run_id,
             folder=self.folder,
@@ -280,20 +280,20 @@ class ClusterRun:
         found = [f"shard {', '.join(numbers)}: {text}" for text, numbers in texts.items()]
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
-    async def _recalled(self, shard: Shard) -> bool:
+    async def _count_stored(self, shard: Shard) -> bool:
         """Return True when the journal of a shard is stored and complete; its counts then enter the progress."""
-        if not await self.shelf.is_done(shard, self.plan):
+        if not await self.store.is_done(shard, self.plan):
             return False
-        async with Reader.open(self.shelf.path(shard)) as reader:
+        async with Reader.open(self.store.path(shard)) as reader:
             states = {
                 job.key: await reader.item_states(job.key, lane.benchmark.epochs)
                 for lane in self.plan.lanes
                 for job in lane.jobs
             }
             cost_usd, unknown = await reader.spending()
-        word = Word(shard=shard.number, attempt="stored", worker="", states=states)
-        self.progress.hear(replace(word, cost_usd=cost_usd, unknown_costs=unknown))
-        self.progress.took_back(shard.number)
+        counters = ShardCounters(shard=shard.number, attempt="stored", worker="", states=states)
+        self.progress.update(replace(counters, cost_usd=cost_usd, unknown_costs=unknown))
+        self.progress.shard_returned(shard.number)
         return True
 
     def _order(self, shard: Shard) -> ShardOrder:

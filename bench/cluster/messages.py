@@ -10,9 +10,9 @@ Example::
     order = ShardOrder(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
     order.name          # "r1.2of4"
     parts = pack(folder, whole=False)   # on the worker: CompressedParts(journal=b"...", stores=b"...")
-    parts.lay_down(folder)              # on the next worker
-    post.say(Word.of(2, attempt, worker, progress).text)        # on the worker
-    gathered.hear(Word.read(text))                              # at the coordinator: a display polls ``gathered``
+    parts.unpack_into(folder)           # on the next worker
+    line.report(ShardCounters.of(2, attempt, worker, progress).text)    # on the worker
+    progress.update(ShardCounters.read(text))   # at the coordinator, on a ClusterProgress
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CompressedParts:
     stores: bytes | None = None
     """a tar file with the stores of the built-in providers; None when they are no longer needed"""
 
-    def lay_down(self, folder: Path) -> None:
+    def unpack_into(self, folder: Path) -> None:
         """Unpack both parts into a new run folder."""
         folder.mkdir(parents=True)
         if self.stores is not None:
@@ -82,7 +82,7 @@ def _stores(folder: Path) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class ShardCounters:
     """The counters of one attempt of a shard."""
 
     shard: int
@@ -108,7 +108,7 @@ class Word:
     rate_per_s: float = 0.0
 
     @classmethod
-    def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> Word:
+    def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> ShardCounters:
         """Return the counters of an attempt; without ``progress`` they only show that the attempt is alive."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
@@ -137,88 +137,92 @@ class Word:
     @property
     def text(self) -> str:
         """Return the message as JSON."""
-        return _words().dump_json(self).decode()
+        return _counters_adapter().dump_json(self).decode()
 
     @staticmethod
-    def read(text: str) -> Word:
-        return _words().validate_json(text)
+    def read(text: str) -> ShardCounters:
+        return _counters_adapter().validate_json(text)
 
 
 @cache
-def _words() -> TypeAdapter[Word]:
-    return TypeAdapter(Word)
+def _counters_adapter() -> TypeAdapter[ShardCounters]:
+    return TypeAdapter(ShardCounters)
 
 
-class Gathered(Progress):
+class ClusterProgress(Progress):
     """The progress of a run whose shards are on other machines."""
 
     def __init__(self, plan: Plan, run_id: str) -> None:
         super().__init__()
         self.run_id = run_id
-        self._attempts: dict[tuple[int, str], Word] = {}
-        self._latest: dict[int, Word] = {}
-        self._heard: dict[int, float] = {}
+        self._attempts: dict[tuple[int, str], ShardCounters] = {}
+        self._latest: dict[int, ShardCounters] = {}
+        self._updated_at: dict[int, float] = {}
         for lane in plan.lanes:
             self.lanes[lane.key] = LaneProgress(lane.key)
             for job in lane.jobs:
                 self.jobs[job.key] = JobProgress.of(lane, job)
 
-    def hear(self, word: Word) -> None:
+    def update(self, counters: ShardCounters) -> None:
         """Replace the counters of an attempt by a newer message."""
-        self._attempts[word.shard, word.attempt] = word
-        self._latest[word.shard] = word
-        self._heard[word.shard] = time.monotonic()
+        self._attempts[counters.shard, counters.attempt] = counters
+        self._latest[counters.shard] = counters
+        self._updated_at[counters.shard] = time.monotonic()
         self._add_up()
 
-    def took_back(self, shard: int) -> None:
+    def shard_returned(self, shard: int) -> None:
         """Mark a shard as returned: nothing of it is in flight, and its silence is expected."""
-        self._heard.pop(shard, None)
+        self._updated_at.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:
         """Return the seconds since the last message of a started shard; 0 for a waiting shard."""
-        heard = self._heard.get(shard)
+        heard = self._updated_at.get(shard)
         return 0.0 if heard is None else time.monotonic() - heard
 
     def worker_of(self, shard: int) -> str:
         """Return the address of the worker that last reported on the shard."""
-        word = self._latest.get(shard)
-        return "no worker yet" if word is None else word.worker
+        counters = self._latest.get(shard)
+        return "no worker yet" if counters is None else counters.worker
 
     @property
     def in_flight(self) -> int:
-        return sum(word.in_flight for word in self._out)
+        return sum(counters.in_flight for counters in self._running)
 
     @property
     def oldest_s(self) -> float | None:
-        return max((word.oldest_s for word in self._out if word.oldest_s is not None), default=None)
+        return max((counters.oldest_s for counters in self._running if counters.oldest_s is not None), default=None)
 
     @property
     def rate_per_s(self) -> float:
-        return sum(word.rate_per_s for word in self._out)
+        return sum(counters.rate_per_s for counters in self._running)
 
     @property
-    def _out(self) -> list[Word]:
-        return [word for number, word in self._latest.items() if number in self._heard]
+    def _running(self) -> list[ShardCounters]:
+        return [counters for number, counters in self._latest.items() if number in self._updated_at]
 
     def _add_up(self) -> None:
         latest, every = self._latest.values(), self._attempts.values()
         for key, lane in self.lanes.items():
-            lane.phases = {phase: _summed(word.phases.get(key, {}).get(phase) for word in latest) for phase in Phase}
-            lane.memories = sum(word.memories.get(key, 0) for word in every)
+            lane.phases = {
+                phase: _summed(counters.phases.get(key, {}).get(phase) for counters in latest) for phase in Phase
+            }
+            lane.memories = sum(counters.memories.get(key, 0) for counters in every)
         for key, job in self.jobs.items():
             job.states = Counter()
-            for word in latest:
-                job.states.update(word.states.get(key, {}))
-            job.scores = _joined([word.scores.get(key, {}) for word in latest])
+            for counters in latest:
+                job.states.update(counters.states.get(key, {}))
+            job.scores = _joined([counters.scores.get(key, {}) for counters in latest])
         self.cost_usd = sum(map(self._cost_of, self._latest.values()), Decimal(0))
-        self.unknown_costs = sum(word.unknown_costs for word in every)
-        self.rate_limited = sum(word.rate_limited for word in every)
-        self.calls = sum(word.calls for word in every)
+        self.unknown_costs = sum(counters.unknown_costs for counters in every)
+        self.rate_limited = sum(counters.rate_limited for counters in every)
+        self.calls = sum(counters.calls for counters in every)
 
-    def _cost_of(self, latest: Word) -> Decimal:
+    def _cost_of(self, latest: ShardCounters) -> Decimal:
         """Return the total cost of a shard's attempts, each of which starts new or continues an earlier journal."""
-        attempts = [word for word in self._attempts.values() if word.shard == latest.shard]
-        return max(latest.cost_usd, sum((word.cost_usd - word.earlier_usd for word in attempts), Decimal(0)))
+        attempts = [counters for counters in self._attempts.values() if counters.shard == latest.shard]
+        return max(
+            latest.cost_usd, sum((counters.cost_usd - counters.earlier_usd for counters in attempts), Decimal(0))
+        )
 
 
 def _joined(parts: Iterable[Mapping[str, Scores]]) -> dict[str, Scores]:
@@ -308,7 +312,7 @@ class ShardOrder:
         calibrates = shard.number == 1 and (request.judge_calibration or request.publishable)
         flags |= {"start": shard.start, "end": shard.end, "judge_calibration": calibrates, "max_cost": left_usd}
         if plan.workers > 1:
-            flags |= _parts_of(request, share)
+            flags |= _worker_concurrency(request, share)
         named = environment.dotenv
         return cls(
             shard=shard,
@@ -330,7 +334,7 @@ class ShardOrder:
         return f"{self.run_id}.{self.shard}"
 
 
-def _parts_of(request: RunRequest, share: float) -> dict[str, int]:
+def _worker_concurrency(request: RunRequest, share: float) -> dict[str, int]:
     """Return the concurrency flags of one worker on this machine: its share of the run's, at least 1."""
     whole = {"concurrency": request.concurrency, "ingest_concurrency": request.ingest_concurrency}
     return {name: max(1, round(one * share)) for name, one in whole.items() if isinstance(one, int)}
@@ -353,12 +357,12 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
+class ShardResult:
     """The result of an order."""
 
     pack: CompressedParts | None
     """None when the shard was not started"""
-    word: Word | None = None
+    counters: ShardCounters | None = None
     """the final counters"""
     whole: bool = False
     """the shard is complete"""

@@ -2,8 +2,8 @@
 
 Example::
 
-    async with Processes.open(4) as fleet:
-        task = fleet.submit(run_shard, order, name="r1.1of4", near=())
+    async with WorkerProcesses.open(4) as fleet:
+        task = fleet.submit(run_shard, order, name="r1.1of4", preferred=())
     python -P -m bench.cluster.processes "worker 1"    # reads its order from stdin, writes messages to stdout
 
 A message is a pickle preceded by its length. A worker stops when its stdin ends, so also when its coordinator dies. A
@@ -30,17 +30,17 @@ from anyio.abc import ByteReceiveStream, Process, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bench.cluster.backend import TaskState
-from bench.cluster.messages import Returned, ShardOrder
+from bench.cluster.messages import ShardOrder, ShardResult
 
 A = TypeVarTuple("A")
 T = TypeVar("T")
 
 LENGTH = struct.Struct(">Q")
-DEATHS = 4
+MAX_WORKER_DEATHS = 4
 """number of workers that may die on one shard; then the shard fails"""
-LAST_WORDS = 500
+STDERR_TAIL_CHARS = 500
 """number of last characters of a dead worker's stderr from which the error quotes a line"""
-Message = tuple[Literal["word", "error"], str] | tuple[Literal["returned"], Returned]
+Message = tuple[Literal["counters", "error"], str] | tuple[Literal["returned"], ShardResult]
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class ProcessTask:
 
     order: ShardOrder
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    returned: Returned | None = None
+    returned: ShardResult | None = None
     problem: str = ""
 
     @property
@@ -60,7 +60,7 @@ class ProcessTask:
             return "finished"
         return "cancelled" if self.scope.cancel_called else "pending"
 
-    async def result(self) -> Returned | None:
+    async def result(self) -> ShardResult | None:
         return self.returned
 
     async def error(self) -> str:
@@ -71,7 +71,7 @@ class ProcessTask:
 
 
 @dataclass(slots=True)
-class Processes:
+class WorkerProcesses:
     """A fixed number of slots, each with at most one worker process."""
 
     count: int
@@ -79,14 +79,14 @@ class Processes:
     _free: deque[str]
     _running: dict[str, Process] = field(default_factory=dict)
     _stopping: bool = False
-    _heard: Callable[[str], None] = field(default=lambda text: None)
+    _on_message: Callable[[str], None] = field(default=lambda text: None)
 
     @staticmethod
     @asynccontextmanager
-    async def open(count: int) -> AsyncIterator[Processes]:
+    async def open(count: int) -> AsyncIterator[WorkerProcesses]:
         """Open this many slots; workers that still run at the end of the block are killed."""
         async with anyio.create_task_group() as tasks:
-            yield Processes(count, tasks, deque(f"worker {number}" for number in range(1, count + 1)))
+            yield WorkerProcesses(count, tasks, deque(f"worker {number}" for number in range(1, count + 1)))
             tasks.cancel_scope.cancel()
 
     @property
@@ -101,9 +101,15 @@ class Processes:
         return {f"worker {number}": 1 for number in range(1, self.count + 1)}
 
     def submit(
-        self, function: Callable[[ShardOrder], Returned], order: ShardOrder, /, *, name: str, near: Sequence[str]
+        self,
+        function: Callable[[ShardOrder], ShardResult],
+        order: ShardOrder,
+        /,
+        *,
+        name: str,
+        preferred: Sequence[str],
     ) -> ProcessTask:
-        """Start a worker for an order; ``function`` and ``near`` are ignored, since all workers are the same."""
+        """Start a worker for an order; ``function`` and ``preferred`` are ignored, since all workers are the same."""
         task = ProcessTask(order)
         self._tasks.start_soon(self._carry_out, task)
         return task
@@ -118,8 +124,8 @@ class Processes:
         except Exception as error:
             return {self.address: error}
 
-    def listen(self, heard: Callable[[str], None]) -> None:
-        self._heard = heard
+    def listen(self, on_message: Callable[[str], None]) -> None:
+        self._on_message = on_message
 
     async def stop(self) -> None:
         self._stopping = True
@@ -134,24 +140,24 @@ class Processes:
         """Run the order on a worker; if it dies, on the next one."""
         worker, problem = self._free.popleft(), ""
         with task.scope:
-            for _ in range(DEATHS):
-                problem = await self._one_worker(task, worker)
+            for _ in range(MAX_WORKER_DEATHS):
+                problem = await self._run_worker(task, worker)
                 if task.state != "pending":
                     break
             else:
-                task.problem = f"{DEATHS} workers died one after the other, the last {problem}"
+                task.problem = f"{MAX_WORKER_DEATHS} workers died one after the other, the last {problem}"
         self._free.append(worker)
 
-    async def _one_worker(self, task: ProcessTask, worker: str) -> str:
+    async def _run_worker(self, task: ProcessTask, worker: str) -> str:
         """Start a worker and read its messages until it exits; return how it ended."""
         command = [sys.executable, "-P", "-m", "bench.cluster.processes", worker]
         # a session of its own: ctrl-C reaches the coordinator only, which asks its workers to stop
         async with await anyio.open_process(command, stdin=subprocess.PIPE, start_new_session=True) as process:
             assert process.stdin is not None and process.stdout is not None and process.stderr is not None
             self._running[worker] = process
-            last_words: deque[str] = deque(maxlen=LAST_WORDS)
+            stderr_tail: deque[str] = deque(maxlen=STDERR_TAIL_CHARS)
             async with anyio.create_task_group() as beside:
-                beside.start_soon(_keep_the_end, process.stderr, last_words)
+                beside.start_soon(_keep_tail, process.stderr, stderr_tail)
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     await process.stdin.send(_packed(task.order))
                 if self._stopping:
@@ -159,7 +165,7 @@ class Processes:
                 await self._listen_to(task, process.stdout)
             await process.wait()
             del self._running[worker]
-        return _how_it_ended(process.returncode or 0, "".join(last_words))
+        return _exit_text(process.returncode or 0, "".join(stderr_tail))
 
     async def _listen_to(self, task: ProcessTask, stream: ByteReceiveStream) -> None:
         buffered = BufferedByteReceiveStream(stream)
@@ -167,10 +173,10 @@ class Processes:
             while True:
                 (length,) = LENGTH.unpack(await buffered.receive_exactly(LENGTH.size))
                 kind, content = _unpacked(await buffered.receive_exactly(length))
-                if isinstance(content, Returned):
+                if isinstance(content, ShardResult):
                     task.returned = content
-                elif kind == "word":
-                    self._heard(content)
+                elif kind == "counters":
+                    self._on_message(content)
                 else:
                     task.problem = content
 
@@ -191,14 +197,14 @@ async def _ask_to_stop(process: Process) -> None:
         await process.stdin.aclose()
 
 
-async def _keep_the_end(stream: ByteReceiveStream, kept: deque[str]) -> None:
+async def _keep_tail(stream: ByteReceiveStream, kept: deque[str]) -> None:
     async for chunk in stream:
         kept.extend(chunk.decode(errors="replace"))
 
 
-def _how_it_ended(code: int, last_words: str) -> str:
+def _exit_text(code: int, stderr_tail: str) -> str:
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-    line = last_words.strip().rpartition("\n")[2]
+    line = stderr_tail.strip().rpartition("\n")[2]
     return f"{how}: {line}" if line else how
 
 
@@ -219,13 +225,13 @@ class PipeLine:
             self.out.write(_packed(message))
             self.out.flush()
 
-    def say(self, text: str) -> None:
-        self.send(("word", text))
+    def report(self, text: str) -> None:
+        self.send(("counters", text))
 
-    def asked_to_stop(self, *, within_s: float) -> bool:
+    def stop_requested(self, *, within_s: float) -> bool:
         return self.stop.wait(within_s)
 
-    def wait_for_the_end(self, source: BinaryIO) -> None:
+    def wait_for_stop(self, source: BinaryIO) -> None:
         source.read()
         self.stop.set()
 
@@ -239,7 +245,7 @@ def main() -> None:
     source = sys.stdin.buffer
     (length,) = LENGTH.unpack(source.read(LENGTH.size))
     order: ShardOrder = pickle.loads(source.read(length))  # noqa: S301  written by the process that started this one
-    threading.Thread(target=line.wait_for_the_end, args=(source,), daemon=True).start()
+    threading.Thread(target=line.wait_for_stop, args=(source,), daemon=True).start()
     try:
         line.send(("returned", run_shard(order, line)))
     except Exception as error:

@@ -8,10 +8,10 @@ Example::
 
     found = await standing_of_run(Path("checkpoints/r1"))
     found["completed"], found["shards"]         # 40, {"count": 4, "back": 1, "here": 2}
-    shelf = Shelf(folder)
-    await shelf.put(shard, returned.pack)
-    done = await shelf.is_done(shard, plan)
-    await shelf.merge_into(meta)            # the run's own journal from all of them
+    store = ShardStore(folder)
+    await store.put(shard, returned.pack)
+    done = await store.is_done(shard, plan)
+    await store.merge_into(meta)            # the run's own journal from all of them
 
 Shards on other machines report to the coordinator only; here they are counted after they have returned.
 """
@@ -43,7 +43,7 @@ _DRAFT = "merged"
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class ShardStore:
     """The folder of returned journals in a run's folder; while it exists, the run is distributed over a cluster."""
 
     run: Path
@@ -81,7 +81,7 @@ class Shelf:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        _place(draft, path)
+        _publish(draft, path)
 
     async def take(self, shard: Shard) -> tuple[CompressedParts | None, int]:
         """Return an incomplete shard for a worker to continue, and the number of rows in its journal."""
@@ -110,7 +110,7 @@ class Shelf:
         draft = self.run / _DRAFT
         shutil.rmtree(draft, ignore_errors=True)
         await merge(sources, draft, run_id=meta.run_id, request=meta.request)
-        _place(draft / JOURNAL, self.run / JOURNAL)
+        _publish(draft / JOURNAL, self.run / JOURNAL)
         shutil.rmtree(draft)
 
     def clear(self) -> None:
@@ -118,7 +118,7 @@ class Shelf:
         shutil.rmtree(self.folder)
 
 
-def _place(new: Path, path: Path) -> None:
+def _publish(new: Path, path: Path) -> None:
     """Replace a file, and delete the empty files that SQLite left next to it for readers."""
     for beside in ("-wal", "-shm"):
         path.with_name(f"{path.name}{beside}").unlink(missing_ok=True)
@@ -131,7 +131,7 @@ async def standing_of_run(run: Path) -> RunStatusDocument:
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]
         assert isinstance(count, int)
-    back = {path.stem: path for path in Shelf(run).folder.glob("*of*.sqlite")}
+    back = {path.stem: path for path in ShardStore(run).folder.glob("*of*.sqlite")}
     here = _at_work(run)
     furthest = []
     for name in {**back, **here}:

@@ -10,7 +10,7 @@ Example::
     await round.carry_out(deque(shards))
     round.problems          # {3: "no worker was left for 30 s"}: shard -> reason why it did not finish
     slots = sum((await workers(cluster)).values())
-    await refuse_unfit(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
+    await require_fit_workers(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
 
 There are at most as many running shards as slots. Dask runs the shard of a lost worker again; any other failure ends
 the shard, not the run.
@@ -25,9 +25,9 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from bench.cluster.backend import CONNECT_S, Fleet, ShardTask
-from bench.cluster.messages import Gathered, Returned, Shard, ShardOrder
-from bench.cluster.progress import Shelf
-from bench.cluster.worker import about, another_version, forget, kept, refusal, run_shard
+from bench.cluster.messages import ClusterProgress, Shard, ShardOrder, ShardResult
+from bench.cluster.progress import ShardStore
+from bench.cluster.worker import another_version, bench_version, check_order, delete_shards, run_shard, stored_shards
 from bench.engine import Stop
 from bench.engine.outcome import Failure
 from bench.engine.stopping import StopControl
@@ -55,28 +55,28 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
     )
 
 
-async def refuse_unfit(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
+async def require_fit_workers(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
     """Check that every worker can run the order; ``within_s`` must be enough to open its datasets.
 
     Raises:
         UsageError: a worker has another bench, config or dataset, or lacks a secret.
     """
-    for worker, version in (await cluster.ask(about, within_s=ANSWER_S)).items():
+    for worker, version in (await cluster.ask(bench_version, within_s=ANSWER_S)).items():
         if isinstance(version, BaseException):
             raise UsageError(f"worker {worker}: {type(version).__name__}: {version}", hint=HINT)
         if version != order.version:
             raise UsageError(f"worker {worker}: {another_version(version, order.version).message}", hint=HINT)
-    for worker, found in (await cluster.ask(refusal, order, within_s=within_s)).items():
+    for worker, found in (await cluster.ask(check_order, order, within_s=within_s)).items():
         if isinstance(found, BaseException):
             raise UsageError(f"worker {worker}: {type(found).__name__}: {found}", hint=HINT)
         if found is not None:
             raise UsageError(f"worker {worker}: {found.message}", hint=found.hint)
 
 
-async def survivors(cluster: Fleet, order: ShardOrder) -> dict[str, list[str]]:
+async def workers_with_shards(cluster: Fleet, order: ShardOrder) -> dict[str, list[str]]:
     """Return the workers that still have a shard's journal, by run id of the shard."""
     found: dict[str, list[str]] = {}
-    for worker, names in (await cluster.ask(kept, order, within_s=ANSWER_S)).items():
+    for worker, names in (await cluster.ask(stored_shards, order, within_s=ANSWER_S)).items():
         for name in names if isinstance(names, list) else ():
             found.setdefault(name, []).append(worker)
     return found
@@ -101,8 +101,8 @@ class Round:
     """All shards of one coordinator, from the first order to the last result."""
 
     fleet: Fleet
-    shelf: Shelf
-    progress: Gathered
+    store: ShardStore
+    progress: ClusterProgress
     stopping: StopControl
     order: Callable[[Shard], ShardOrder]
     slots: int
@@ -116,7 +116,7 @@ class Round:
     """shard -> reason why it did not finish"""
     refused: dict[str, Failure] = field(default_factory=dict)
     """job -> failure that stopped it"""
-    near: dict[str, list[str]] = field(default_factory=dict)
+    preferred: dict[str, list[str]] = field(default_factory=dict)
     """shard -> workers that have a journal of it"""
     alone_since: float | None = None
     """time at which the last worker was lost; None while there is a worker"""
@@ -127,29 +127,29 @@ class Round:
         told = False
         while self.out or (waiting and not self.stopping.requested):
             while waiting and len(self.out) < self.slots and not self.stopping.requested:
-                await self._hand_out(waiting.popleft())
+                await self._submit(waiting.popleft())
             if self.stopping.requested and not told:
                 told = True
                 await self.fleet.stop()
             await anyio.sleep(LOOK_EVERY_S)
             for one in [one for one in self.out if one.task.state != "pending"]:
-                await self._take_in(one)
+                await self._collect(one)
             if not self.fleet.alive:
-                self._give_up(waiting, f"the scheduler {self.fleet.address} does not answer any more")
-            self._keep_budget()
+                self._fail_remaining(waiting, f"the scheduler {self.fleet.address} does not answer any more")
+            self._check_budget()
             if anyio.current_time() >= self.watch_at:
                 self.watch_at = anyio.current_time() + WATCH_EVERY_S
                 await self._watch_workers(waiting)
 
-    async def _hand_out(self, shard: Shard) -> None:
-        pack, phases = await self.shelf.take(shard)
+    async def _submit(self, shard: Shard) -> None:
+        pack, phases = await self.store.take(shard)
         order = replace(self.order(shard), pack=pack, phases=phases)
         name = order.name
-        task = self.fleet.submit(run_shard, order, name=f"{name}-{order.token}", near=self.near.get(name, ()))
+        task = self.fleet.submit(run_shard, order, name=f"{name}-{order.token}", preferred=self.preferred.get(name, ()))
         self.out.append(RunningShard(order, task))
         log().info("shard_handed_out", shard=shard.number, phases=phases)
 
-    async def _take_in(self, one: RunningShard) -> None:
+    async def _collect(self, one: RunningShard) -> None:
         """Store a returned journal, and record the reason if the shard is incomplete."""
         shard = one.order.shard
         self.out.remove(one)
@@ -160,18 +160,18 @@ class Round:
             self.problems[shard.number] = await one.task.error()
         else:
             self.problems[shard.number] = f"the scheduler {self.fleet.address} canceled the shard"
-        self.progress.took_back(shard.number)
+        self.progress.shard_returned(shard.number)
         log().info("shard_taken_in", shard=shard.number, worker=worker, problem=self.problems.get(shard.number))
 
-    async def _store(self, order: ShardOrder, returned: Returned | None) -> None:
+    async def _store(self, order: ShardOrder, returned: ShardResult | None) -> None:
         number = order.shard.number
         if returned is None:
             self.problems[number] = "its journal was lost during the transfer; the worker still has it"
             return
-        if returned.word is not None:
-            self.progress.hear(returned.word)
+        if returned.counters is not None:
+            self.progress.update(returned.counters)
         if returned.pack is not None:
-            await self.shelf.put(order.shard, returned.pack)
+            await self.store.put(order.shard, returned.pack)
         for job, text in returned.stopped.items():
             self.refused.setdefault(job, Failure(kind="stopped", message=text))
         if returned.refusal is not None:
@@ -184,13 +184,13 @@ class Round:
         elif not returned.stopped and not self.stopping.requested:
             self.problems[number] = f"ended early: {returned.message or returned.stop}"
 
-    async def tidy(self) -> None:
+    async def delete_collected(self) -> None:
         """Let the workers delete the journals that the coordinator has stored."""
         if self.done and self.fleet.alive:
             names = [order.name for order in self.done]
-            await self.fleet.ask(forget, self.done[0], names, within_s=ANSWER_S)
+            await self.fleet.ask(delete_shards, self.done[0], names, within_s=ANSWER_S)
 
-    def _keep_budget(self) -> None:
+    def _check_budget(self) -> None:
         if self.max_usd is not None and float(self.progress.cost_usd) >= self.max_usd:
             self.stopping.request(Stop.MAX_COST)
 
@@ -204,7 +204,7 @@ class Round:
             return
         self.alone_since = self.alone_since or anyio.current_time()
         if anyio.current_time() - self.alone_since >= self._alone_s:
-            self._give_up(waiting, f"no worker was left for {self._alone_s:.0f} s")
+            self._fail_remaining(waiting, f"no worker was left for {self._alone_s:.0f} s")
 
     async def _drop_silent(self, one: RunningShard, *, others: bool) -> None:
         """Take a shard from its silent worker and give it to another worker, once.
@@ -214,7 +214,7 @@ class Round:
         number = one.order.shard.number
         worker = self.progress.worker_of(number)
         text = f"its worker {worker} was silent for {self.silent_s:.0f} s"
-        self.progress.took_back(number)
+        self.progress.shard_returned(number)
         self.progress.events.append(f"shard {one.order.shard}: {text}")
         one.dropped += 1
         if others and one.dropped == 1:
@@ -229,7 +229,7 @@ class Round:
         """Return the seconds without any worker after which the run stops."""
         return min(NO_WORKER_S, self.silent_s)
 
-    def _give_up(self, waiting: deque[Shard], text: str) -> None:
+    def _fail_remaining(self, waiting: deque[Shard], text: str) -> None:
         left = [*waiting, *(one.order.shard for one in self.out)]
         self.problems |= {shard.number: text for shard in left}
         waiting.clear()

@@ -25,8 +25,8 @@ import anyio.to_thread
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 import bench.version
-from bench.cluster.backend import CoordinatorLine, Post
-from bench.cluster.messages import Refusal, Returned, ShardOrder, Word, pack
+from bench.cluster.backend import CoordinatorLine, DaskLine
+from bench.cluster.messages import Refusal, ShardCounters, ShardOrder, ShardResult, pack
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, SilentObserver, Stop, execute
@@ -41,7 +41,7 @@ from bench.settings import Environment
 
 WORKSPACE = "MEMORYBENCH_WORKSPACE"
 SCRATCH = ".shards"
-SAY_EVERY_S = 1.0
+REPORT_EVERY_S = 1.0
 LOOK_EVERY_S = 0.1
 LOCKED_S = STALE_S + 2 * HEARTBEAT_S
 """seconds after which the lock of a dead process has certainly expired"""
@@ -53,12 +53,12 @@ def dask_setup(worker: object) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-async def about() -> str:
+async def bench_version() -> str:
     """Return the version of bench on this worker."""
     return bench.version.__version__
 
 
-async def refusal(order: ShardOrder) -> Refusal | None:
+async def check_order(order: ShardOrder) -> Refusal | None:
     """Return the reason why an order cannot run here; None if it can."""
     try:
         await anyio.to_thread.run_sync(plan_of, order)
@@ -67,34 +67,34 @@ async def refusal(order: ShardOrder) -> Refusal | None:
     return None
 
 
-async def kept(order: ShardOrder) -> list[str]:
+async def stored_shards(order: ShardOrder) -> list[str]:
     """Return the names of the run's shards whose journal this worker has."""
     found = (scratch_of(order) / CHECKPOINTS).glob(f"{order.run_id}.*-*/{JOURNAL}")
     return [path.parent.name.rpartition("-")[0] for path in found]
 
 
-async def forget(order: ShardOrder, names: list[str]) -> None:
+async def delete_shards(order: ShardOrder, names: list[str]) -> None:
     """Delete shards that the coordinator has stored."""
     for name in names:
         for path in scratch_of(order).glob(f"*/{name}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> Returned:
+def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> ShardResult:
     """Run an order in this thread and return its journal, or the reason for a refusal.
 
     Without ``line``, the calling thread must be a dask task.
     """
-    post = line or Post.here(order.token)
+    line = line or DaskLine.here(order.token)
     try:
-        return anyio.run(_carry_out, order, post)
+        return anyio.run(_carry_out, order, line)
     except BaseExceptionGroup as group:
         problem = innermost_exception(group)
         if not isinstance(problem, BenchError):
             raise problem from group
     except BenchError as error:
         problem = error
-    return Returned(pack=None, refusal=Refusal.of(problem, post.address))
+    return ShardResult(pack=None, refusal=Refusal.of(problem, line.address))
 
 
 # --------------------------------------------------------------------------- the plan here
@@ -150,34 +150,36 @@ def another_version(here: str, wanted: str) -> UsageError:
 # --------------------------------------------------------------------------- at work
 
 
-async def _carry_out(order: ShardOrder, post: CoordinatorLine) -> Returned:
+async def _carry_out(order: ShardOrder, line: CoordinatorLine) -> ShardResult:
     """Run the shard until it ends or stops, while waiting for the stop event."""
-    speaker = Speaker(order, post)
+    reporter = ProgressReporter(order, line)
     async with anyio.create_task_group() as beside:
-        beside.start_soon(speaker.keep_saying)
+        beside.start_soon(reporter.report_forever)
         plan, environment = await anyio.to_thread.run_sync(plan_of, order)
-        if await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=0)):
+        if await anyio.to_thread.run_sync(lambda: line.stop_requested(within_s=0)):
             beside.cancel_scope.cancel()
-            return Returned(pack=None, stop=Stop.PAUSED)
+            return ShardResult(pack=None, stop=Stop.PAUSED)
         scratch = scratch_of(order)
-        folder = await _begun(order, scratch / CHECKPOINTS)
+        folder = await _run_folder(order, scratch / CHECKPOINTS)
         request = plan.request.model_copy(update={"run_id": folder.name})
         plan = replace(plan, workspace=scratch, request=request)
-        beside.start_soon(_obey, post, folder)
-        outcome = await _executed(order, plan, environment, speaker, folder)
+        beside.start_soon(_stop_when_requested, line, folder)
+        outcome = await _execute(order, plan, environment, reporter, folder)
         beside.cancel_scope.cancel()
     whole = outcome.status in (RunState.COMPLETE, RunState.PARTIAL)
-    return Returned(
+    return ShardResult(
         pack=pack(folder, whole=whole),
         whole=whole,
-        word=speaker.word,
+        counters=reporter.counters,
         stop=outcome.stop,
         stopped={job.job.key: job.stopped for job in outcome.jobs if job.stopped is not None},
         message=outcome.message,
     )
 
 
-async def _executed(order: ShardOrder, plan: Plan, environment: Environment, speaker: Speaker, folder: Path) -> Outcome:
+async def _execute(
+    order: ShardOrder, plan: Plan, environment: Environment, reporter: ProgressReporter, folder: Path
+) -> Outcome:
     """Run the engine; if the journal is locked by a process that may be dead, wait until the lock expires."""
     patiently = AsyncRetrying(
         retry=retry_if_exception_type(Locked), wait=wait_fixed(2), stop=stop_after_delay(LOCKED_S), reraise=True
@@ -186,25 +188,25 @@ async def _executed(order: ShardOrder, plan: Plan, environment: Environment, spe
         with attempt:
             (folder / PAUSE_FILE).unlink(missing_ok=True)
             resume = folder if (folder / JOURNAL).exists() else None
-            return await execute(plan, environment=environment, observer=speaker, resume=resume, share=order.share)
+            return await execute(plan, environment=environment, observer=reporter, resume=resume, share=order.share)
     raise AssertionError("tenacity returned neither a value nor an error")
 
 
-async def _obey(post: CoordinatorLine, folder: Path) -> None:
+async def _stop_when_requested(line: CoordinatorLine, folder: Path) -> None:
     """Stop the engine by its pause file when the coordinator asks to stop or is lost."""
-    while not await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=1), abandon_on_cancel=True):
+    while not await anyio.to_thread.run_sync(lambda: line.stop_requested(within_s=1), abandon_on_cancel=True):
         pass
     while not (folder / JOURNAL).exists():  # noqa: ASYNC110  a file sends no event
         await anyio.sleep(LOOK_EVERY_S)
     (folder / PAUSE_FILE).touch()
 
 
-class Speaker(SilentObserver):
+class ProgressReporter(SilentObserver):
     """An observer that reports the progress of one shard each second."""
 
-    def __init__(self, order: ShardOrder, post: CoordinatorLine) -> None:
+    def __init__(self, order: ShardOrder, line: CoordinatorLine) -> None:
         self._order = order
-        self._post = post
+        self._post = line
         self._attempt = uuid.uuid4().hex
         self._progress: Progress | None = None
 
@@ -212,32 +214,32 @@ class Speaker(SilentObserver):
         self._progress = progress
 
     @property
-    def word(self) -> Word:
+    def counters(self) -> ShardCounters:
         """Return the current progress of the shard."""
-        return Word.of(self._order.shard.number, self._attempt, self._post.address, self._progress)
+        return ShardCounters.of(self._order.shard.number, self._attempt, self._post.address, self._progress)
 
-    async def keep_saying(self) -> None:
+    async def report_forever(self) -> None:
         while True:
-            self._post.say(self.word.text)
-            await anyio.sleep(SAY_EVERY_S)
+            self._post.report(self.counters.text)
+            await anyio.sleep(REPORT_EVERY_S)
 
 
 # --------------------------------------------------------------------------- the journal on its way
 
 
-async def _begun(order: ShardOrder, base: Path) -> Path:
+async def _run_folder(order: ShardOrder, base: Path) -> Path:
     """Return the run folder in which the shard continues.
 
     This is the folder on this machine whose journal has the most rows, if the journal in the order does not have more.
     Otherwise it is a new folder, with the journal in the order or empty; an empty one starts in new namespaces.
     """
-    kept = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
-    furthest = max(kept, key=lambda folder: kept[folder], default=None)
-    if furthest is not None and kept[furthest] >= order.phases:
+    stored_shards = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
+    furthest = max(stored_shards, key=lambda folder: stored_shards[folder], default=None)
+    if furthest is not None and stored_shards[furthest] >= order.phases:
         return furthest
     folder = base / f"{order.name}-{uuid.uuid4().hex[:6]}"
     if order.pack is not None:
-        order.pack.lay_down(folder)
+        order.pack.unpack_into(folder)
     return folder
 
 

@@ -252,7 +252,7 @@ class ExternalScoring:
 
     async def _score_rows(self, work: Iterator[tuple[ExternalRow, ReadyCorpus, CorpusIds]]) -> None:
         for row, ready, known in work:
-            await self.lane.run.journal.room()
+            await self.lane.run.journal.wait_for_room()
             await self._score(row, ready, known)
 
     def _by_corpus(self) -> Iterator[tuple[ExternalRow, ReadyCorpus, CorpusIds]]:

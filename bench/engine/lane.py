@@ -174,7 +174,7 @@ async def _run_items(
     async with done:
         while not build.is_build_stopped and (work := await queue.take()) is not None:
             ready, (lane, ref) = work
-            await build.run.journal.room()
+            await build.run.journal.wait_for_room()
             good = await run_item(lane, ready, ref)
             ready.all_good = ready.all_good and good
             ready.open_items -= 1

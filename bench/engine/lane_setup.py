@@ -108,7 +108,7 @@ async def skip_lane(run: RunContext, lane: Lane) -> None:
         if run.stopping.requested:
             return
         if (row.key.unit, row.key.epoch) not in done[row.key.owner]:
-            await run.journal.room()
+            await run.journal.wait_for_room()
             run.journal.append(row)
 
 

@@ -130,7 +130,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                     plan.request.max_error_rate,
                     probes,
                     epochs=lane.benchmark.epochs,
-                    unscored=await reader.unscored_for(job.key),
+                    unscored=await reader.missing_verdicts(job.key),
                     useless_judge=useless_judge(calibrations(events, records[job.key]), records[job.key])
                     if job.key in records
                     else "",

@@ -186,7 +186,7 @@ async def _copy_failures(reader: Reader, old: JobRecord, new: JobRecord, journal
             continue
         texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
         key = replace(entry.key, owner=new.key)
-        await journal.room()
+        await journal.wait_for_room()
         journal.append(replace(entry, key=key, payloads=texts, attempt=0, state=item.state, labels=item.labels))
 
 
@@ -352,5 +352,5 @@ async def _copy_job(reader: Reader, job: JobRecord, phases: Sequence[Phase], jou
             entry = item.phases.get(phase)
             if entry is not None and entry.ok:
                 texts = {name: await reader.payload(str(digest)) for name, digest in entry.payloads.items()}
-                await journal.room()
+                await journal.wait_for_room()
                 journal.append(replace(entry, payloads=texts, attempt=0, calls=()))

@@ -37,7 +37,7 @@ from bench.rooms import lazy_exports
 if TYPE_CHECKING:
     from bench.journal.merger import MergeOutcome, merge
     from bench.journal.reader import Reader
-    from bench.journal.records import CorpusRecord, ItemRecord, JournalOrigin, Spent, Status, Values
+    from bench.journal.records import CorpusRecord, ItemRecord, JournalOrigin, Status, UsageTotals, Values
     from bench.journal.writer import Journal
 
 __all__ = [
@@ -59,8 +59,8 @@ __all__ = [
     "ResumeRow",
     "RunMeta",
     "RunState",
-    "Spent",
     "Status",
+    "UsageTotals",
     "Values",
     "merge",
 ]
@@ -69,6 +69,6 @@ __getattr__ = lazy_exports(
     __name__,
     merger="MergeOutcome merge",
     reader="Reader",
-    records="CorpusRecord ItemRecord JournalOrigin Spent Status Values",
+    records="CorpusRecord ItemRecord JournalOrigin UsageTotals Status Values",
     writer="Journal",
 )

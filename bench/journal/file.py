@@ -46,7 +46,7 @@ VERSION = max(MIGRATIONS)
 T = TypeVar("T")
 
 
-async def at_once(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+async def run_in_thread(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """Run ``work`` in the thread of a connection; many statements together take less time than one by one."""
     done: T = await connection._execute(work, connection._conn)  # type: ignore[no-untyped-call]
     return done
@@ -89,7 +89,7 @@ def locate(path: Path) -> Path:
 
 
 @contextmanager
-def reported(path: Path) -> Iterator[None]:
+def sqlite_errors_reported(path: Path) -> Iterator[None]:
     """Convert SQLite errors to errors with a hint for the user."""
     try:
         yield
@@ -123,7 +123,7 @@ _counting = threading.Lock()
 
 
 @contextmanager
-def connected(path: Path) -> Iterator[None]:
+def counted_connection(path: Path) -> Iterator[None]:
     """Count this process's connections to a file, from before it is opened until after it is closed.
 
     If this process closed any other descriptor of the file, it would lose all its POSIX locks on the file, including
@@ -185,7 +185,7 @@ async def examine(path: Path) -> None:
     """
     examine_header(path)
     async with open_reading(path) as connection:
-        with reported(path):
+        with sqlite_errors_reported(path):
             await connection.execute_fetchall(blocks("read")["meta"])
             if path.stat().st_size > CHECKED_BYTES:
                 return
@@ -196,12 +196,12 @@ async def examine(path: Path) -> None:
 
 async def create(path: Path, meta: RunMeta) -> None:
     """Create a journal file with its first rows atomically; raise UsageError if the file exists."""
-    async with drafted(path, meta.run_id) as draft:
-        await to_thread.run_sync(draw_up, draft, meta)
+    async with draft_folder(path, meta.run_id) as draft:
+        await to_thread.run_sync(write_draft, draft, meta)
 
 
 @asynccontextmanager
-async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
+async def draft_folder(path: Path, run_id: str) -> AsyncIterator[Path]:
     """Yield a temporary path for a new journal; the file is moved into place at the end, or deleted on an error."""
     hint = f"bench resume {run_id} continues it; for a new run choose another id"
     try:
@@ -213,11 +213,11 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
     draft = path.parent.parent / f".{run_id}.{uuid.uuid4().hex}"
     try:
         path.parent.parent.mkdir(parents=True, exist_ok=True)
-        with reported(path):
+        with sqlite_errors_reported(path):
             yield draft
         _sync(draft)
         path.parent.mkdir(exist_ok=True)
-        if not _place(draft, path):
+        if not _publish(draft, path):
             raise UsageError(f"run {run_id} was just created by another process ({path})", hint=hint)
         _sync(path.parent)
     except OSError as error:
@@ -231,7 +231,7 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
                 leftover.unlink(missing_ok=True)
 
 
-def _place(draft: Path, path: Path) -> bool:
+def _publish(draft: Path, path: Path) -> bool:
     """Move the finished file into place and return True, unless the name exists; a link cannot replace a file."""
     try:
         os.link(draft, path)
@@ -252,7 +252,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def draw_up(draft: Path, meta: RunMeta) -> None:
+def write_draft(draft: Path, meta: RunMeta) -> None:
     """Write the schema and the first rows of a new file."""
     with closing(sqlite3.connect(draft, isolation_level="IMMEDIATE")) as raw:
         raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -277,10 +277,10 @@ async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
 
-    with connected(path):
+    with counted_connection(path):
         async with aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S) as connection:
-            with reported(path):
-                await at_once(connection, set_up)
+            with sqlite_errors_reported(path):
+                await run_in_thread(connection, set_up)
             yield connection
 
 
@@ -288,7 +288,7 @@ async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """Open a read-only connection to a live, crashed, finished or copied file, even in a read-only folder."""
     examine_header(path)
-    with connected(path):
+    with counted_connection(path):
         async with _reading(path) as (connection, _):
             yield connection
 
@@ -306,7 +306,7 @@ async def _reading(path: Path) -> AsyncIterator[tuple[aiosqlite.Connection, str]
     """Yield a read-only connection and its URI."""
     with ExitStack() as copies:
         uri = f"{path.resolve().as_uri()}?mode=ro"
-        with reported(path):
+        with sqlite_errors_reported(path):
             try:
                 connection = await _connected_to(uri, path)
             except sqlite3.OperationalError as error:
@@ -330,7 +330,7 @@ async def _connected_to(uri: str, path: Path) -> aiosqlite.Connection:
 
     connection = await aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)
     try:
-        await at_once(connection, read)
+        await run_in_thread(connection, read)
     except BaseException:
         with CancelScope(shield=True):
             await connection.close()

@@ -2,10 +2,10 @@
 
 Example::
 
-    hold = Hold(path)
-    await at_once(connection, hold.take)        # Locked when another live process has it
-    hold.beat(raw, oldest_s=1.2)                # inside the transaction of a batch, in SQLite's thread
-    await at_once(connection, hold.release)
+    lease = JournalLease(path)
+    await run_in_thread(connection, lease.take)        # Locked when another live process has it
+    lease.beat(raw, oldest_s=1.2)                # inside the transaction of a batch, in SQLite's thread
+    await run_in_thread(connection, lease.release)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from time import monotonic
 from bench.errors import JournalError, Locked
 from bench.journal.codec import micros, to_json
 from bench.journal.queries import READ, holder_of
-from bench.journal.rows import HEARTBEAT_S, Holder, RunState, set_clock, wall
+from bench.journal.rows import HEARTBEAT_S, LeaseHolder, RunState, set_clock, wall
 from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
@@ -27,12 +27,12 @@ PATIENCE_MS = 500
 """milliseconds that the last checkpoint waits for a reader with an old snapshot"""
 
 
-class Hold:
+class JournalLease:
     """The lock of this process on one journal."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._me = Holder.me()
+        self._me = LeaseHolder.me()
         self._beaten = 0.0
         self._file: int | None = None
 

@@ -21,7 +21,17 @@ from anyio import to_thread
 
 from bench.errors import IdentityError, JournalError, Locked, MergeConflict, UsageError
 from bench.journal.codec import PHASE_OF, decode, micros, to_json
-from bench.journal.file import NAME, VERSION, drafted, draw_up, examine, locate, open_reading, readable, reported
+from bench.journal.file import (
+    NAME,
+    VERSION,
+    draft_folder,
+    examine,
+    locate,
+    open_reading,
+    readable,
+    sqlite_errors_reported,
+    write_draft,
+)
 from bench.journal.queries import read_holder, read_meta, run_meta
 from bench.journal.rows import RunMeta, RunState, wall
 from bench.journal.sql import blocks
@@ -82,8 +92,8 @@ async def merge(
     gaps = gaps_of(meta.ranges, meta.total)
     state = _merged_state(known, gaps)
     path = into / NAME
-    async with drafted(path, run_id) as draft:
-        await to_thread.run_sync(draw_up, draft, meta)
+    async with draft_folder(path, run_id) as draft:
+        await to_thread.run_sync(write_draft, draft, meta)
         phases = await _fill(draft, known, meta, state)
     return MergeOutcome(path=path, phases=phases, gaps=gaps, state=state)
 
@@ -91,7 +101,7 @@ async def merge(
 async def _source(path: Path) -> _Source:
     await examine(path)
     async with open_reading(path) as connection:
-        with reported(path):
+        with sqlite_errors_reported(path):
             values = await read_meta(connection)
             held = await read_holder(connection)
             version = next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0]

@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     async with Reader.open(folder) as reader:
-        page = await page_of(reader, [job.key], Wanted(state="error"), after="", limit=50)
+        page = await page_of(reader, [job.key], ItemQuery(state="error"), after="", limit=50)
         cells = await cells_of(reader, job.key, page.units)
     async with Reader.open(folder) as reader:
         async for item in ended_items(reader, chain):
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from bench.errors import UsageError
 from bench.journal.codec import PHASES, clean, decode, from_json, to_json, unpack
-from bench.journal.file import reported
+from bench.journal.file import sqlite_errors_reported
 from bench.journal.queries import ScoreRow, VerdictRow
 from bench.journal.reader import Reader, SqlRow
 from bench.journal.rows import Chain
@@ -51,7 +51,7 @@ _TYPE = "question_type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ItemQuery:
     """The filters of a page; None and empty values match everything."""
 
     state: str | None = None
@@ -84,13 +84,13 @@ class ItemOutcome:
     values: Mapping[str, float | None]
 
 
-async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+async def page_of(reader: Reader, jobs: Sequence[str], wanted: ItemQuery, *, after: str, limit: int) -> ItemPage:
     """Return up to ``limit`` items of the jobs that match the filter, after the cursor ``after`` (empty = the start).
 
     Raises:
         UsageError: an invalid cursor.
     """
-    with reported(reader.path):
+    with sqlite_errors_reported(reader.path):
         if wanted.text:
             return await _searched_page(reader, jobs, wanted, after=after, limit=limit)
         units = await _next_units(reader, jobs, wanted, _unit_of(after), limit + 1)
@@ -181,7 +181,9 @@ async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float
 # ------------------------------------------------------------------ the two ways to a page
 
 
-async def _next_units(reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int) -> dict[Unit, int]:
+async def _next_units(
+    reader: Reader, jobs: Sequence[str], wanted: ItemQuery, after: Unit, limit: int
+) -> dict[Unit, int]:
     """Return the first units after ``after`` in all jobs, each with an entry that has its question."""
     found: dict[Unit, int] = {}
     labels = await _labels(reader, wanted.question_type)
@@ -193,7 +195,7 @@ async def _next_units(reader: Reader, jobs: Sequence[str], wanted: Wanted, after
     return {unit: found[unit] for unit in sorted(found, key=_order)[:limit]}
 
 
-async def _searched_page(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
+async def _searched_page(reader: Reader, jobs: Sequence[str], wanted: ItemQuery, *, after: str, limit: int) -> ItemPage:
     position, needle = _unit_of(after), wanted.text.casefold()
     units: list[Unit] = []
     until = time.monotonic() + SEARCH_S
@@ -236,13 +238,13 @@ def _unit_of(cursor: str) -> Unit:
     try:
         found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, RecursionError) as error:
-        raise _foreign(cursor) from error
+        raise _foreign_cursor(cursor) from error
     if not isinstance(found, list) or [type(part) for part in found] != [str, str]:
-        raise _foreign(cursor)
+        raise _foreign_cursor(cursor)
     return clean(found[0]), clean(found[1])
 
 
-def _foreign(cursor: str) -> UsageError:
+def _foreign_cursor(cursor: str) -> UsageError:
     return UsageError(f"cursor {cursor!r} is not valid for this list", hint="remove it to start at the first item")
 
 
@@ -337,7 +339,7 @@ class EndedItem(NamedTuple):
     """cost of every call of every attempt; None = unknown"""
 
 
-class _Interned(NamedTuple):
+class InternedNames(NamedTuple):
     labels: Mapping[int, Mapping[str, str]]
     shapes: Mapping[int, Sequence[str]]
 
@@ -363,14 +365,14 @@ async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit
     return list(found.values())
 
 
-async def _interned(reader: Reader) -> _Interned:
-    return _Interned(
+async def _interned(reader: Reader) -> InternedNames:
+    return InternedNames(
         labels={number: from_json(data) for number, data in await reader.rows(_READ["all_labels"])},
         shapes={number: from_json(names) for number, names in await reader.rows(_READ["shapes"])},
     )
 
 
-async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: _Interned) -> list[EndedItem]:
+async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: InternedNames) -> list[EndedItem]:
     attempts: dict[Epoch, dict[Phase, list[PhaseAttempt]]] = {score[:3]: {} for score in scores}
     for phase, owner in ((Phase.SEARCH, chain.lane), (Phase.ANSWER, chain.answering), (Phase.EVALUATE, chain.job)):
         span = (*scores[0][:3], *scores[-1][:3])
@@ -394,7 +396,7 @@ async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], intern
 def _item(
     score: SqlRow,
     attempts: Mapping[Phase, list[PhaseAttempt]],
-    interned: _Interned,
+    interned: InternedNames,
     *,
     verdicts: Sequence[Verdict],
     costs_usd: Sequence[str | None],

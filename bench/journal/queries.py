@@ -30,15 +30,15 @@ from bench.journal.codec import (
     unpack,
     usage_of,
 )
-from bench.journal.records import Alike, ItemRecord, Values, spent_by_role
+from bench.journal.records import ItemRecord, ScoreGroup, Values, totals_by_role
 from bench.journal.rows import (
     CorpusKind,
     CorpusRow,
     Finished,
-    Holder,
     JournaledPhase,
     JournalRow,
     Key,
+    LeaseHolder,
     ResumeRow,
     RunMeta,
 )
@@ -198,7 +198,7 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
         labels=from_json(score.labels) if score else {},
         values=score.values if score else {},
         verdicts=tuple(parts.verdicts.get(score.entry, ())) if score else (),
-        spent=spent_by_role(call for row in rows for call in parts.calls.get(row.entry, ())),
+        spent=totals_by_role(call for row in rows for call in parts.calls.get(row.entry, ())),
     )
 
 
@@ -223,15 +223,15 @@ def columns_of(
     )
 
 
-def alike_of(
+def group_scores(
     rows: Sequence[tuple[Any, ...]], shapes: Mapping[int, Sequence[str]], labels: Mapping[int, Mapping[str, str]]
-) -> list[Alike]:
+) -> list[ScoreGroup]:
     """Group score rows by state, outcome and labels; each group keeps the order of the rows."""
     kinds: defaultdict[tuple[str, str, int, int], list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
         kinds[row[:4]].append(row)
     return [
-        Alike(
+        ScoreGroup(
             state=state,
             outcome=outcome,
             labels=labels[number],
@@ -257,10 +257,10 @@ STEP_PHASE = {
 """steps of a corpus that count as an ended phase; FAILED always counts as index"""
 
 
-class HolderRow(NamedTuple):
+class LeaseRow(NamedTuple):
     """The lock row of a journal."""
 
-    holder: Holder
+    holder: LeaseHolder
     since_us: int
     heartbeat_us: int
 
@@ -294,16 +294,16 @@ def read_head(raw: sqlite3.Connection) -> tuple[RunMeta, tuple[ResumeRow, ...]]:
     return run_meta(meta_of(raw.execute(READ["meta"]))), later
 
 
-async def read_holder(connection: aiosqlite.Connection) -> HolderRow | None:
+async def read_holder(connection: aiosqlite.Connection) -> LeaseRow | None:
     """Return the holder of the journal, dead or alive; None if there is none."""
     return holder_of(await connection.execute_fetchall(READ["holder"]))
 
 
-def holder_of(rows: Iterable[Sequence[Any]]) -> HolderRow | None:
+def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
     """Return the holder by the rows of its table."""
     for pid, host, boot, started, token, since_us, heartbeat_us in rows:
-        holder = Holder(pid=pid, host=host, boot=boot, started=started, token=token)
-        return HolderRow(holder, since_us, heartbeat_us)
+        holder = LeaseHolder(pid=pid, host=host, boot=boot, started=started, token=token)
+        return LeaseRow(holder, since_us, heartbeat_us)
     return None
 
 
@@ -372,7 +372,7 @@ async def read_payload(connection: aiosqlite.Connection, reference: str) -> obje
     return None
 
 
-async def read_said(connection: aiosqlite.Connection, key: Key) -> list[Verdict]:
+async def read_verdict_history(connection: aiosqlite.Connection, key: Key) -> list[Verdict]:
     """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
     place = (clean(key.owner), PHASES[key.phase], clean(key.corpus), clean(key.unit), key.epoch)
     found = [VerdictRow._make(row).verdict() for row in await connection.execute_fetchall(READ["said"], place)]
@@ -433,7 +433,7 @@ async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str
     return counts
 
 
-def ended(row: JournalRow) -> tuple[Phase, str] | None:
+def phase_outcome(row: JournalRow) -> tuple[Phase, str] | None:
     """Return the phase that a row ends and its outcome; None for a row that ends none."""
     if isinstance(row, JournaledPhase):
         return row.key.phase, row.outcome

@@ -29,7 +29,7 @@ import aiosqlite
 
 from bench.errors import Locked
 from bench.journal.codec import PHASE_OF, PHASES, clean, decode, from_json, instant, micros, pack, to_json
-from bench.journal.file import at_once, locate, open_reading, reported
+from bench.journal.file import locate, open_reading, run_in_thread, sqlite_errors_reported
 from bench.journal.lease import OLDEST_SENT
 from bench.journal.queries import (
     READ,
@@ -40,36 +40,36 @@ from bench.journal.queries import (
     ScoreRow,
     StepColumns,
     VerdictRow,
-    alike_of,
     columns_of,
     corpus_row_of,
     entry_of,
+    group_scores,
     read_counts,
     read_head,
     read_holder,
     read_meta,
     read_payload,
-    read_said,
     read_spending,
+    read_verdict_history,
     record_of,
 )
 from bench.journal.records import (
-    Alike,
     CorpusRecord,
-    FailedFor,
+    ErrorCount,
     FlagCount,
-    Flagged,
+    FlaggedItems,
     HitCounts,
     ItemRecord,
+    ItemWithoutValue,
     JournalOrigin,
     JudgedItem,
-    PhaseSpent,
-    Spent,
+    MissingVerdicts,
+    PhaseTotals,
+    ScoreGroup,
     Status,
-    Unscored,
-    Unvalued,
+    UsageTotals,
     Values,
-    spent_by_role,
+    totals_by_role,
 )
 from bench.journal.rows import (
     Chain,
@@ -94,23 +94,23 @@ SqlRow = tuple[Any, ...]
 """columns of an SQLite row; the types are declared by the named tuples"""
 
 
-Asked = ParamSpec("Asked")
-Answer = TypeVar("Answer")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 
-def asked_once(
-    method: Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]],
-) -> Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]]:
+def cached_in_snapshot(
+    method: Callable[Concatenate[Reader, Params], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Reader, Params], Coroutine[Any, Any, Result]]:
     """Decorate a query to run once per snapshot: jobs that share a lane then reuse its result."""
 
     @wraps(method)
-    async def ask(self: Reader, /, *given: Asked.args, **named: Asked.kwargs) -> Answer:
-        if self.answers is None:
+    async def ask(self: Reader, /, *given: Params.args, **named: Params.kwargs) -> Result:
+        if self.cached_results is None:
             return await method(self, *given, **named)
         key = (method.__name__, *given, *named.items())
-        if key not in self.answers:
-            self.answers[key] = await method(self, *given, **named)
-        return cast("Answer", self.answers[key])
+        if key not in self.cached_results:
+            self.cached_results[key] = await method(self, *given, **named)
+        return cast("Result", self.cached_results[key])
 
     return ask
 
@@ -124,7 +124,7 @@ class Reader:
         self.path = path
         self.meta = meta
         self.resumes = resumes
-        self.answers: dict[tuple[object, ...], object] | None = None
+        self.cached_results: dict[tuple[object, ...], object] | None = None
         """results of queries inside a snapshot; None outside, where the next result may differ"""
         self._connection = connection
 
@@ -139,23 +139,23 @@ class Reader:
         """
         file = locate(path)
         async with open_reading(file) as connection:
-            with reported(file):
-                meta, resumes = await at_once(connection, read_head)
+            with sqlite_errors_reported(file):
+                meta, resumes = await run_in_thread(connection, read_head)
             yield Reader(file, connection, meta, resumes)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
         """Read everything in the block from one snapshot, while the writer continues; nested blocks share it."""
-        if self.answers is not None:
+        if self.cached_results is not None:
             yield
             return
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             await self._connection.execute("BEGIN")
-        self.answers = {}
+        self.cached_results = {}
         try:
             yield
         finally:
-            self.answers = None
+            self.cached_results = None
             await self._connection.rollback()
 
     # ------------------------------------------------------------------ the run
@@ -198,7 +198,7 @@ class Reader:
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
         """Count phase rows of all attempts by (phase, outcome): a table scan, 0.1 s for a million rows."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_counts(self._connection)
 
     async def states(self, job: str) -> dict[State, int]:
@@ -230,20 +230,20 @@ class Reader:
         """Count the items of a job that ended at or after a time."""
         return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
-    async def failed_for(self, job: str) -> list[FailedFor]:
+    async def error_counts(self, job: str) -> list[ErrorCount]:
         """Return the errors of a job's items, grouped by text, most frequent first."""
         rows = await self._all("failed_for", clean(job))
-        return [FailedFor(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
+        return [ErrorCount(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
 
-    @asked_once
-    async def flagged(self, owner: str, phase: Phase) -> list[Flagged]:
+    @cached_in_snapshot
+    async def flagged(self, owner: str, phase: Phase) -> list[FlaggedItems]:
         """Return the flags on the items of a phase, one record for each set of flags and outcome."""
         if not await self._any("any_flag"):
             return []
         rows = await self._all("flagged", clean(owner), PHASES[phase])
-        return [Flagged(tuple(json.loads(flags)), *rest) for flags, *rest in rows if flags is not None]
+        return [FlaggedItems(tuple(json.loads(flags)), *rest) for flags, *rest in rows if flags is not None]
 
-    @asked_once
+    @cached_in_snapshot
     async def repliers(self) -> dict[str, set[str]]:
         """Return the models that replied, by role, over all phases and attempts."""
         found: dict[str, set[str]] = {}
@@ -251,19 +251,21 @@ class Reader:
             found.setdefault(role, set()).add(model)
         return found
 
-    @asked_once
+    @cached_in_snapshot
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
         """Count the replies of a phase by the model that the endpoint reported, the most frequent first."""
         rows = await self._all("reply_models", clean(owner), PHASES[phase], role)
         return {str(model): int(str(count)) for model, count in rows}
 
-    @asked_once
-    async def unscored_for(self, job: str) -> list[Unscored]:
+    @cached_in_snapshot
+    async def missing_verdicts(self, job: str) -> list[MissingVerdicts]:
         """Return the reasons for missing verdicts of a job, most frequent first."""
         if not await self._any("any_unscored"):
             return []
         rows = await self._all("unscored_for", clean(job))
-        return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
+        return [
+            MissingVerdicts(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows
+        ]
 
     async def ended_since(self, job: str, entry: int, limit: int) -> list[tuple[str, str, int, int]]:
         """Return the items of a job that ended after an entry: corpus, item, epoch and entry."""
@@ -279,10 +281,10 @@ class Reader:
             for corpus, item, epoch, labels, value, right, *rest in await self._all("judged", clean(job), generation)
         ]
 
-    async def said(self, key: Key) -> list[Verdict]:
+    async def verdict_history(self, key: Key) -> list[Verdict]:
         """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
-        with reported(self.path):
-            return await read_said(self._connection, key)
+        with sqlite_errors_reported(self.path):
+            return await read_verdict_history(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
         """Return every lane, answering owner and job with rows, and the phases of each."""
@@ -310,7 +312,7 @@ class Reader:
             for name, corpus, n, kind, ok, at, data, last in await self._all("probes", clean(lane))
         ]
 
-    @asked_once
+    @cached_in_snapshot
     async def events(self, *, after: int = 0) -> list[tuple[int, Event]]:
         """Return the events with an id above ``after``, oldest first."""
         return [
@@ -323,7 +325,7 @@ class Reader:
 
         None when it was removed.
         """
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_payload(self._connection, reference)
 
     # ------------------------------------------------------------------ items
@@ -336,15 +338,15 @@ class Reader:
                 for shape, group in groupby(rows, key=itemgetter(6)):
                     yield columns_of(list(group), shapes[shape], labels)
 
-    async def alike(self, job: str) -> AsyncGenerator[Alike, None]:
+    async def score_groups(self, job: str) -> AsyncGenerator[ScoreGroup, None]:
         """Stream the ended items in groups of equal state, outcome and labels, for sums; the order is undefined."""
         labels, shapes = await self._interned()
         async with aclosing(self._scores("alike", job)) as chunks:
             async for rows in chunks:
-                for group in alike_of(rows, shapes, labels):
+                for group in group_scores(rows, shapes, labels):
                     yield group
 
-    async def unvalued(self, job: str, metric: str) -> AsyncGenerator[Unvalued, None]:
+    async def items_without_value(self, job: str, metric: str) -> AsyncGenerator[ItemWithoutValue, None]:
         """Stream a job's ended items without a value of one metric, each with its reason."""
         labels, shapes = await self._interned()
         for shape, names in shapes.items():
@@ -355,7 +357,7 @@ class Reader:
                 async for rows in chunks:
                     for corpus, item, epoch, state, number, data in rows:
                         reason = str(decode(data).get("reason") or "")
-                        yield Unvalued(corpus, item, epoch, state, labels[number], reason)
+                        yield ItemWithoutValue(corpus, item, epoch, state, labels[number], reason)
 
     async def _interned(self) -> tuple[dict[int, dict[str, str]], dict[int, list[str]]]:
         """Return the label sets and metric names by number."""
@@ -483,7 +485,7 @@ class Reader:
                         uncleared=tuple(
                             rows for rows in attempts if CorpusKind.CLEARED not in {row.kind for row in rows}
                         ),
-                        spent=spent_by_role(call for row in group for call in calls.get(row.id, ())),
+                        spent=totals_by_role(call for row in group for call in calls.get(row.id, ())),
                     )
                 )
         return found
@@ -495,7 +497,7 @@ class Reader:
                 for row in rows:
                     yield CallRow(*row).call()
 
-    @asked_once
+    @cached_in_snapshot
     async def hit_counts(self, lane: str) -> HitCounts:
         """Return the number of searches of a lane, of their hits and of unmapped hits, and their flags."""
         _, _, hits, unmapped, searches, flagged, long = await self._searched(lane)
@@ -525,17 +527,17 @@ class Reader:
                         unmapped += int(str(found.get("unmapped", 0)))
         return replace(counts, hits=hits, unmapped=unmapped, searches=searches)
 
-    @asked_once
+    @cached_in_snapshot
     async def _searched(self, lane: str) -> tuple[int, ...]:
         return tuple(map(int, (await self._all("searched", clean(lane)))[0]))
 
     async def spending(self) -> tuple[Decimal, int]:
         """Return the total cost of the call log in USD, and the number of successful calls with unknown cost."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_spending(self._connection)
 
-    @asked_once
-    async def phase_spent(self, owner: str, phase: Phase) -> PhaseSpent:
+    @cached_in_snapshot
+    async def phase_spent(self, owner: str, phase: Phase) -> PhaseTotals:
         """Return the totals of a phase of an owner over every attempt: items, calls, tokens, cost, time."""
         if phase is Phase.SEARCH:
             units, time_us, *_ = await self._searched(owner)
@@ -548,7 +550,7 @@ class Reader:
             calls, tokens = calls + int(count), tokens + int(used)
             unpriced += int(count) if ok and cost_usd is None else 0
             cost += Decimal(cost_usd or 0) * int(count)
-        return PhaseSpent(
+        return PhaseTotals(
             units=units, calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unpriced=unpriced, time_us=time_us
         )
 
@@ -556,19 +558,19 @@ class Reader:
         """Return per corpus the number of answers of a model, and the total tokens of their contexts."""
         return {name: (n, tokens) for name, _, _, n, tokens in await self._answered(answering, Phase.ANSWER) if n}
 
-    @asked_once
+    @cached_in_snapshot
     async def _answered(self, owner: str, phase: Phase) -> list[SqlRow]:
         return await self._all("answered", clean(owner), PHASES[phase])
 
-    @asked_once
-    async def spent(self, owner: str) -> dict[str, Spent]:
+    @cached_in_snapshot
+    async def spent(self, owner: str) -> dict[str, UsageTotals]:
         """Return the totals of an owner's call log by role, with every attempt and retry."""
-        total: dict[str, Spent] = {}
+        total: dict[str, UsageTotals] = {}
         if not await self._any("any_call"):
             return total
         async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
             async for rows in chunks:
-                part = spent_by_role(CallRow(*row).call() for row in rows)
+                part = totals_by_role(CallRow(*row).call() for row in rows)
                 total.update({role: total[role] + spent if role in total else spent for role, spent in part.items()})
         return total
 
@@ -576,13 +578,13 @@ class Reader:
 
     async def rows(self, statement: str, *columns: str | int | None) -> list[SqlRow]:
         """Run one statement of a ``.sql`` file of this package."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return list(await self._connection.execute_fetchall(statement, columns))  # type: ignore[arg-type]
 
     async def _all(self, query: str, *columns: str | int | None) -> list[SqlRow]:
         return await self.rows(READ[query], *columns)
 
-    @asked_once
+    @cached_in_snapshot
     async def _any(self, query: str) -> bool:
         return bool((await self._all(query))[0][0])
 
@@ -591,15 +593,19 @@ class Reader:
             cursor = raw.execute(READ[query], columns)
             return cursor, cursor.fetchmany(size)
 
-        with reported(self.path):
-            cursor, rows = await at_once(self._connection, begin)
+        with sqlite_errors_reported(self.path):
+            cursor, rows = await run_in_thread(self._connection, begin)
             try:
                 while rows:
                     yield rows
-                    rows = await at_once(self._connection, lambda _: cursor.fetchmany(size)) if rows[size - 1 :] else []
+                    rows = (
+                        await run_in_thread(self._connection, lambda _: cursor.fetchmany(size))
+                        if rows[size - 1 :]
+                        else []
+                    )
             finally:
                 if rows:  # the stream was left before its end
-                    await at_once(self._connection, lambda _: cursor.close())
+                    await run_in_thread(self._connection, lambda _: cursor.close())
 
 
 def _names(chain: Chain) -> tuple[str, str, str]:

@@ -16,7 +16,7 @@ NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class UsageTotals:
     """The totals of the calls of one role, retries included."""
 
     calls: int = 0
@@ -27,27 +27,27 @@ class Spent:
     """decimal text; sum over the calls with a known cost"""
     unknown_costs: int = 0
     """number of calls with unknown cost"""
-    told: int = 0
+    with_usage: int = 0
     """number of calls with a usage"""
     estimated: int = 0
     """number of calls whose usage was estimated, because the endpoint reported none"""
     unpriced: int = 0
     """number of successful calls with unknown cost"""
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(
             calls=self.calls + other.calls,
             errors=self.errors + other.errors,
             usage=add_usages([self.usage, other.usage]),
             cost_usd=format(Decimal(self.cost_usd) + Decimal(other.cost_usd), "f"),
             unknown_costs=self.unknown_costs + other.unknown_costs,
-            told=self.told + other.told,
+            with_usage=self.with_usage + other.with_usage,
             estimated=self.estimated + other.estimated,
             unpriced=self.unpriced + other.unpriced,
         )
 
 
-def spent_by_role(calls: Iterable[Call]) -> dict[str, Spent]:
+def totals_by_role(calls: Iterable[Call]) -> dict[str, UsageTotals]:
     """Return the totals of calls by role."""
     by_role: dict[str, list[Call]] = {}
     for call in calls:
@@ -55,16 +55,16 @@ def spent_by_role(calls: Iterable[Call]) -> dict[str, Spent]:
     return {role: _spent(group) for role, group in sorted(by_role.items())}
 
 
-def _spent(calls: list[Call]) -> Spent:
+def _spent(calls: list[Call]) -> UsageTotals:
     usages = [call.usage for call in calls if call.usage is not None]
     costs = [Decimal(call.cost_usd) for call in calls if call.cost_usd is not None]
-    return Spent(
+    return UsageTotals(
         calls=len(calls),
         errors=sum(call.outcome != "ok" for call in calls),
         usage=add_usages(usages),
         cost_usd=format(sum(costs, Decimal(0)), "f"),
         unknown_costs=len(calls) - len(costs),
-        told=len(usages),
+        with_usage=len(usages),
         estimated=sum(usage.estimated for usage in usages),
         unpriced=sum(call.cost_usd is None and call.outcome == "ok" for call in calls),
     )
@@ -87,7 +87,7 @@ def add_usages(usages: Iterable[Usage]) -> Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseSpent:
+class PhaseTotals:
     """The time, tokens and cost of a phase over all items and attempts."""
 
     units: int
@@ -121,7 +121,7 @@ class ItemRecord:
     values: Mapping[str, float | None]
     verdicts: tuple[Verdict, ...]
     """verdicts of the newest scoring; ``raw`` is a reference"""
-    spent: Mapping[str, Spent] = field(default_factory=dict)
+    spent: Mapping[str, UsageTotals] = field(default_factory=dict)
     """totals by role, over every attempt of the three phases"""
 
     @property
@@ -136,7 +136,7 @@ class ItemRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unscored:
+class MissingVerdicts:
     """A reason why verdicts of a judge are missing, and the number of items without a verdict for this reason."""
 
     evaluator: str
@@ -145,7 +145,7 @@ class Unscored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedFor:
+class ErrorCount:
     """An error, and the number of items that failed with it."""
 
     kind: str
@@ -171,7 +171,7 @@ class JudgedItem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
+class FlaggedItems:
     """The items of a phase that share a set of flags."""
 
     flags: tuple[str, ...]
@@ -234,7 +234,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class ScoreGroup:
     """Ended items that share state, outcome and labels, as columns; items of one corpus are adjacent."""
 
     state: str
@@ -249,7 +249,7 @@ class Alike:
         return len(self.corpora)
 
 
-class Unvalued(NamedTuple):
+class ItemWithoutValue(NamedTuple):
     """An ended item without a value of some metric, with the reason why retrieval does not apply (may be empty)."""
 
     corpus: str
@@ -271,7 +271,7 @@ class CorpusRecord:
     """rows of the last attempt in order; batch rows have the sent and returned data"""
     uncleared: tuple[tuple[CorpusRow, ...], ...]
     """rows of each attempt without a record of clearing; an earlier attempt is included if its clearing failed"""
-    spent: Mapping[str, Spent]
+    spent: Mapping[str, UsageTotals]
     """totals by role, over every attempt"""
 
     @property

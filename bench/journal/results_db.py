@@ -25,7 +25,7 @@ import aiosqlite
 
 from bench.errors import JournalError
 from bench.journal.codec import clean
-from bench.journal.file import BUSY_TIMEOUT_S, at_once, reported
+from bench.journal.file import BUSY_TIMEOUT_S, run_in_thread, sqlite_errors_reported
 from bench.journal.sql import blocks
 
 VERSION = 1
@@ -120,7 +120,7 @@ class ResultsDb:
         path.parent.mkdir(parents=True, exist_ok=True)
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level="IMMEDIATE") as connection:
             with _rebuildable(path):
-                await at_once(connection, partial(_prepare, path))
+                await run_in_thread(connection, partial(_prepare, path))
             yield ResultsDb(path, connection)
 
     @staticmethod
@@ -142,9 +142,9 @@ class ResultsDb:
         """Replace all data of a run, in one transaction; ``items`` may be a stream."""
         with _rebuildable(self.path):
             try:
-                await at_once(self._connection, partial(_put_jobs, run_id, jobs))
+                await run_in_thread(self._connection, partial(_put_jobs, run_id, jobs))
                 async for part in _parts(items):
-                    await at_once(self._connection, partial(_put_items, run_id, part))
+                    await run_in_thread(self._connection, partial(_put_items, run_id, part))
                 await self._connection.commit()
             finally:
                 await self._connection.rollback()
@@ -298,7 +298,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 def _rebuildable(path: Path) -> Iterator[None]:
     """Convert errors of SQLite as `reported` does, with the hint that the file can be rebuilt."""
     try:
-        with reported(path):
+        with sqlite_errors_reported(path):
             yield
     except JournalError as error:
         if isinstance(error.__cause__, sqlite3.DatabaseError):

@@ -70,7 +70,7 @@ class RowWriter:
         self._write_names(connection, entries, steps)
         self._write_entries(connection, entries)
         _write(connection, "corpus_row", steps, _corpus_rows)
-        _write(connection, "call", _ledgers(entries) + _ledgers(steps), _calls)
+        _write(connection, "call", _rows_with_calls(entries) + _rows_with_calls(steps), _calls)
         _write(connection, "probe", [row for row in rows if isinstance(row, ProbeRow)], _probes)
         _write(connection, "event", [row for row in rows if isinstance(row, Event)], _events)
         for row in rows:
@@ -223,14 +223,14 @@ def _scores(entries: Sequence[tuple[int, JournaledPhase]]) -> Iterator[Columns]:
         )
 
 
-def _ledgers(
+def _rows_with_calls(
     rows: Sequence[tuple[int, JournaledPhase]] | Sequence[tuple[int, CorpusRow]],
 ) -> list[tuple[int, tuple[Call, ...]]]:
     return [(row_id, row.calls) for row_id, row in rows if row.calls]
 
 
-def _calls(ledgers: Sequence[tuple[int, tuple[Call, ...]]]) -> Iterator[Columns]:
-    for row_id, calls in ledgers:
+def _calls(call_rows: Sequence[tuple[int, tuple[Call, ...]]]) -> Iterator[Columns]:
+    for row_id, calls in call_rows:
         for n, call in enumerate(calls):
             yield (
                 row_id,

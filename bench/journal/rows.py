@@ -254,7 +254,7 @@ _live_tokens: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LeaseHolder:
     """One writing process; ``started`` is its start time in clock ticks since boot (0 = unknown)."""
 
     pid: int
@@ -264,7 +264,7 @@ class Holder:
     token: str
 
     @classmethod
-    def me(cls) -> Holder:
+    def me(cls) -> LeaseHolder:
         """Return this process as a holder, with a new token for each opened journal."""
         pid = os.getpid()
         started = _start_ticks(pid) or 0

@@ -9,7 +9,7 @@ Also in this module:
 Example::
 
     async with Journal.create(folder, meta) as journal:
-        await journal.room()
+        await journal.wait_for_room()
         journal.append(entry)
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
     waiting.release(acknowledged)                   # after a commit; True if a task still waits
@@ -35,18 +35,28 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, storable, to_json
-from bench.journal.file import NAME, at_once, create, examine, locate, migrate, open_reading, open_writing, reported
-from bench.journal.lease import Hold
+from bench.journal.file import (
+    NAME,
+    create,
+    examine,
+    locate,
+    migrate,
+    open_reading,
+    open_writing,
+    run_in_thread,
+    sqlite_errors_reported,
+)
+from bench.journal.lease import JournalLease
 from bench.journal.queries import (
     READ,
-    ended,
+    phase_outcome,
     read_corpus,
     read_counts,
     read_finished,
     read_head,
     read_latest,
-    read_said,
     read_spending,
+    read_verdict_history,
 )
 from bench.journal.reader import Reader
 from bench.journal.row_writer import RowWriter, Statement, Writable
@@ -66,7 +76,7 @@ from bench.journal.sql import blocks
 from bench.model import Phase, Verdict
 
 
-class RowWaiting:
+class DurabilityWaiters:
     """The tasks that wait until a number of rows is durable."""
 
     def __init__(self) -> None:
@@ -122,10 +132,10 @@ class Journal:
         self._new = new
         self._bound = bound
         self._linger_s = linger_s
-        self._hold = Hold(path)
+        self._lease = JournalLease(path)
         self._queue: list[Writable] = []
         self._committing: Sequence[Writable] = ()
-        self._waiting = RowWaiting()
+        self._waiting = DurabilityWaiters()
         self._wake = Event()
         self._hurry = Event()
         self._closing = False
@@ -196,13 +206,13 @@ class Journal:
         """Enqueue a row, which is durable within about 10 ms; if an earlier write failed, raise its error."""
         self._enqueue(row)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until fewer than ``bound`` rows are pending."""
         while self.pending >= self._bound and self._failure is None:
             await self._acknowledged_up_to(self.acknowledged + self.pending - self._bound + 1)
         self._check()
 
-    async def put(self, row: JournalRow) -> None:
+    async def append_durable(self, row: JournalRow) -> None:
         """Enqueue a row and wait until it is durable, for intents."""
         self._enqueue(row)
         await self.flush()
@@ -249,7 +259,7 @@ class Journal:
 
     async def finished(self, owner: str, phase: Phase) -> Finished:
         """Return the units of an owner with an ``ok`` row: one scan, about 0.3 us per unit."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_finished(self._reading, owner, phase)
 
     async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, JournaledPhase]:
@@ -257,27 +267,27 @@ class Journal:
 
         Payload values are included unless ``payloads`` is False; calls and verdicts are not.
         """
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_latest(self._reading, keys, payloads=payloads)
 
-    async def said(self, key: Key) -> list[Verdict]:
+    async def verdict_history(self, key: Key) -> list[Verdict]:
         """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
-        with reported(self.path):
-            return await read_said(self._reading, key)
+        with sqlite_errors_reported(self.path):
+            return await read_verdict_history(self._reading, key)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
         """Return the rows of this run for a corpus: every attempt, in the order written."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_corpus(self._reading, lane, corpus)
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
         """Count the phase rows of every attempt by (phase, outcome); a table scan, for the start of a process only."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_counts(self._reading)
 
     async def spending(self) -> tuple[Decimal, int]:
         """Return the total cost of the call log in USD, and the number of successful calls with unknown cost."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return await read_spending(self._reading)
 
     # ------------------------------------------------------------------ the writing task
@@ -315,20 +325,20 @@ class Journal:
             await create(self.path, self._new)
         else:
             await examine(self.path)
-        hold = self._hold
+        lease = self._lease
         try:
             async with open_writing(self.path) as writing:
-                with reported(self.path):
-                    last_id = await at_once(writing, self._begin)
+                with sqlite_errors_reported(self.path):
+                    last_id = await run_in_thread(writing, self._begin)
                 async with open_reading(self.path) as self._reading:
                     yield writing, RowWriter(last_id)
-                await at_once(writing, hold.release)
+                await run_in_thread(writing, lease.release)
         finally:
-            hold.leave()
+            lease.leave()
 
     def _begin(self, raw: sqlite3.Connection) -> int:
         """Take the lock, migrate the file, read its metadata, and return its last row id; runs in SQLite's thread."""
-        self._hold.take(raw)
+        self._lease.take(raw)
         migrate(raw)
         self.meta, self.resumes = read_head(raw)
         self.uuid = str(raw.execute(READ["origins"]).fetchone()[0])
@@ -347,18 +357,18 @@ class Journal:
         del self._queue[:LARGEST_BATCH]
         self._rearm()
         oldest_s = self.oldest_s()
-        with reported(self.path), storable(self.path):
-            await at_once(writing, lambda raw: self._transact(raw, store, batch, oldest_s))
+        with sqlite_errors_reported(self.path), storable(self.path):
+            await run_in_thread(writing, lambda raw: self._transact(raw, store, batch, oldest_s))
         self._committing = ()
         self.acknowledged += len(batch)
-        self._tell(batch)
+        self._acknowledge(batch)
 
     def _transact(
         self, raw: sqlite3.Connection, store: RowWriter, batch: Sequence[Writable], oldest_s: float | None
     ) -> None:
         """Make one batch durable; runs in SQLite's thread."""
         store.write(raw, batch)
-        self._hold.beat(raw, oldest_s)
+        self._lease.beat(raw, oldest_s)
         raw.commit()
 
     def _rearm(self) -> None:
@@ -367,10 +377,10 @@ class Journal:
         if self._queue:
             self._wake.set()
 
-    def _tell(self, batch: Sequence[Writable]) -> None:
+    def _acknowledge(self, batch: Sequence[Writable]) -> None:
         rows = [row for row in batch if not isinstance(row, Statement)]
         for row in rows:
-            if (phase := ended(row)) is not None:
+            if (phase := phase_outcome(row)) is not None:
                 self.durable[phase] = self.durable.get(phase, 0) + 1
         if self._waiting.release(self.acknowledged):
             self._hurry.set()
@@ -383,6 +393,6 @@ class Journal:
             await writing.rollback()
         if not isinstance(error, DiskFull):
             return error
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             safe = await self._reading.execute_fetchall(READ["phases"])
         return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases are stored", where=str(self.path))

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.journal import Event, ProbeRow
-from bench.journal.records import Unscored
+from bench.journal.records import MissingVerdicts
 from bench.model import JUDGED, State
 from bench.plan.job_record import JobRecord
 
@@ -70,7 +70,7 @@ def _families(name: str) -> frozenset[str]:
 # ------------------------------------------------------------------------ verdicts that are missing
 
 
-def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], planned: int) -> str:
+def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, int], planned: int) -> str:
     """Return a note on the items without a verdict of a judge, with the main reason; empty if there are none."""
     lost = most_missing(found)
     if not lost:
@@ -83,7 +83,7 @@ def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], pla
     )
 
 
-def most_missing(found: Sequence[Unscored]) -> int:
+def most_missing(found: Sequence[MissingVerdicts]) -> int:
     """Return the number of missing verdicts of the evaluator with the most missing verdicts; 0 if none are missing."""
     by_evaluator: dict[str, int] = {}
     for one in found:
@@ -201,7 +201,7 @@ def invalid_reasons(
     probes: Sequence[ProbeRow],
     *,
     epochs: int = 1,
-    unscored: Sequence[Unscored] = (),
+    unscored: Sequence[MissingVerdicts] = (),
     useless_judge: str = "",
 ) -> tuple[str, ...]:
     """Return the reasons why a job is INVALID; empty for a valid job. Pending items are not counted.

@@ -25,7 +25,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from bench.canonical import sha256_hex
 from bench.journal import Reader
 from bench.journal.pages import EndedItem, EndedPhase, ended_items
-from bench.journal.records import Spent
+from bench.journal.records import UsageTotals
 from bench.metrics.latency import attempt_us
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, JUDGED, Measurement, Phase, State, Verdict
@@ -340,7 +340,7 @@ def _at(ordered: list[int], p: int) -> int | None:
     return None if found is None else int(found)
 
 
-def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
+def _cost(usage: Mapping[str, UsageTotals]) -> schema.Cost:
     by_role = {
         role: schema.ReceiptUsage(
             calls=one.calls,
@@ -361,7 +361,7 @@ def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
     )
 
 
-def _usd_micros(spent: Iterable[Spent]) -> int | None:
+def _usd_micros(spent: Iterable[UsageTotals]) -> int | None:
     """Return the total cost in micro-USD; None if the cost of a call is not known."""
     parts = [one for one in spent if one.calls]
     if any(one.unknown_costs for one in parts):

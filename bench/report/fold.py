@@ -15,7 +15,7 @@ from itertools import islice
 
 from bench.errors import UsageError
 from bench.journal import Event, ProbeRow, Reader, RunState
-from bench.journal.records import FailedFor, HitCounts, Spent
+from bench.journal.records import ErrorCount, HitCounts, UsageTotals
 from bench.metrics import Pool
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold import fold as fold_metrics
@@ -81,14 +81,14 @@ class JobReport:
     """number of failed repeats, including those of items whose other repeats succeeded"""
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
-    spent: Mapping[str, Mapping[str, Spent]]
+    spent: Mapping[str, Mapping[str, UsageTotals]]
     """owner of rows (lane, answers, the job itself) -> role -> calls; jobs may share an owner"""
     isolation: IsolationProof
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
     """metric -> its score with and without doubted golds; empty without an overlay"""
     invalid: tuple[str, ...] = ()
     """reasons why the job has no headline number; empty = valid"""
-    commonest: FailedFor | None = None
+    commonest: ErrorCount | None = None
     """the most common error of an INVALID job"""
     notes: tuple[str, ...] = ()
     signs: tuple[WarningSign, ...] = ()
@@ -101,12 +101,12 @@ class JobReport:
     """cost of the build and of each question; None if nothing was searched"""
 
     @property
-    def usage(self) -> dict[str, Spent]:
+    def usage(self) -> dict[str, UsageTotals]:
         """Calls and tokens by role; shared calls count for each job that shares them."""
-        found: dict[str, Spent] = {}
+        found: dict[str, UsageTotals] = {}
         for by_role in self.spent.values():
             for role, one in by_role.items():
-                found[role] = found.get(role, Spent()) + one
+                found[role] = found.get(role, UsageTotals()) + one
         return found
 
     @property
@@ -263,7 +263,7 @@ async def _fold_job(
         isolation=proof,
         invalid=invalid,
         signs=tuple(signs),
-        commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
+        commonest=next(iter(await reader.error_counts(record.key)), None) if invalid else None,
         calibration=tuple(calibrations(events, record)),
         notes=(
             *told,
@@ -332,7 +332,7 @@ async def job_invalid_reasons(
         _max_error_rate(reader),
         probes,
         epochs=record.epochs,
-        unscored=await reader.unscored_for(record.key),
+        unscored=await reader.missing_verdicts(record.key),
         useless_judge=useless_judge(calibrations(events, record), record),
     )
 
@@ -343,7 +343,7 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
     if judge in (None, "none"):
         return []
     events = [event for _, event in await reader.events()]
-    missing = missing_verdicts(await reader.unscored_for(record.key), repeats, record.n_repeats)
+    missing = missing_verdicts(await reader.missing_verdicts(record.key), repeats, record.n_repeats)
     same, reviewed = related(record.models.answering, judge), await read_review(reader, record)
     measured = [one.text(str(judge)) for one in calibrations(events, record)]
     return [*filter(None, (same, missing)), *measured, *([reviewed.text] if reviewed is not None else [])]

@@ -28,7 +28,7 @@ from pathlib import Path
 from bench.errors import ConfigError
 from bench.journal import CorpusKind, Event, Reader, ResumeRow, RunMeta
 from bench.journal.records import CorpusRecord as StoredCorpus
-from bench.journal.records import Spent, Values
+from bench.journal.records import UsageTotals, Values
 from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, Ended, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
@@ -40,7 +40,7 @@ from bench.tokens import TOKEN_METHOD
 
 Method = tuple[str, bool]
 """(method of counting, True if the count is an estimate)"""
-SpentByOwner = Mapping[str, Mapping[str, Spent]]
+SpentByOwner = Mapping[str, Mapping[str, UsageTotals]]
 """owner of rows -> role -> calls"""
 
 USAGE = "usage"
@@ -53,10 +53,10 @@ WITHOUT_CALLS: Mapping[str | None, Method] = {
     "builtin/scripted": (USAGE, False),
 }
 """built-in models that make no call, so that the call log has none of their tokens"""
-NO_CALLS = Spent()
+NO_CALLS = UsageTotals()
 
 
-def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[Spent]) -> dict[str, Method]:
+def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[UsageTotals]) -> dict[str, Method]:
     """Return the method by which the tokens of each role were counted."""
     answered = _token_method([spent[record.answer_owner].get("answering", NO_CALLS)])
     judged = _token_method([spent[record.key].get("judge", NO_CALLS)])
@@ -73,9 +73,9 @@ def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[Spe
     return {role: method for role, method in found.items() if method is not None}
 
 
-def _token_method(spent: Iterable[Spent]) -> Method | None:
+def _token_method(spent: Iterable[UsageTotals]) -> Method | None:
     parts = list(spent)
-    told, estimated = sum(one.told for one in parts), sum(one.estimated for one in parts)
+    told, estimated = sum(one.with_usage for one in parts), sum(one.estimated for one in parts)
     if not told:
         return None
     if not estimated:
@@ -84,7 +84,11 @@ def _token_method(spent: Iterable[Spent]) -> Method | None:
 
 
 def price_methods(
-    meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord, spent: SpentByOwner, ingested: Mapping[str, Spent]
+    meta: RunMeta,
+    resumes: Sequence[ResumeRow],
+    record: JobRecord,
+    spent: SpentByOwner,
+    ingested: Mapping[str, UsageTotals],
 ) -> dict[str, tuple[str, ...]]:
     """Return the price sources of each role; ``ingested`` has the calls of the ingest by role of the call log."""
     pricing = _Pricing.of(meta, resumes, record)
@@ -117,26 +121,26 @@ class _Pricing:
             frozenset(own) if isinstance(own, Mapping) else frozenset(), " and ".join(tables) or PRICE_TABLE, record
         )
 
-    def of_model(self, name: str | None, spent: Spent) -> set[str]:
+    def of_model(self, name: str | None, spent: UsageTotals) -> set[str]:
         if not Decimal(spent.cost_usd):
             return set()
         return {OWN_PRICES if name in self.own else self.table}
 
-    def of_lane(self, spent: Mapping[str, Spent]) -> set[str]:
+    def of_lane(self, spent: Mapping[str, UsageTotals]) -> set[str]:
         """Return the price sources of a lane's calls: the provider's own calls and its embedding model."""
         found = self.of_model(self.record.models.embedding, spent.get("embedding", NO_CALLS))
         provider = spent.get("provider", NO_CALLS)
         if Decimal(provider.cost_usd):
-            found |= {self.table} if provider.told else set()
-            found |= {OWN_PRICES} if self.own or not provider.told else set()
+            found |= {self.table} if provider.with_usage else set()
+            found |= {OWN_PRICES} if self.own or not provider.with_usage else set()
         return found
 
 
-def _difference(whole: Spent, part: Spent) -> Spent:
-    return Spent(
+def _difference(whole: UsageTotals, part: UsageTotals) -> UsageTotals:
+    return UsageTotals(
         calls=whole.calls - part.calls,
         cost_usd=format(Decimal(whole.cost_usd) - Decimal(part.cost_usd), "f"),
-        told=whole.told - part.told,
+        with_usage=whole.with_usage - part.with_usage,
         estimated=whole.estimated - part.estimated,
     )
 
@@ -188,7 +192,7 @@ async def _read_pool(reader: Reader, record: JobRecord, columns: Sequence[Measur
     pool = Pool(len(columns), clustered=record.cluster_by is not None)
     ended: Counter[Ended] = Counter()
     types: Counter[str | None] = Counter()
-    async for group in reader.alike(record.key):
+    async for group in reader.score_groups(record.key):
         ended[group.state, group.outcome] += len(group)
         types[group.labels.get(QUESTION_TYPE)] += len(group)
         pool.add_alike(
@@ -199,7 +203,7 @@ async def _read_pool(reader: Reader, record: JobRecord, columns: Sequence[Measur
         )
     place = _explained_position(columns)
     if place is not None and pool.lacks(place):
-        async for one in reader.unvalued(record.key, columns[place].name):
+        async for one in reader.items_without_value(record.key, columns[place].name):
             if one.reason:
                 pool.explain(labels_of(one.labels), one.state, one.reason)
     for labels, count in _pending(record, types):
@@ -213,7 +217,7 @@ async def _read_rows(
     reasons: dict[Unit, str] = {}
     place = _explained_position(columns)
     if place is not None:
-        async for one in reader.unvalued(record.key, columns[place].name):
+        async for one in reader.items_without_value(record.key, columns[place].name):
             reasons[one.corpus, one.item, one.epoch] = one.reason
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
@@ -336,13 +340,13 @@ async def job_facts(
     Every corpus that is read is also added to ``totals``.
     """
     corpora, sending = [], IngestTime([one.at for one in reader.resumes])
-    took: dict[str, Spent] = {}
+    took: dict[str, UsageTotals] = {}
     async for one in reader.corpora(record.build):
         corpora.append(_corpus_facts(one))
         if totals is not None:
             totals.add(one)
         for role, part in one.spent.items():
-            took[role] = took.get(role, Spent()) + part
+            took[role] = took.get(role, UsageTotals()) + part
         sending.add(one)
     concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
     return JobFacts(

@@ -23,7 +23,7 @@ from typing import TypedDict
 from bench.errors import NoAnswer, Truncated
 from bench.evaluators.deterministic import NO_CHOICE
 from bench.journal import Reader
-from bench.journal.records import Flagged
+from bench.journal.records import FlaggedItems
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
@@ -110,7 +110,7 @@ async def cache_notes(reader: Reader, record: JobRecord) -> list[str]:
     )
 
 
-def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
     """Return a note on the number of replies from the call cache; empty without such replies."""
     found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
     if not found:
@@ -120,7 +120,7 @@ def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
     return [f"{counts} from the call cache: {tokens:,} tokens{_money(found)} not paid again; they have no latency"]
 
 
-def _vendor_saving_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+def _vendor_saving_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
     """Return a note on the money that batches and the vendor's prompt cache saved; empty if neither was used."""
     found = [one for one in (*answers, *verdicts) if CACHED not in one.flags]
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
@@ -137,12 +137,12 @@ def _vendor_saving_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]
     return [" and ".join(parts) + money + waited]
 
 
-def _money(found: Sequence[Flagged]) -> str:
+def _money(found: Sequence[FlaggedItems]) -> str:
     known = [one.saved_usd for one in found if one.saved_usd is not None]
     return f" (USD {math.fsum(known):.4g})" if known else ""
 
 
-def _finish_notes(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
+def _finish_notes(answers: Sequence[FlaggedItems], error_kinds: Mapping[str, int]) -> list[str]:
     scored = [one for one in answers if one.outcome == "ok"]
     kinds = ("cut", "refused", "empty", "no_finish", "other_finish", "at_limit")
     cut, refused, empty, unended, unknown, full = (_count(scored, flag) for flag in kinds)
@@ -184,7 +184,7 @@ def _finish_notes(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) ->
     return found
 
 
-def _suspicious_answer_notes(answers: Sequence[Flagged]) -> list[str]:
+def _suspicious_answer_notes(answers: Sequence[FlaggedItems]) -> list[str]:
     """Return one note per kind of suspicious answer text, with a count and an example."""
     found = []
     for flag, text in SUSPICIOUS_ANSWERS.items():
@@ -194,7 +194,7 @@ def _suspicious_answer_notes(answers: Sequence[Flagged]) -> list[str]:
     return found
 
 
-def _unreadable_choice_notes(verdicts: Sequence[Flagged]) -> list[str]:
+def _unreadable_choice_notes(verdicts: Sequence[FlaggedItems]) -> list[str]:
     count = _count(verdicts, NO_CHOICE)
     if not count:
         return []
@@ -205,7 +205,7 @@ def _unreadable_choice_notes(verdicts: Sequence[Flagged]) -> list[str]:
     ]
 
 
-def _unreadable(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+def _unreadable(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
     return [
         f"the usage of {named} cannot be read (a count is not a whole number): "
         "tokens are estimated, the price is unknown"
@@ -214,7 +214,7 @@ def _unreadable(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list
     ]
 
 
-def _cut_prompt_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+def _cut_prompt_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
     found = []
     flagged = [one for one in answers if "prompt_cut" in one.flags]
     count = sum(one.count for one in flagged)
@@ -233,12 +233,14 @@ def _cut_prompt_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -
     return found
 
 
-def _counts_by_kind(answers: Sequence[Flagged], verdicts: Sequence[Flagged], flag: str) -> list[tuple[int, str]]:
+def _counts_by_kind(
+    answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems], flag: str
+) -> list[tuple[int, str]]:
     told, judged = _count(answers, flag), _count(verdicts, flag)
     return [(told, _answers(told)), (judged, f"{judged} verdict{'s' if judged != 1 else ''}")]
 
 
-def _count(flagged: Sequence[Flagged], flag: str) -> int:
+def _count(flagged: Sequence[FlaggedItems], flag: str) -> int:
     return sum(one.count for one in flagged if flag in one.flags)
 
 

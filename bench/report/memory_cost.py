@@ -29,7 +29,7 @@ from fractions import Fraction
 
 from bench.config.builtin_providers import is_bound
 from bench.journal import Reader
-from bench.journal.records import PhaseSpent
+from bench.journal.records import PhaseTotals
 from bench.model import Phase
 from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord
@@ -57,7 +57,7 @@ class CallTotals:
         return None if self.cost_unknown_calls else Decimal(self.cost_usd)
 
     @classmethod
-    def of(cls, spent: PhaseSpent) -> CallTotals:
+    def of(cls, spent: PhaseTotals) -> CallTotals:
         return cls(
             calls=spent.calls,
             tokens=spent.tokens,

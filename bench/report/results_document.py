@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Generic, NotRequired, TypedDict, TypeVar
 
-from bench.journal.records import Spent
+from bench.journal.records import UsageTotals
 from bench.model import Interval, IntervalDocument, Measurement
 from bench.report.cost_text import MemoryCostDocument, cost_json
 from bench.report.fold import JobReport, Report
@@ -267,10 +267,10 @@ def interval_json(interval: Interval | None) -> IntervalDocument | None:
 
 
 def _usage(job: JobReport) -> dict[str, Json]:
-    return {role: usage_json(job.usage.get(role, Spent())) for role in ROLES}
+    return {role: usage_json(job.usage.get(role, UsageTotals())) for role in ROLES}
 
 
-def usage_json(spent: Spent) -> Json:
+def usage_json(spent: UsageTotals) -> Json:
     """Return the summed usage with the number of calls and their cost."""
     usage = asdict(spent.usage)
     return {**usage, "calls": spent.calls, "cost_usd": spent.cost_usd, "cost_unknown_calls": spent.unknown_costs}

@@ -17,7 +17,7 @@ from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.pages import sampled_times
 from bench.journal.paths import CHECKPOINTS, run_ids
-from bench.journal.records import Spent
+from bench.journal.records import UsageTotals
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
 from bench.metrics.latency import attempt_us
 from bench.model import Measurement, Phase, State
@@ -100,7 +100,7 @@ async def _summary(reader: Reader, report: Report, job: JobReport, finished: dat
     )
 
 
-def _known_cost(spent: Iterable[Spent]) -> str | None:
+def _known_cost(spent: Iterable[UsageTotals]) -> str | None:
     """Return the total cost of the calls with a known price as decimal text; None without such calls."""
     total = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return f"{total:f}" if total else None

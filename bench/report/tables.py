@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.config.builtin_providers import is_bound
-from bench.journal.records import FailedFor
+from bench.journal.records import ErrorCount
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
@@ -270,7 +270,7 @@ def _job_notes(report: Report, job: JobReport) -> list[str]:
     return [*invalid, *commonest, *(note for note in job.notes if note not in in_a_table)]
 
 
-def _commonest(report: Report, found: FailedFor) -> str:
+def _commonest(report: Report, found: ErrorCount) -> str:
     text = " ".join(found.text.split())
     shown = text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
     more = f" (bench failures {report.run_id} shows all failures)" if report.stored else ""

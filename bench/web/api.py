@@ -23,7 +23,7 @@ from pathlib import Path
 from aiohttp import web
 
 from bench.events import redact
-from bench.journal.pages import Wanted
+from bench.journal.pages import ItemQuery
 from bench.journal.paths import CHECKPOINTS
 from bench.model import State
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
@@ -196,7 +196,7 @@ def _more_of(column: JobOutcomes | None, place: int | None) -> Json:
     return {"rank": column["ranks"][place], "search_us": column["search_us"][place], "tokens": column["tokens"][place]}
 
 
-def wanted_of_query(query: Mapping[str, str]) -> Wanted:
+def wanted_of_query(query: Mapping[str, str]) -> ItemQuery:
     """Read the filters of a query string.
 
     Raises:
@@ -205,7 +205,7 @@ def wanted_of_query(query: Mapping[str, str]) -> Wanted:
     state = query.get("state") or None
     if state is not None and state not in set(State):
         raise RequestRefused(400, "usage", f"there is no state {state!r}", f"known: {', '.join(State)}")
-    return Wanted(state=state, question_type=query.get("type") or None, text=query.get("q", "")[:200])
+    return ItemQuery(state=state, question_type=query.get("type") or None, text=query.get("q", "")[:200])
 
 
 def _limit(text: str) -> int:

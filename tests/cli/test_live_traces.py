@@ -90,7 +90,7 @@ async def test_what_ends_later_is_sent_while_the_run_continues(tmp_path: Path, m
             tasks.start_soon(_follow, folder)
             for name in ("q2", "q3"):
                 for row in rows_of(one, Told(item=name)):
-                    await journal.put(row)
+                    await journal.append_durable(row)
                 with anyio.fail_after(60):
                     while f"item {name}" not in items():
                         await anyio.sleep(0.01)

@@ -16,7 +16,7 @@ import pytest
 from bench.cli import run as command_line
 from bench.cluster.backend import Cluster
 from bench.cluster.round import workers
-from bench.cluster.worker import SCRATCH, about
+from bench.cluster.worker import SCRATCH, bench_version
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE, SHARDS
 from bench.errors import UsageError
@@ -76,18 +76,18 @@ async def test_a_cluster_is_asked_and_each_worker_answers_for_itself() -> None:
         assert sorted((await workers(cluster)).values()) == [1, 1]
         from bench.version import __version__
 
-        assert list((await cluster.ask(about, within_s=10)).values()) == [__version__] * 2
+        assert list((await cluster.ask(bench_version, within_s=10)).values()) == [__version__] * 2
         told = await cluster.ask(boom, within_s=10)
         assert [str(one) for one in told.values()] == ["boom", "boom"]
 
 
 async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
     def speak(text: str) -> str:
-        from bench.cluster.backend import Post
+        from bench.cluster.backend import DaskLine
 
-        post = Post.here("t")
-        post.say(f"heard: {text}")
-        assert not post.asked_to_stop(within_s=0)
+        post = DaskLine.here("t")
+        post.report(f"heard: {text}")
+        assert not post.stop_requested(within_s=0)
         return post.address
 
     def fail(text: str) -> str:
@@ -98,7 +98,7 @@ async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
         cluster.listen(heard.append)
         (worker,) = await cluster.slots()
         spoken, failed = (
-            cluster.submit(function, "hello", name=name, near=[worker])
+            cluster.submit(function, "hello", name=name, preferred=[worker])
             for function, name in ((speak, "one"), (fail, "two"))
         )
         while spoken.state == "pending" or failed.state == "pending" or not heard:
@@ -110,15 +110,15 @@ async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
 
 async def test_a_stop_reaches_a_task_that_listens() -> None:
     def wait(token: str) -> bool:
-        from bench.cluster.backend import Post
+        from bench.cluster.backend import DaskLine
 
-        post = Post.here(token)
-        while not post.asked_to_stop(within_s=1):
+        post = DaskLine.here(token)
+        while not post.stop_requested(within_s=1):
             pass
         return True
 
     async with cluster_here() as address, Cluster.open(address, token="t") as cluster:
-        task = cluster.submit(wait, "t", name="w", near=())
+        task = cluster.submit(wait, "t", name="w", preferred=())
         await cluster.stop()
         while task.state == "pending":
             await anyio.sleep(0.01)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cluster.messages import Shard, pack
-from bench.cluster.progress import Shelf
+from bench.cluster.progress import ShardStore
 from bench.engine.run import SHARDS
 from bench.errors import JournalError
 from tests.small_world import World
@@ -26,7 +26,7 @@ async def test_a_half_done_shard_takes_its_stores_along_and_a_whole_one_does_not
     _, folder = await ran(tmp_path)
     assert pack(folder, whole=True).stores is None
     there = tmp_path / "there"
-    pack(folder, whole=False).lay_down(there)
+    pack(folder, whole=False).unpack_into(there)
     files = {path.relative_to(folder) for path in (folder / "stores").rglob("*") if path.is_file()}
     assert files and files == {path.relative_to(there) for path in (there / "stores").rglob("*") if path.is_file()}
     for name in (*files, Path("journal.sqlite")):
@@ -47,16 +47,16 @@ async def test_a_journal_that_is_still_written_is_not_packed(tmp_path: Path) -> 
 async def test_the_shelf_gives_back_what_it_was_given_and_knows_what_is_done(tmp_path: Path) -> None:
     world, folder = await ran(tmp_path)
     plan = world.plan(providers="bm25", answering_model="builtin/extractive")
-    shelf = Shelf(tmp_path / "whole")
-    assert not shelf.is_there
+    store = ShardStore(tmp_path / "whole")
+    assert not store.is_there
     (tmp_path / "whole" / SHARDS).mkdir(parents=True)
-    assert await shelf.take(SHARD) == (None, 0)
-    assert not await shelf.is_done(SHARD, plan)
+    assert await store.take(SHARD) == (None, 0)
+    assert not await store.is_done(SHARD, plan)
     sent = pack(folder, whole=False)
-    await shelf.put(SHARD, sent)
-    found, phases = await shelf.take(SHARD)
+    await store.put(SHARD, sent)
+    found, phases = await store.take(SHARD)
     assert (found, phases > 0) == (sent, True)
-    assert await shelf.is_done(SHARD, plan)
-    await shelf.put(SHARD, pack(folder, whole=True))
-    names = [path.name for path in shelf.folder.iterdir() if not path.name.endswith(("-wal", "-shm"))]
+    assert await store.is_done(SHARD, plan)
+    await store.put(SHARD, pack(folder, whole=True))
+    names = [path.name for path in store.folder.iterdir() if not path.name.endswith(("-wal", "-shm"))]
     assert names == ["1of2.sqlite"], "no draft, no store that went"

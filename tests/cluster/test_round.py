@@ -14,10 +14,10 @@ import pytest
 from bench.cluster import round as rounds
 from bench.cluster.backend import Fleet, ShardTask, TaskState
 from bench.cluster.coordinator import shards_of
-from bench.cluster.messages import Gathered, Refusal, Returned, Shard, ShardOrder, Word, pack
-from bench.cluster.progress import Shelf
+from bench.cluster.messages import ClusterProgress, Refusal, Shard, ShardCounters, ShardOrder, ShardResult, pack
+from bench.cluster.progress import ShardStore
 from bench.cluster.round import Round
-from bench.cluster.worker import forget
+from bench.cluster.worker import delete_shards
 from bench.engine import Stop
 from bench.engine.run import SHARDS
 from bench.engine.stopping import StopControl
@@ -27,8 +27,8 @@ from tests.small_world import World
 A = TypeVarTuple("A")
 T = TypeVar("T")
 
-WHOLE = Returned(pack=None, whole=True)
-Ending = Returned | str | None
+WHOLE = ShardResult(pack=None, whole=True)
+Ending = ShardResult | str | None
 """what a task gives, the error it ends with, or None: its result was lost"""
 
 
@@ -40,8 +40,8 @@ class Planned(ShardTask):
     state: TaskState = "finished"
     cancelled: bool = False
 
-    async def result(self) -> Returned | None:
-        return self.ending if isinstance(self.ending, Returned) else None
+    async def result(self) -> ShardResult | None:
+        return self.ending if isinstance(self.ending, ShardResult) else None
 
     async def error(self) -> str:
         return str(self.ending)
@@ -61,7 +61,7 @@ class PlannedFleet(Fleet):
     alive: bool = True
     handed: list[int] = field(default_factory=list)
     errands: dict[int, Planned] = field(default_factory=dict)
-    near: dict[int, Sequence[str]] = field(default_factory=dict)
+    preferred: dict[int, Sequence[str]] = field(default_factory=dict)
     most: int = 0
     stopped: int = 0
     dropped: list[str] = field(default_factory=list)
@@ -73,11 +73,11 @@ class PlannedFleet(Fleet):
     looks: int = 0
     """how often somebody looked for workers"""
 
-    def submit(self, function: object, order: ShardOrder, /, *, name: str, near: Sequence[str]) -> Planned:
+    def submit(self, function: object, order: ShardOrder, /, *, name: str, preferred: Sequence[str]) -> Planned:
         number = order.shard.number
         task = Planned(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
         self.handed.append(number)
-        self.errands[number], self.near[number] = task, near
+        self.errands[number], self.preferred[number] = task, preferred
         assert name == f"r.{number}of{order.shard.count}-t"
         self.on_submit(order)
         return task
@@ -145,7 +145,7 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
             return ShardOrder.of(plan, shard, environment=world.environment, share=1.0, left_usd=None, token="t")
 
         made = Round(
-            fleet=own, shelf=Shelf(home), progress=Gathered(plan, "r"),
+            fleet=own, store=ShardStore(home), progress=ClusterProgress(plan, "r"),
             stopping=StopControl(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
             max_usd=max_usd,
         )  # fmt: skip
@@ -154,8 +154,8 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
     return make
 
 
-def word(number: int, *, cost: str = "0", worker: str = "w1") -> Word:
-    return Word(shard=number, attempt="a", worker=worker, cost_usd=Decimal(cost))
+def counters(number: int, *, cost: str = "0", worker: str = "w1") -> ShardCounters:
+    return ShardCounters(shard=number, attempt="a", worker=worker, cost_usd=Decimal(cost))
 
 
 async def test_every_shard_is_handed_out_once_and_never_more_than_there_are_slots(desk: Callable[..., Desk]) -> None:
@@ -171,9 +171,9 @@ async def test_every_shard_is_handed_out_once_and_never_more_than_there_are_slot
 async def test_workers_delete_what_is_on_the_shelf(desk: Callable[..., Desk]) -> None:
     one = desk(endings={2: "ValueError: odd"}, states={2: "error"})
     await one.carry_out()
-    await one.round.tidy()
+    await one.round.delete_collected()
     ((function, (_, names)),) = one.fleet.asked
-    assert (function, names) == (forget, ["r.1of3", "r.3of3"])
+    assert (function, names) == (delete_shards, ["r.1of3", "r.3of3"])
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -183,7 +183,7 @@ async def test_nobody_is_asked_to_delete_where_nothing_is_done_or_nobody_answers
     one = desk(alive=alive)
     if not alive:
         await one.carry_out()
-    await one.round.tidy()
+    await one.round.delete_collected()
     assert one.fleet.asked == []
 
 
@@ -196,9 +196,9 @@ REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="fix it", worker="w
         ("ValueError: odd", "error", "ValueError: odd"),
         (None, "cancelled", "the scheduler tcp://h:1 canceled the shard"),
         (None, "finished", "its journal was lost during the transfer; the worker still has it"),
-        (Returned(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (fix it)"),
-        (Returned(pack=None, message="odd end"), "finished", "ended early: odd end"),
-        (Returned(pack=None, stop=Stop.MAX_TIME), "finished", "ended early: max_time"),
+        (ShardResult(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (fix it)"),
+        (ShardResult(pack=None, message="odd end"), "finished", "ended early: odd end"),
+        (ShardResult(pack=None, stop=Stop.MAX_TIME), "finished", "ended early: max_time"),
     ],
 )
 async def test_what_ends_a_shard_is_told_of_that_shard_only(
@@ -211,7 +211,9 @@ async def test_what_ends_a_shard_is_told_of_that_shard_only(
 
 async def test_a_provider_that_refused_is_no_problem_of_the_shard(desk: Callable[..., Desk]) -> None:
     stopped = {"job": "401: the key is refused"}
-    one = desk(endings={1: Returned(pack=None, stopped=stopped), 2: Returned(pack=None, stopped={"job": "another"})})
+    one = desk(
+        endings={1: ShardResult(pack=None, stopped=stopped), 2: ShardResult(pack=None, stopped={"job": "another"})}
+    )
     assert await one.carry_out() == {}
     assert {job: (failure.kind, failure.message) for job, failure in one.round.refused.items()} == {
         "job": ("stopped", "401: the key is refused")
@@ -219,7 +221,7 @@ async def test_a_provider_that_refused_is_no_problem_of_the_shard(desk: Callable
 
 
 async def test_what_a_shard_says_at_its_end_is_counted(desk: Callable[..., Desk]) -> None:
-    one = desk(endings={1: Returned(pack=None, whole=True, word=word(1, cost="0.25"))})
+    one = desk(endings={1: ShardResult(pack=None, whole=True, counters=counters(1, cost="0.25"))})
     await one.carry_out()
     assert one.round.progress.cost_usd == Decimal("0.25")
     assert one.round.progress.silent_s(1) == 0.0, "it is back"
@@ -231,7 +233,7 @@ async def test_what_came_back_is_on_the_shelf_and_goes_along_the_next_time(
     world = World.make(tmp_path / "other", "http://127.0.0.1:9")
     outcome = await world.run(providers="oracle", run_id="s")
     sent = pack(outcome.folder, whole=True)
-    one = desk(shards=1, endings={1: Returned(pack=sent, message="half")})
+    one = desk(shards=1, endings={1: ShardResult(pack=sent, message="half")})
     assert await one.carry_out() == {1: "ended early: half"}
     orders: list[ShardOrder] = []
     one.fleet.on_submit = orders.append
@@ -244,9 +246,9 @@ async def test_what_came_back_is_on_the_shelf_and_goes_along_the_next_time(
 
 async def test_a_shard_goes_to_a_worker_that_has_its_journal(desk: Callable[..., Desk]) -> None:
     one = desk()
-    one.round.near = {"r.2of3": ["w2"]}
+    one.round.preferred = {"r.2of3": ["w2"]}
     await one.carry_out()
-    assert one.fleet.near == {1: (), 2: ["w2"], 3: ()}
+    assert one.fleet.preferred == {1: (), 2: ["w2"], 3: ()}
 
 
 # ------------------------------------------------------------------------ stopping
@@ -256,7 +258,7 @@ async def test_a_run_that_is_asked_to_stop_hands_out_nothing_new_and_tells_the_w
     desk: Callable[..., Desk],
 ) -> None:
     one = desk(shards=4, slots=2, states={1: "pending", 2: "pending"})
-    one.fleet.endings = dict.fromkeys((1, 2), Returned(pack=None, stop=Stop.PAUSED))
+    one.fleet.endings = dict.fromkeys((1, 2), ShardResult(pack=None, stop=Stop.PAUSED))
     one.fleet.on_submit = lambda order: one.round.stopping.request(Stop.PAUSED) if order.shard.number == 2 else None
     assert await one.carry_out() == {}, "a shard that was stopped is no problem"
     assert one.fleet.handed == [1, 2]
@@ -271,7 +273,7 @@ async def test_a_run_that_is_stopped_before_it_begins_hands_out_nothing(desk: Ca
 
 
 async def test_a_shard_that_used_up_the_budget_stops_the_run(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=4, slots=1, endings={1: Returned(pack=None, stop=Stop.MAX_COST)})
+    one = desk(shards=4, slots=1, endings={1: ShardResult(pack=None, stop=Stop.MAX_COST)})
     assert await one.carry_out() == {}
     assert one.round.stopping.reason is Stop.MAX_COST
     assert one.fleet.handed == [1]
@@ -279,7 +281,9 @@ async def test_a_shard_that_used_up_the_budget_stops_the_run(desk: Callable[...,
 
 @pytest.mark.parametrize(("cost", "stops"), [("0.99", False), ("1", True), ("1.5", True)])
 async def test_all_shards_together_keep_the_budget(desk: Callable[..., Desk], cost: str, stops: bool) -> None:
-    one = desk(shards=2, slots=1, max_usd=1.0, endings={1: Returned(pack=None, whole=True, word=word(1, cost=cost))})
+    one = desk(
+        shards=2, slots=1, max_usd=1.0, endings={1: ShardResult(pack=None, whole=True, counters=counters(1, cost=cost))}
+    )
     await one.carry_out()
     assert (one.round.stopping.reason is Stop.MAX_COST) is stops
     assert one.fleet.handed == ([1] if stops else [1, 2])
@@ -320,7 +324,7 @@ async def test_a_worker_that_comes_in_time_is_waited_for(desk: Callable[..., Des
 
 async def test_a_silent_worker_is_dropped_and_its_shard_run_elsewhere(desk: Callable[..., Desk]) -> None:
     one = desk(shards=1, silent_s=0.01, states={1: "pending"})
-    one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
+    one.fleet.on_submit = lambda order: one.round.progress.update(counters(1))
     assert await one.carry_out() == {}
     assert one.fleet.dropped == ["w1"]
     assert list(one.round.progress.events) == ["shard 1of1: its worker w1 was silent for 0 s"]
@@ -328,16 +332,16 @@ async def test_a_silent_worker_is_dropped_and_its_shard_run_elsewhere(desk: Call
 
 async def test_a_silent_worker_that_is_the_only_one_ends_its_shard(desk: Callable[..., Desk]) -> None:
     one = desk(shards=1, silent_s=0.01, states={1: "pending"}, there={"w1": 1})
-    one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
+    one.fleet.on_submit = lambda order: one.round.progress.update(counters(1))
     assert await one.carry_out() == {1: "its worker w1 was silent for 0 s"}
     assert one.fleet.dropped == [] and one.fleet.errands[1].cancelled
 
 
 async def test_the_second_silence_ends_a_shard(desk: Callable[..., Desk]) -> None:
     one = desk(shards=1, silent_s=0.01, states={1: "pending"})
-    one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
+    one.fleet.on_submit = lambda order: one.round.progress.update(counters(1))
 
-    one.fleet.on_drop = lambda worker: one.round.progress.hear(word(1, worker="w2"))
+    one.fleet.on_drop = lambda worker: one.round.progress.update(counters(1, worker="w2"))
     assert await one.carry_out() == {1: "its worker w2 was silent for 0 s"}
     assert one.fleet.dropped == ["w1"] and one.fleet.errands[1].cancelled
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from bench.cluster.messages import Gathered, Word
+from bench.cluster.messages import ClusterProgress, ShardCounters
 from bench.model import Phase, State
 from tests.small_world import World
 
 LANE, JOB = "facts/oracle", "facts/oracle|builtin/extractive|none"
 
 
-def gathered(tmp_path: Path) -> Gathered:
+def gathered(tmp_path: Path) -> ClusterProgress:
     plan = World.make(tmp_path, "http://127.0.0.1:9").plan(providers="oracle", answering_model="builtin/extractive")
     assert [job.key for job in plan.jobs] == [JOB]
-    return Gathered(plan, "r")
+    return ClusterProgress(plan, "r")
 
 
-def word(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -> Word:
-    return Word(
+def counters(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -> ShardCounters:
+    return ShardCounters(
         shard=shard,
         attempt=attempt,
         worker=f"tcp://w{shard}",
@@ -34,13 +34,13 @@ def word(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -> Wo
 
 
 def test_a_word_survives_the_way(tmp_path: Path) -> None:
-    assert Word.read(word(1).text) == word(1)
+    assert ShardCounters.read(counters(1).text) == counters(1)
 
 
 def test_shards_add_up(tmp_path: Path) -> None:
     found = gathered(tmp_path)
-    for one in (word(1), word(2), word(2, done=3)):
-        found.hear(one)
+    for one in (counters(1), counters(2), counters(2, done=3)):
+        found.update(one)
     bar = found.lanes[LANE].phases[Phase.SEARCH]
     assert (bar.total, bar.done, bar.failed) == (8, 4, 2)
     assert (found.planned, found.ended, found.jobs[JOB].score) == (8, 6, 1.0)
@@ -49,15 +49,15 @@ def test_shards_add_up(tmp_path: Path) -> None:
 
 def test_what_a_lost_attempt_has_spent_stays_spent(tmp_path: Path) -> None:
     found = gathered(tmp_path)
-    found.hear(word(1, "lost", done=4, cost="0.7"))
-    found.hear(word(1, "again", done=1, cost="0.2"))
+    found.update(counters(1, "lost", done=4, cost="0.7"))
+    found.update(counters(1, "again", done=1, cost="0.2"))
     assert found.cost_usd == Decimal("0.9")
     assert found.ended == 2, "but only what the living attempt has is done"
 
 
 def test_a_shard_that_came_back_has_nothing_in_flight(tmp_path: Path) -> None:
     found = gathered(tmp_path)
-    found.hear(word(1))
-    found.took_back(1)
+    found.update(counters(1))
+    found.shard_returned(1)
     assert (found.in_flight, found.oldest_s, found.silent_s(1)) == (0, None, 0.0)
     assert found.ended == 2

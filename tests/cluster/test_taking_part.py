@@ -123,7 +123,7 @@ def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: W
     machines.have(0)
     machines.worker(MEMORYBENCH_WORKSPACE=str(there.workspace), OPENAI_BASE_URL=f"{world.url}/v1")
     machines.wait(1)
-    words = [word.replace("builtin/extractive", "openai/stub-extract") for word in command(machines.address)]
+    words = [counters.replace("builtin/extractive", "openai/stub-extract") for counters in command(machines.address)]
     process = bench(world.workspace, *words, "--json", FAULT_URL=str(world.url), OPENAI_BASE_URL=f"{world.url}/v1")
     told, said = process.communicate(timeout=90)
     assert process.returncode == 0, told + said

@@ -13,14 +13,14 @@ from bench.cluster.messages import ONLY_HERE, Refusal, Shard, ShardOrder, pack
 from bench.cluster.worker import (
     SCRATCH,
     WORKSPACE,
-    _begun,
     _phases,
-    about,
-    forget,
-    kept,
+    _run_folder,
+    bench_version,
+    check_order,
+    delete_shards,
     plan_of,
-    refusal,
     scratch_of,
+    stored_shards,
     workspace_of,
 )
 from bench.config.run import RunRequest
@@ -114,12 +114,12 @@ def test_a_worker_s_own_workspace_is_named_or_the_coordinator_s_or_where_it_was_
 
 
 async def test_a_worker_that_has_everything_refuses_nothing(world: World) -> None:
-    assert await about() == bench.version.__version__
-    assert await refusal(ordered(world)) is None
+    assert await bench_version() == bench.version.__version__
+    assert await check_order(ordered(world)) is None
 
 
 async def test_another_version_is_refused_by_both_numbers(world: World) -> None:
-    found = await refusal(replace(ordered(world), version="9.9.9"))
+    found = await check_order(replace(ordered(world), version="9.9.9"))
     assert found is not None
     assert found.message == f"bench {bench.version.__version__} differs from the coordinator's version 9.9.9"
     assert (found.hint, found.exit_code) == ("install the same version of bench on every worker", 2)
@@ -144,11 +144,11 @@ async def test_a_secret_that_only_the_coordinator_has_is_refused_by_name(
     world.variables["LOCKED_KEY"] = "a-word-of-this-test"
     order = ordered(world, providers="locked")
     monkeypatch.delenv("LOCKED_KEY", raising=False)
-    found = await refusal(order)
+    found = await check_order(order)
     assert found is not None and "LOCKED_KEY, which is not set" in found.message
     assert "a-word-of-this-test" not in repr(order)
     monkeypatch.setenv("LOCKED_KEY", "another")
-    assert await refusal(order) is None
+    assert await check_order(order) is None
 
 
 def test_a_file_of_variables_that_is_not_here_is_no_reason_to_refuse(world: World) -> None:
@@ -168,12 +168,12 @@ async def scratch(world: World, name: str, items: int) -> Path:
 async def test_the_shards_that_a_worker_still_has_are_those_of_the_run(world: World) -> None:
     for name in ("r.1of3-aaa", "r.2of3-bbb", "r.2of3-ccc", "other.1of3-ddd", "r2.1of3-eee"):
         await scratch(world, name, 1)
-    assert sorted(await kept(ordered(world))) == ["r.1of3", "r.2of3", "r.2of3"]
+    assert sorted(await stored_shards(ordered(world))) == ["r.1of3", "r.2of3", "r.2of3"]
 
 
 async def test_what_is_stored_is_deleted_and_nothing_else(world: World) -> None:
     folders = [await scratch(world, name, 1) for name in ("r.1of3-aaa", "r.2of3-bbb", "r.11of3-ccc")]
-    await forget(ordered(world), ["r.1of3", "r.9of3"])
+    await delete_shards(ordered(world), ["r.1of3", "r.9of3"])
     assert [one.exists() for one in folders] == [False, True, True]
 
 
@@ -182,15 +182,15 @@ async def test_a_shard_goes_on_with_the_journal_that_got_furthest(world: World) 
     base = scratch_of(order) / "checkpoints"
     await scratch(world, "r.2of3-aaa", 1)
     furthest = await scratch(world, "r.2of3-bbb", 3)
-    assert await _begun(order, base) == furthest
-    assert await _begun(replace(order, phases=3), base) == furthest, "as far as the one that came along"
+    assert await _run_folder(order, base) == furthest
+    assert await _run_folder(replace(order, phases=3), base) == furthest, "as far as the one that came along"
 
 
 async def test_a_journal_that_came_along_and_is_further_is_laid_down_beside(world: World, tmp_path: Path) -> None:
     source = await made(tmp_path / "sent", "s", [Job(record=record("p"), values={f"q{at}": 1.0 for at in range(5)})])
     order = replace(ordered(world), pack=pack(source, whole=True), phases=5)
     behind = await scratch(world, "r.2of3-aaa", 2)
-    begun = await _begun(order, scratch_of(order) / "checkpoints")
+    begun = await _run_folder(order, scratch_of(order) / "checkpoints")
     assert begun != behind and begun.name.startswith("r.2of3-")
     assert await _phases(begun) == 5
     assert await _phases(behind) == 2
@@ -198,7 +198,7 @@ async def test_a_journal_that_came_along_and_is_further_is_laid_down_beside(worl
 
 async def test_a_shard_that_nobody_began_has_a_folder_of_its_own_each_time(world: World) -> None:
     order, base = ordered(world), scratch_of(ordered(world)) / "checkpoints"
-    one, other = await _begun(order, base), await _begun(order, base)
+    one, other = await _run_folder(order, base), await _run_folder(order, base)
     assert one != other and not one.exists()
     assert await _phases(one) == 0
 

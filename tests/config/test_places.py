@@ -118,7 +118,7 @@ class Pair(ConfigModel):
     two: int = 0
 
 
-class Holder(ConfigModel):
+class LeaseHolder(ConfigModel):
     pairs: tuple[Pair, ...] = ()
     pair: Pair = Pair()
 
@@ -126,7 +126,7 @@ class Holder(ConfigModel):
 def test_findings_come_in_the_order_of_the_file_and_each_text_once() -> None:
     text = "pair: {two: x, one: y}\npairs: [{one: z}]\n"
     with pytest.raises(ConfigError) as caught:
-        load(source(text), Holder)
+        load(source(text), LeaseHolder)
     assert [str(one) for one in caught.value.problems] == [
         'x.yaml:1:8: pair.two must be a whole number, not "x"',
         'x.yaml:1:16: pair.one must be a whole number, not "y"',

@@ -34,7 +34,7 @@ async def storm(folder: Path, mode: str) -> None:
 
         journal.on_commit = tell
         for number in range(start, start + 1_000_000):
-            await journal.room()
+            await journal.wait_for_room()
             journal.append(search(f"q{number:07d}", attempt=1))
             journal.append(scored(f"q{number:07d}", attempt=1))
             if number % 7 == 0:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.journal import rows as module
-from bench.journal.rows import STALE_S, Holder, _is_running, _start_ticks
+from bench.journal.rows import STALE_S, LeaseHolder, _is_running, _start_ticks
 from tests.rows import each_row
 
 
@@ -25,19 +25,19 @@ def other() -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def named(process: subprocess.Popen[bytes]) -> Holder:
-    return replace(Holder.me(), pid=process.pid, started=_start_ticks(process.pid) or 0)
+def named(process: subprocess.Popen[bytes]) -> LeaseHolder:
+    return replace(LeaseHolder.me(), pid=process.pid, started=_start_ticks(process.pid) or 0)
 
 
 def test_every_opening_has_a_token_of_its_own() -> None:
-    one, two = Holder.me(), Holder.me()
+    one, two = LeaseHolder.me(), LeaseHolder.me()
     assert one.token != two.token
     assert replace(one, token="") == replace(two, token="")
     assert str(one) == f"pid {os.getpid()} on {one.host}"
 
 
 def test_this_process_lives_as_long_as_it_holds() -> None:
-    me = Holder.me()
+    me = LeaseHolder.me()
     assert not me.lives(heartbeat_age_s=0), "an earlier opening of this process"
     me.take()
     assert me.lives(heartbeat_age_s=10**6)
@@ -71,7 +71,7 @@ def test_a_machine_that_was_booted_since_holds_nothing(other: subprocess.Popen[b
 
 @each_row(("age_s", "lives"), [(0, True), (STALE_S - 0.1, True), (STALE_S, False), (10**6, False)])
 def test_a_holder_on_another_machine_lives_by_its_heartbeat(age_s: float, lives: bool) -> None:
-    assert replace(Holder.me(), host="elsewhere").lives(heartbeat_age_s=age_s) is lives
+    assert replace(LeaseHolder.me(), host="elsewhere").lives(heartbeat_age_s=age_s) is lives
 
 
 def test_a_heartbeat_fits_several_times_into_what_counts_as_dead() -> None:

@@ -133,7 +133,7 @@ async def test_J1_a_full_disk_says_what_is_safe_and_resumes_with_room(tmp_path: 
     assert f"{sum(counts.values())} phases are stored" in lines[-1]
     assert counts[Phase.SEARCH, "ok"] >= acknowledged > 0
     async with Journal.resume(folder) as journal:
-        await journal.put(scored("one more"))
+        await journal.append_durable(scored("one more"))
         assert ("one more", 1) in await journal.finished(JOB, Phase.EVALUATE)
     assert check(folder) == "ok"
 

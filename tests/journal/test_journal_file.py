@@ -19,13 +19,13 @@ from bench.journal.file import (
     NAME,
     SHOWN_CHARS,
     VERSION,
-    connected,
+    counted_connection,
     create,
     examine,
     examine_header,
     locate,
     open_writing,
-    reported,
+    sqlite_errors_reported,
 )
 from tests.journal.journal_samples import items_of, meta, scored, search
 from tests.rows import each_row
@@ -62,7 +62,7 @@ def sqlite_error(code: int, text: str = "what it said") -> sqlite3.Error:
 def test_what_sqlite_says_becomes_the_error_of_who_must_act(
     code: int, kind: type[JournalError], message: str, hint: str | None
 ) -> None:
-    with pytest.raises(JournalError) as raised, reported(Path("r/journal.sqlite")):
+    with pytest.raises(JournalError) as raised, sqlite_errors_reported(Path("r/journal.sqlite")):
         raise sqlite_error(code)
     assert type(raised.value) is kind
     assert (raised.value.message, raised.value.where) == (message, "r/journal.sqlite")
@@ -71,13 +71,13 @@ def test_what_sqlite_says_becomes_the_error_of_who_must_act(
 
 
 def test_an_error_that_quotes_a_whole_row_is_cut() -> None:
-    with pytest.raises(JournalError) as raised, reported(Path("r")):
+    with pytest.raises(JournalError) as raised, sqlite_errors_reported(Path("r")):
         raise sqlite_error(sqlite3.SQLITE_ERROR, "x" * 5000)
     assert raised.value.message == "x" * SHOWN_CHARS + "…"
 
 
 def test_what_is_no_error_of_sqlite_passes() -> None:
-    with pytest.raises(ZeroDivisionError), reported(Path("r")):
+    with pytest.raises(ZeroDivisionError), sqlite_errors_reported(Path("r")):
         raise ZeroDivisionError
 
 
@@ -175,7 +175,7 @@ async def test_a_file_that_is_connected_is_not_opened_beside_it(tmp_path: Path) 
     path = tmp_path / "checkpoints/r" / NAME
     await create(path, meta("r"))
     path.write_bytes(b"torn" + path.read_bytes()[4:])
-    with connected(path):
+    with counted_connection(path):
         examine_header(path)
     with pytest.raises(JournalError, match="its header is damaged"):
         examine_header(path)
@@ -184,7 +184,7 @@ async def test_a_file_that_is_connected_is_not_opened_beside_it(tmp_path: Path) 
 async def test_a_reader_that_comes_and_goes_leaves_the_writer_its_locks(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         for number in range(3):
-            await journal.put(scored(f"q{number}"))
+            await journal.append_durable(scored(f"q{number}"))
             async with Reader.open(tmp_path / "run") as reader:
                 assert (await reader.status()).state is RunState.RUNNING
             with pytest.raises(Locked):
@@ -198,7 +198,7 @@ async def test_a_checkpoint_that_was_killed_after_its_first_page_loses_nothing(t
     run, copy = tmp_path / "run", tmp_path / "copy"
     async with Journal.create(run, meta()) as journal:
         for number in range(40):
-            await journal.put(search(f"q{number}", payloads={"hits": [f"{number} " * 900]}))
+            await journal.append_durable(search(f"q{number}", payloads={"hits": [f"{number} " * 900]}))
         shutil.copytree(run, copy)
     whole, torn = (run / NAME).read_bytes(), bytearray((copy / NAME).read_bytes())
     page_bytes = int.from_bytes(whole[16:18], "big")

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState
-from bench.journal.rows import Holder
+from bench.journal.rows import LeaseHolder
 from bench.model import State
 from tests import forked
 from tests.journal.journal_samples import items_of, meta, scored, states_of
@@ -25,7 +25,7 @@ from tests.journal.test_journal_crash import running
 
 def set_holder(folder: Path, **columns: object) -> None:
     """Write a holder row as another process would have."""
-    me = Holder.me()
+    me = LeaseHolder.me()
     now_us = time.time_ns() // 1000
     row = {
         "id": 1, "pid": me.pid, "host": me.host, "boot": me.boot, "started": me.started, "token": "another",
@@ -52,7 +52,7 @@ async def test_a_second_opening_in_this_process_is_refused(folder: Path) -> None
         with pytest.raises(Locked, match=rf"pid {os.getpid()} on {platform.node()}"):
             async with Journal.resume(folder):
                 pass
-        await journal.put(scored("q2"))
+        await journal.append_durable(scored("q2"))
     async with Journal.resume(folder):
         pass
 
@@ -74,14 +74,14 @@ async def test_J7_another_process_is_named_and_taken_over_once_it_was_killed(fol
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         # not reaped yet: a zombie holds nothing
         async with Journal.resume(folder) as journal:
-            await journal.put(scored("q2"))
+            await journal.append_durable(scored("q2"))
     assert set(states_of(await items_of(folder))) == {"q1", "q2"}
 
 
 async def taken_over(folder: Path) -> None:
     """This process becomes the holder, and what it writes is kept."""
     async with Journal.resume(folder) as journal:
-        await journal.put(scored("q9"))
+        await journal.append_durable(scored("q9"))
         async with Reader.open(folder) as reader:
             status = await reader.status()
             assert status.state is RunState.RUNNING
@@ -93,7 +93,7 @@ async def taken_over(folder: Path) -> None:
 async def test_another_process_sees_how_old_the_oldest_request_is_while_the_run_goes_on(folder: Path) -> None:
     async with Journal.resume(folder) as journal:
         journal.oldest_s = lambda: 7.5
-        await journal.put(scored("q2"))
+        await journal.append_durable(scored("q2"))
         async with Reader.open(folder) as reader:
             seen = (await reader.status()).oldest_request_s
             assert seen is not None
@@ -140,10 +140,10 @@ async def test_a_refused_opening_changes_nothing(folder: Path) -> None:
 async def test_a_writer_that_lost_its_run_stops(folder: Path) -> None:
     with pytest.raises(Locked, match="has taken over the run"):
         async with Journal.resume(folder) as journal:
-            await journal.put(scored("q2"))
+            await journal.append_durable(scored("q2"))
             set_holder(folder, host="elsewhere")
-            journal._hold._beaten = -1e9  # as if the last heartbeat were long ago
-            await journal.put(scored("q3"))
+            journal._lease._beaten = -1e9  # as if the last heartbeat were long ago
+            await journal.append_durable(scored("q3"))
     assert states_of(await items_of(folder)) == {"q1": State.CORRECT, "q2": State.CORRECT}
 
 
@@ -176,11 +176,11 @@ async def test_J7_a_process_that_is_refused_takes_nothing_from_the_holder(folder
     )
     async with Journal.resume(folder) as journal:
         async with Reader.open(folder):
-            await journal.put(scored("q2"))
+            await journal.append_durable(scored("q2"))
         for number in range(3):
             refused = await to_thread.run_sync(forked.run, [sys.executable, "-c", script, str(folder)])
             assert refused.returncode == 6
             assert (folder / "journal.sqlite-wal").is_file()
-            await journal.put(scored(f"q{3 + number}"))
+            await journal.append_durable(scored(f"q{3 + number}"))
     async with Reader.open(folder) as reader:
         assert sum((await reader.counts()).values()) >= 4

@@ -208,8 +208,8 @@ async def test_a_merged_run_can_be_resumed_and_keeps_foreign_corpora_apart(tmp_p
     async with Journal.resume(tmp_path / "whole") as journal:
         assert ("q1", 1) in await journal.finished(JOB, Phase.EVALUATE)
         assert await journal.corpus("lane", "c1") == [], "another run's namespace is not this run's"
-        await journal.put(step(CorpusKind.INTENT))
-        await journal.put(scored("q2"))
+        await journal.append_durable(step(CorpusKind.INTENT))
+        await journal.append_durable(scored("q2"))
         assert len(await journal.corpus("lane", "c1")) == 1
     assert set(states_of(await items_of(tmp_path / "whole"))) == {"q1", "q2"}
 

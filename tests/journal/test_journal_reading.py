@@ -41,19 +41,19 @@ async def test_a_live_run_can_be_read_while_it_is_written(tmp_path: Path) -> Non
     async with Journal.create(tmp_path / "run", meta()) as journal, Reader.open(tmp_path / "run") as reader:
         assert (await reader.status()).state is RunState.RUNNING
         for number, unit in enumerate(units(5), 1):
-            await journal.put(scored(unit))
+            await journal.append_durable(scored(unit))
             assert await reader.states(JOB) == {State.CORRECT: number}
 
 
 @pytest.mark.scenario("J3")
 async def test_J3_a_reader_that_holds_a_transaction_stops_no_writer(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal, Reader.open(tmp_path / "run") as reader:
-        await journal.put(scored("q0"))
+        await journal.append_durable(scored("q0"))
         async with reader.snapshot():
             assert await reader.states(JOB) == {State.CORRECT: 1}
             with anyio.fail_after(20):
                 for unit in units(3000):
-                    await journal.room()
+                    await journal.wait_for_room()
                     journal.append(search(unit))
                     journal.append(scored(unit))
                 await journal.flush()
@@ -64,11 +64,11 @@ async def test_J3_a_reader_that_holds_a_transaction_stops_no_writer(tmp_path: Pa
 @pytest.mark.scenario("J3")
 async def test_J3_a_run_ends_at_once_although_a_reader_stays(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(scored("q1"))
+        await journal.append_durable(scored("q1"))
         reading = sqlite3.connect(tmp_path / "run" / "journal.sqlite")
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM phase").fetchone()
-        await journal.put(scored("q2"))
+        await journal.append_durable(scored("q2"))
         before = anyio.current_time()
     assert anyio.current_time() - before < 5
     reading.close()

@@ -74,13 +74,13 @@ async def test_any_text_can_be_stored_and_comes_back_equal(tmp_path: Path, text:
 async def test_ids_with_a_lone_surrogate_are_found_again(tmp_path: Path) -> None:
     entry = search("q\ud800")
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(entry)
+        await journal.append_durable(entry)
         assert entry.key in await journal.load([entry.key])
 
 
 async def test_put_is_durable_when_it_returns(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(step(CorpusKind.INTENT))
+        await journal.append_durable(step(CorpusKind.INTENT))
         assert raw(tmp_path / "run", "SELECT kind FROM corpus_row") == [("intent",)]
 
 
@@ -121,10 +121,10 @@ async def test_room_waits_while_too_many_rows_are_pending(tmp_path: Path) -> Non
     async with Journal.create(tmp_path / "run", meta(), bound=10) as journal:
         for unit in units(10):
             journal.append(search(unit))
-        await journal.room()
+        await journal.wait_for_room()
         assert journal.pending < 10
         for unit in units(200):
-            await journal.room()
+            await journal.wait_for_room()
             journal.append(search(unit, epoch=2))
             assert journal.pending <= 10
 
@@ -161,8 +161,8 @@ async def test_an_error_of_the_body_comes_out_as_itself_after_the_flush(tmp_path
 async def test_a_row_that_is_no_json_stops_the_run_and_loses_nothing_before_it(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="cannot be stored"):
         async with Journal.create(tmp_path / "run", meta()) as journal:
-            await journal.put(scored("q1"))
-            await journal.put(search("q2", data={"object": object()}))
+            await journal.append_durable(scored("q1"))
+            await journal.append_durable(search("q2", data={"object": object()}))
     assert states_of(await items_of(tmp_path / "run")) == {"q1": State.CORRECT}
 
 
@@ -172,7 +172,7 @@ async def test_a_failed_writer_says_so_on_every_later_call(tmp_path: Path) -> No
             journal.append(search("q1", data={"object": object()}))
             with pytest.raises(JournalError):
                 await journal.flush()
-            for act in (journal.flush, journal.room):
+            for act in (journal.flush, journal.wait_for_room):
                 with pytest.raises(JournalError):
                     await act()
             with pytest.raises(JournalError):
@@ -195,15 +195,15 @@ async def test_attempts_are_numbered_by_the_journal(tmp_path: Path) -> None:
 async def test_the_same_attempt_twice_is_refused_and_the_first_stays(tmp_path: Path) -> None:
     with pytest.raises(JournalError):
         async with Journal.create(tmp_path / "run", meta()) as journal:
-            await journal.put(scored("q1", attempt=1))
-            await journal.put(scored("q1", 0.0, attempt=1))
+            await journal.append_durable(scored("q1", attempt=1))
+            await journal.append_durable(scored("q1", 0.0, attempt=1))
     assert states_of(await items_of(tmp_path / "run")) == {"q1": State.CORRECT}
 
 
 async def test_ten_thousand_equal_errors_keep_one_text(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         for unit in units(10_000):
-            await journal.room()
+            await journal.wait_for_room()
             journal.append(failed(unit))
     assert raw(tmp_path / "run", "SELECT count(*) FROM message") == [(1,)]
     assert raw(tmp_path / "run", "SELECT count(*) FROM phase") == [(10_000,)]
@@ -230,9 +230,9 @@ async def test_dropping_payloads_keeps_every_row(tmp_path: Path) -> None:
 
 async def test_a_dropped_payload_comes_back_when_it_is_written_again(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(search("q1"))
+        await journal.append_durable(search("q1"))
         await journal.drop_payloads()
-        await journal.put(search("q1"))
+        await journal.append_durable(search("q1"))
         found = await journal.load([search("q1").key])
     assert found[search("q1").key].payloads == search("q1").payloads
 
@@ -311,7 +311,7 @@ async def test_load_gives_the_latest_attempt_of_asked_keys_only(tmp_path: Path) 
 async def test_corpus_rows_come_back_in_the_order_written_with_what_the_provider_returned(tmp_path: Path) -> None:
     ids = {f"m{number}": [f"their-{number}"] for number in range(2000)}
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(step(CorpusKind.INTENT))
+        await journal.append_durable(step(CorpusKind.INTENT))
         journal.append(step(CorpusKind.BATCH, data={"cursor": 7, "ids": ids}))
         journal.append(step(CorpusKind.FAILED, outcome="timeout", message="late"))
         journal.append(step(CorpusKind.INTENT, attempt=2))
@@ -343,7 +343,7 @@ async def test_probes_and_events_come_back(tmp_path: Path) -> None:
 
 async def test_a_failed_key_can_be_looked_up_by_an_equal_key(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(failed("q1"))
+        await journal.append_durable(failed("q1"))
         key = Key(owner=JOB, phase=Phase.EVALUATE, corpus="c1", unit="q1")
         assert (await journal.load([key]))[key].outcome == "timeout"
 

@@ -21,7 +21,7 @@ from bench.journal import pages as paging
 from bench.journal.pages import (
     STEPS,
     ItemPage,
-    Wanted,
+    ItemQuery,
     cells_of,
     corpora_of,
     ends_of,
@@ -35,7 +35,7 @@ from tests.journal.journal_samples import JOB, LANE, START, failed, meta, scored
 from tests.laws import examples
 
 OTHER = "lane + model + another judge"
-EVERYTHING = Wanted()
+EVERYTHING = ItemQuery()
 
 
 def asked(
@@ -53,7 +53,7 @@ async def journal_of(folder: Path, rows: Sequence[JournaledPhase]) -> Path:
 
 
 async def pages(
-    reader: Reader, wanted: Wanted = EVERYTHING, *, limit: int = 2, jobs: Sequence[str] = (JOB,)
+    reader: Reader, wanted: ItemQuery = EVERYTHING, *, limit: int = 2, jobs: Sequence[str] = (JOB,)
 ) -> list[ItemPage]:
     """Every page, one cursor after the other."""
     found: list[ItemPage] = []
@@ -90,29 +90,29 @@ async def test_items_come_by_corpus_and_id(reader: Reader) -> None:
 
 
 async def test_a_page_that_is_just_full_has_no_cursor(reader: Reader) -> None:
-    page = await page_of(reader, [JOB], Wanted(), after="", limit=5)
+    page = await page_of(reader, [JOB], ItemQuery(), after="", limit=5)
     assert (len(page.units), page.cursor, page.cut) == (5, None, False)
-    assert (await page_of(reader, [JOB], Wanted(), after="", limit=4)).cursor is not None
+    assert (await page_of(reader, [JOB], ItemQuery(), after="", limit=4)).cursor is not None
 
 
 @pytest.mark.parametrize(
     ("wanted", "items"),
     [
-        (Wanted(state="error"), ["q9"]),
-        (Wanted(state="incorrect"), ["q3", "q4"]),
-        (Wanted(question_type="single"), ["q1", "q4"]),
-        (Wanted(question_type="single", state="correct"), ["q1"]),
-        (Wanted(question_type="nobody has it"), []),
-        (Wanted(state="pending"), []),
-        (Wanted(text="KEY"), ["q3", "q1"]),
-        (Wanted(text="key", state="correct"), ["q1"]),
-        (Wanted(text="ÄRGER"), ["q4"]),
-        (Wanted(text="Q9"), ["q9"]),
-        (Wanted(text="%"), []),
+        (ItemQuery(state="error"), ["q9"]),
+        (ItemQuery(state="incorrect"), ["q3", "q4"]),
+        (ItemQuery(question_type="single"), ["q1", "q4"]),
+        (ItemQuery(question_type="single", state="correct"), ["q1"]),
+        (ItemQuery(question_type="nobody has it"), []),
+        (ItemQuery(state="pending"), []),
+        (ItemQuery(text="KEY"), ["q3", "q1"]),
+        (ItemQuery(text="key", state="correct"), ["q1"]),
+        (ItemQuery(text="ÄRGER"), ["q4"]),
+        (ItemQuery(text="Q9"), ["q9"]),
+        (ItemQuery(text="%"), []),
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 50])
-async def test_filters_and_orders(reader: Reader, wanted: Wanted, items: list[str], limit: int) -> None:
+async def test_filters_and_orders(reader: Reader, wanted: ItemQuery, items: list[str], limit: int) -> None:
     assert [item for _, item in units_of(await pages(reader, wanted, limit=limit))] == items
 
 
@@ -122,12 +122,12 @@ async def test_filters_and_orders(reader: Reader, wanted: Wanted, items: list[st
 async def test_a_cursor_that_is_not_ours_is_refused(reader: Reader, text: str) -> None:
     cursor = urlsafe_b64encode(text.encode("latin-1")).decode() or "!"
     with pytest.raises(UsageError, match="is not valid for this list"):
-        await page_of(reader, [JOB], Wanted(), after=cursor, limit=5)
+        await page_of(reader, [JOB], ItemQuery(), after=cursor, limit=5)
 
 
 async def test_a_cursor_of_half_a_character_finds_its_place(reader: Reader) -> None:
     cursor = urlsafe_b64encode(b'["c1","\\ud800"]').decode()
-    assert (await page_of(reader, [JOB], Wanted(), after=cursor, limit=5)).units == (
+    assert (await page_of(reader, [JOB], ItemQuery(), after=cursor, limit=5)).units == (
         ("c1", "q2"), ("c1", "q3"), ("c1", "q9"), ("c2", "q1"), ("c3", "q4"),
     )  # fmt: skip
 
@@ -136,7 +136,7 @@ async def test_an_item_that_any_of_the_jobs_has_is_shown_once(tmp_path: Path) ->
     rows = [asked("q1", "a"), asked("q2", "b")]
     rows += [replace(row, key=replace(row.key, owner=OTHER)) for row in (asked("q2", "b"), asked("q3", "c"))]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
-        for wanted in (Wanted(), Wanted(text="q")):
+        for wanted in (ItemQuery(), ItemQuery(text="q")):
             found = units_of(await pages(reader, wanted, limit=1, jobs=(JOB, OTHER)))
             assert found == [("c1", "q1"), ("c1", "q2"), ("c1", "q3")]
 
@@ -144,8 +144,8 @@ async def test_an_item_that_any_of_the_jobs_has_is_shown_once(tmp_path: Path) ->
 async def test_a_rescored_item_stands_under_its_newest_state(tmp_path: Path) -> None:
     rows = [asked("q1", "a", 0.0), asked("q2", "b", 0.0), asked("q1", "a", 1.0, generation=1)]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
-        assert units_of(await pages(reader, Wanted(state="incorrect"))) == [("c1", "q2")]
-        assert units_of(await pages(reader, Wanted(state="correct"))) == [("c1", "q1")]
+        assert units_of(await pages(reader, ItemQuery(state="incorrect"))) == [("c1", "q2")]
+        assert units_of(await pages(reader, ItemQuery(state="correct"))) == [("c1", "q1")]
         cells = await cells_of(reader, JOB, [("c1", "q1"), ("c1", "q2"), ("c1", "nobody")])
     assert {unit: cell.state for unit, cell in cells.items()} == {("c1", "q1"): "correct", ("c1", "q2"): "incorrect"}
 
@@ -184,7 +184,7 @@ async def test_a_search_that_takes_too_long_is_cut_and_goes_on_where_it_was(
     monkeypatch.setattr(paging, "SEARCHED_AT_ONCE", 3)
     rows = [asked(f"q{number}", "the needle" if number == 7 else "hay") for number in range(9)]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
-        found = await pages(reader, Wanted(text="needle"), limit=5)
+        found = await pages(reader, ItemQuery(text="needle"), limit=5)
     assert [(page.units, page.cut) for page in found] == [((), True), ((), True), ((("c1", "q7"),), True), ((), False)]
 
 
@@ -241,7 +241,7 @@ def test_every_item_comes_once_whatever_its_name(units: list[tuple[str, str]], l
         with tempfile.TemporaryDirectory() as folder:
             rows = [scored(unit, float(at % 2), corpus=corpus) for at, (corpus, unit) in enumerate(units)]
             async with Reader.open(await journal_of(Path(folder) / "run", rows)) as reader:
-                found = units_of(await pages(reader, Wanted(), limit=limit))
+                found = units_of(await pages(reader, ItemQuery(), limit=limit))
         assert found == sorted(units, key=lambda unit: (unit[0].encode(), unit[1].encode()))
 
     asyncio.run(check())

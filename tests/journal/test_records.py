@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.journal import CorpusKind, Event, Journal, JournalRow, ProbeRow, Reader
-from bench.journal.records import NO_USAGE, CorpusRecord, FailedFor, Spent, add_usages, spent_by_role
+from bench.journal.records import NO_USAGE, CorpusRecord, ErrorCount, UsageTotals, add_usages, totals_by_role
 from bench.model import Call, Phase, State, Usage
 from tests.journal.journal_samples import (
     CHAIN,
@@ -42,7 +42,7 @@ async def written(folder: Path, rows: Sequence[JournalRow]) -> Path:
     async with Journal.create(folder, meta()) as journal:
         for row in rows:
             journal.append(row)
-            await journal.room()
+            await journal.wait_for_room()
     return folder
 
 
@@ -51,10 +51,10 @@ async def written(folder: Path, rows: Sequence[JournalRow]) -> Path:
 
 @given(st.lists(CALLS, max_size=12), st.integers(0, 12))
 def test_spending_adds_up_however_the_ledger_is_cut(calls: list[Call], at: int) -> None:
-    parts = [spent_by_role(calls[:at]), spent_by_role(calls[at:])]
-    whole = spent_by_role(calls)
+    parts = [totals_by_role(calls[:at]), totals_by_role(calls[at:])]
+    whole = totals_by_role(calls)
     for role, total in whole.items():
-        added = sum((part[role] for part in parts if role in part), start=Spent())
+        added = sum((part[role] for part in parts if role in part), start=UsageTotals())
         assert added == total
         assert Decimal(total.cost_usd) == sum(
             (Decimal(one.cost_usd) for one in calls if one.role == role and one.cost_usd is not None), Decimal(0)
@@ -62,11 +62,11 @@ def test_spending_adds_up_however_the_ledger_is_cut(calls: list[Call], at: int) 
     assert sum(one.calls for one in whole.values()) == len(calls)
     assert sum(one.errors for one in whole.values()) == sum(one.outcome != "ok" for one in calls)
     assert sum(one.unknown_costs for one in whole.values()) == sum(one.cost_usd is None for one in calls)
-    assert spent_by_role(list(reversed(calls))) == whole
+    assert totals_by_role(list(reversed(calls))) == whole
 
 
 def test_roles_come_in_order_and_costs_without_an_exponent() -> None:
-    found = spent_by_role([call(role="provider", cost_usd="0.0000001"), call(role="answering", cost_usd=None)])
+    found = totals_by_role([call(role="provider", cost_usd="0.0000001"), call(role="answering", cost_usd=None)])
     assert list(found) == ["answering", "provider"]
     assert found["provider"].cost_usd == "0.0000001"
     assert (found["answering"].cost_usd, found["answering"].unknown_costs) == ("0", 1)
@@ -117,8 +117,8 @@ async def test_items_values_and_sums_say_the_same(tmp_path: Path) -> None:
     async with Reader.open(folder) as reader:
         records = [one async for one in reader.items(CHAIN)]
         batches = [one async for one in reader.values(JOB)]
-        groups = [one async for one in reader.alike(JOB)]
-        states, unvalued = await reader.states(JOB), [one async for one in reader.unvalued(JOB, "recall@5")]
+        groups = [one async for one in reader.score_groups(JOB)]
+        states, unvalued = await reader.states(JOB), [one async for one in reader.items_without_value(JOB, "recall@5")]
     flat = [
         (corpus, item, epoch, state, outcome, dict(labels))
         for one in batches
@@ -145,11 +145,11 @@ async def test_why_items_failed_is_told_by_text_the_commonest_first(tmp_path: Pa
     rows = [failed(f"q{n}", "timeout") for n in range(3)] + [failed("q9", "rejected", message="no")]
     folder = await written(tmp_path / "run", [*rows, scored("q8")])
     async with Reader.open(folder) as reader:
-        assert await reader.failed_for(JOB) == [
-            FailedFor(kind="timeout", text="the provider did not answer", count=3),
-            FailedFor(kind="rejected", text="no", count=1),
+        assert await reader.error_counts(JOB) == [
+            ErrorCount(kind="timeout", text="the provider did not answer", count=3),
+            ErrorCount(kind="rejected", text="no", count=1),
         ]
-        assert await reader.failed_for("nobody") == []
+        assert await reader.error_counts("nobody") == []
 
 
 async def test_an_item_is_found_with_and_without_its_corpus(tmp_path: Path) -> None:
@@ -214,11 +214,11 @@ async def test_probes_of_a_lane_come_in_order(tmp_path: Path) -> None:
 
 async def test_a_snapshot_stands_still_while_the_writer_goes_on(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.put(scored("q1"))
+        await journal.append_durable(scored("q1"))
         async with Reader.open(tmp_path / "run") as reader:
             async with reader.snapshot():
                 assert await reader.states(JOB) == {State.CORRECT: 1}
-                await journal.put(scored("q2"))
+                await journal.append_durable(scored("q2"))
                 assert await reader.states(JOB) == {State.CORRECT: 1}
             assert await reader.states(JOB) == {State.CORRECT: 2}
 

@@ -44,7 +44,7 @@ async def fill(folder: Path, jobs: Sequence[str]) -> None:
         for number in range(ITEMS):
             search, answer, scored, _ = entries(number)
             for entry in (search, answer, *(replace(scored, key=replace(scored.key, owner=job)) for job in jobs)):
-                await journal.put(replace(entry, calls=(call(),)))
+                await journal.append_durable(replace(entry, calls=(call(),)))
 
 
 async def scans_of(folder: Path) -> list[str]:

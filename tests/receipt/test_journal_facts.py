@@ -11,7 +11,7 @@ from bench.canonical import digest
 from bench.evaluators.packs import generic_answer_prompt
 from bench.http.adaptive_concurrency import CEILING
 from bench.journal import ResumeRow, RunMeta
-from bench.journal.records import Spent
+from bench.journal.records import UsageTotals
 from bench.model import Interval, Measurement, Usage
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt import schema
@@ -462,20 +462,20 @@ def test_a_pace_needs_time_and_a_corpus() -> None:
     assert (pace(), pace(wall_us=0), pace(ingest_us=()), pace(memories=0)) == (15.0, None, None, 0.0)
 
 
-COSTS: list[tuple[dict[str, Spent], int | None, dict[str, int | None]]] = [
+COSTS: list[tuple[dict[str, UsageTotals], int | None, dict[str, int | None]]] = [
     ({}, 0, {}),
-    ({"judge": Spent(calls=2, cost_usd="0.0000025")}, 2, {"judge": 2}),
-    ({"judge": Spent(calls=2, cost_usd="1.5"), "answering": Spent(calls=1, cost_usd="0.25")}, 1_750_000,
+    ({"judge": UsageTotals(calls=2, cost_usd="0.0000025")}, 2, {"judge": 2}),
+    ({"judge": UsageTotals(calls=2, cost_usd="1.5"), "answering": UsageTotals(calls=1, cost_usd="0.25")}, 1_750_000,
      {"answering": 250_000, "judge": 1_500_000}),
-    ({"judge": Spent(calls=2, cost_usd="1", unknown_costs=1), "answering": Spent(calls=1, cost_usd="1")}, None,
-     {"answering": 1_000_000, "judge": None}),
-    ({"search": Spent(calls=0, unknown_costs=3)}, 0, {"search": 0}),
+    ({"judge": UsageTotals(calls=2, cost_usd="1", unknown_costs=1), "answering": UsageTotals(calls=1, cost_usd="1")},
+     None, {"answering": 1_000_000, "judge": None}),
+    ({"search": UsageTotals(calls=0, unknown_costs=3)}, 0, {"search": 0}),
 ]  # fmt: skip
 
 
 @each_row(("usage", "total", "by_role_"), COSTS)
 def test_money_is_whole_micro_dollars_and_unknown_where_any_part_is(
-    usage: dict[str, Spent], total: int | None, by_role_: dict[str, int | None]
+    usage: dict[str, UsageTotals], total: int | None, by_role_: dict[str, int | None]
 ) -> None:
     cost = JobTotals.of(job()).scores(job(usage=usage), NO_CORPORA).cost
     assert (cost.usd_micros, {role: one.usd_micros for role, one in cost.by_role.items()}) == (total, by_role_)
@@ -485,8 +485,8 @@ def test_money_is_whole_micro_dollars_and_unknown_where_any_part_is(
 
 def test_tokens_of_every_role_add_up() -> None:
     usage = {
-        "judge": Spent(calls=1, usage=Usage(input_tokens=10, output_tokens=1)),
-        "answering": Spent(calls=1, usage=Usage(input_tokens=20, output_tokens=2)),
+        "judge": UsageTotals(calls=1, usage=Usage(input_tokens=10, output_tokens=1)),
+        "answering": UsageTotals(calls=1, usage=Usage(input_tokens=20, output_tokens=2)),
     }
     cost = JobTotals.of(job()).scores(job(usage=usage), NO_CORPORA).cost
     assert (cost.calls, cost.prompt_tokens, cost.completion_tokens) == (2, 30, 3)

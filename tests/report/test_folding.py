@@ -49,7 +49,7 @@ async def folded(
     meta = RunMeta(run_id="r", plan_digest="d", identity={}, extra={"jobs": dump((made,))})
     async with Journal.create(folder, meta) as journal:
         for one in (*entries, *rows):
-            await journal.room()
+            await journal.wait_for_room()
             journal.append(one)
     async with Reader.open(folder) as reader:
         return await fold(reader)

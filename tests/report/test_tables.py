@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.journal import RunState
-from bench.journal.records import Spent
+from bench.journal.records import UsageTotals
 from bench.metrics.overlay import GoldScores
 from bench.model import Interval, Measurement, State, Usage
 from bench.plan.job_record import ModelNames, OverlayRecord
@@ -356,7 +356,7 @@ def test_a_measurement_says_how_money_and_tokens_were_counted() -> None:
     assert plain["breakdown"]["question_type"]["a"]["n"] == 1  # type: ignore[index]
 
 
-SPENT = Spent(
+SPENT = UsageTotals(
     calls=2, errors=1, usage=Usage(input_tokens=5, output_tokens=1, total_tokens=6), cost_usd="0.5", unknown_costs=1
 )
 

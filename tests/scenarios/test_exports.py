@@ -47,7 +47,7 @@ async def journal_of(workspace: Path, items: int) -> None:
     )
     async with Journal.create(workspace / "checkpoints/large", meta, bound=2000) as journal:
         for number in range(items):
-            await journal.room()
+            await journal.wait_for_room()
             for row in rows_of(number):
                 journal.append(row)
         await journal.set_state(RunState.COMPLETE)

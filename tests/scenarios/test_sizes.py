@@ -46,7 +46,7 @@ async def journal_of(workspace: Path, items: int) -> int:
     meta = RunMeta(run_id="large", plan_digest="d", identity={}, total=items, extra=extra)
     async with Journal.create(folder, meta, bound=200) as journal:
         for number in range(items):
-            await journal.room()
+            await journal.wait_for_room()
             for row in rows_of(number, payload=os.urandom(30_000).hex()):
                 journal.append(row)
         await journal.set_state(RunState.COMPLETE)
@@ -88,7 +88,7 @@ async def test_M5_a_phase_takes_no_more_time_when_many_are_there(tmp_path: Path)
             for thousand in range(20):
                 began = time.process_time()
                 for number in range(500 * thousand, 500 * (thousand + 1)):
-                    await journal.room()
+                    await journal.wait_for_room()
                     for row in rows_of(number):
                         journal.append(row)
                 await journal.flush()

@@ -196,7 +196,7 @@ async def test_pages_and_documents_of_a_run_that_is_being_written_are_whole(tmp_
                 for row in rows_of(
                     JOB, Told(item=f"q{number}", state=State.INCORRECT if number % 2 else State.CORRECT)
                 ):
-                    await journal.room()
+                    await journal.wait_for_room()
                     journal.append(row)
                 await anyio.sleep(0)
                 if stop.is_set():

@@ -261,7 +261,7 @@ class IngestPass:
         if self.lane.provider.durability != "process":
             # durable before it is sent, with all rows before it: a kill leaves only batches without a row in doubt
             await self._intent({"batch": position})
-        await self.lane.run.journal.room()
+        await self.lane.run.journal.wait_for_room()
         sent = await self.lane.run.attempt(lambda: self._ingest(memories), self.call_owner)
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
@@ -325,7 +325,7 @@ class IngestPass:
         return CallOwner(self.lane.key, self.corpus, self.space.attempt)
 
     async def _intent(self, data: Mapping[str, object]) -> None:
-        await self.lane.run.journal.put(self._corpus_row(CorpusKind.INTENT, data=data))
+        await self.lane.run.journal.append_durable(self._corpus_row(CorpusKind.INTENT, data=data))
 
     def _append_row(self, kind: CorpusKind, **fields: object) -> None:
         self.lane.run.journal.append(self._corpus_row(kind, **fields))  # type: ignore[arg-type]

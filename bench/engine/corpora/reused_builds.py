@@ -334,7 +334,7 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
         ready = {
             key: value for key, value in _row_data(rows, CorpusKind.READY).items() if key in ("sentinel", "contents")
         }
-        await run.journal.room()
+        await run.journal.wait_for_room()
         run.journal.append(row)
         run.journal.append(replace(row, kind=CorpusKind.READY, data=ready))
         for probe in stored.probes:

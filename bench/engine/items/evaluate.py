@@ -275,7 +275,7 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
         return {}
     named = Counter(one.name for one in evaluators)
     key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
-    return stored_replies(one for one in await lane.run.journal.said(key) if named[one.evaluator] == 1)
+    return stored_replies(one for one in await lane.run.journal.verdict_history(key) if named[one.evaluator] == 1)
 
 
 def stored_replies(verdicts: Iterable[Verdict]) -> StoredReplies:

@@ -428,7 +428,7 @@ async def record_failed_item(lane: OpenLane, ref: ItemRef, failure: Failure) -> 
         for epoch in range(1, lane.plan.benchmark.epochs + 1):
             if lane.run.stopping.requested:
                 return
-            await lane.run.journal.room()
+            await lane.run.journal.wait_for_room()
             if (item.id, epoch) not in lane.pending.evaluated[job.key]:
                 key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
                 lane.run.journal.append(failed_row(lane.plan, key, item, failure))

@@ -129,7 +129,7 @@ async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: P
             keys = [
                 Key(owner=owner, phase=Phase.EVALUATE, corpus=corpus, unit=item) for item, corpus in corpora.items()
             ]
-            found = {key.unit: stored_replies(await reader.said(key)) for key in keys}
+            found = {key.unit: stored_replies(await reader.verdict_history(key)) for key in keys}
     except (JournalError, UsageError):
         return {}
     return {item: stored for item, stored in found.items() if stored}

@@ -251,7 +251,7 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
             return map_hits(lane, ready.content.anonymized, before, reason=MISSING)
         await lane.run.stopping.pause_for(pause_s)
         data = {"item": item.id, "attempt": ready.space.attempt}
-        await lane.run.journal.put(Event(kind=INTENT, scope=lane.key, data=data))
+        await lane.run.journal.append_durable(Event(kind=INTENT, scope=lane.key, data=data))
     await provider.delete(space, targets)
     await lane.run.stopping.pause_for(pause_s)
     after = await provider.search(space, query_of(lane, item, deletion.verify_query))

@@ -132,4 +132,4 @@ async def _record(folder: Path, events: Sequence[Event]) -> None:
     if events:
         async with Journal.append_to(folder) as journal:
             for event in events:
-                await journal.put(event)
+                await journal.append_durable(event)

@@ -2,7 +2,7 @@
 
 Example::
 
-    grid = await grid_document(site, "r1", Wanted(state="error"), cursor="", limit=50)
+    grid = await grid_document(site, "r1", ItemQuery(state="error"), cursor="", limit=50)
     item = await item_document(site, "r1", "q17")
 """
 
@@ -17,8 +17,8 @@ from bench.journal import JournaledPhase, Reader
 from bench.journal.pages import (
     ItemOutcome,
     ItemPage,
+    ItemQuery,
     Unit,
-    Wanted,
     cells_of,
     corpora_of,
     page_of,
@@ -62,7 +62,7 @@ class ItemGrid(TypedDict):
 async def grid_document(
     site: Site,
     run_id: str,
-    wanted: Wanted,
+    wanted: ItemQuery,
     *,
     cursor: str = "",
     limit: int = 50,

@@ -265,7 +265,7 @@ JobState = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
 async def _job_state(reader: Reader, job: JobRecord) -> JobState:
     states = await reader.item_states(job.key, job.epochs)
     kinds: Counter[str] = Counter()
-    failed = await reader.failed_for(job.key)
+    failed = await reader.error_counts(job.key)
     for one in failed:
         kinds[one.kind] += one.count
     counts = OutcomeCounts(states=states, error_kinds=kinds)
