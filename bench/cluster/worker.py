@@ -36,7 +36,7 @@ from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.journal.rows import HEARTBEAT_S, STALE_S
 from bench.plan import Plan, changes, make_plan
-from bench.providers.facts import needs
+from bench.providers.description import required_variables
 from bench.settings import Environment
 
 WORKSPACE = "MEMORYBENCH_WORKSPACE"
@@ -134,7 +134,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
             hint=f"give the worker the same configs, datasets and variables ({WORKSPACE} names its workspace)",
         )
     for lane in plan.running:
-        for name in needs(lane.provider.config):
+        for name in required_variables(lane.provider.config):
             environment.ensure(name, user=lane.provider.label)
     return plan, environment
 

@@ -30,7 +30,7 @@ from bench.model import Model, Phase
 from bench.plan import Lane
 from bench.plan.cost_estimate import call_prices
 from bench.providers import Provider, ProviderContext, open_provider
-from bench.providers.docker import ours
+from bench.providers.docker import running_projects
 
 MS = 1000
 
@@ -144,7 +144,9 @@ def _provider(
         embedder=models.embedders.get(lane.key),
         open_model=reader,
         note=lambda kind, data: run.journal.append(Event(kind=kind, scope=lane.key, data=data)),
-        services=ours((event.kind, event.data) for _, event in events if event.scope in (lane.key, lane.build)),
+        services=running_projects(
+            (event.kind, event.data) for _, event in events if event.scope in (lane.key, lane.build)
+        ),
     )
     return open_provider(config, context)
 

@@ -28,7 +28,7 @@ from bench.model import Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
 from bench.plan.validity import in_words
 from bench.providers import Batching, Provider
-from bench.providers.batching import cut_as
+from bench.providers.batching import with_split_rule
 
 CORPORA_A_SLOT = 8
 """corpora in preparation per ingest slot; most of them wait for an index"""
@@ -187,7 +187,7 @@ class OpenLane:
     @property
     def batching(self) -> Batching:
         """Return how memories are split into pieces or chunks (by the config) and batched (by the provider)."""
-        return cut_as(self.plan.provider.config.ingest, self.provider.batching)
+        return with_split_rule(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:
         return self.plan.benchmark.dataset.corpus(corpus_id)

@@ -52,7 +52,7 @@ from bench.journal import CorpusKind, CorpusRow, Event, Journal
 from bench.model import Call
 from bench.patterns import pattern
 from bench.plan import Job, Lane, Plan
-from bench.providers.builtin.store import working
+from bench.providers.builtin.store import cpu_timer
 from bench.settings import Environment
 from bench.values import dataclass as value_dataclass
 
@@ -203,7 +203,7 @@ class RunContext:
         This is the only broad ``except`` of the program.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
-        work = working() if measures_work else None
+        work = cpu_timer() if measures_work else None
         with recording() as calls:
             try:
                 if work is None:

@@ -171,12 +171,12 @@ def _named(flags: Sequence[str], own: str | None) -> list[str]:
 
 def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
     """Return the message that names the operations which the provider lacks for the benchmark; None if it has all."""
-    from bench.providers.facts import capabilities
+    from bench.providers.adapters import declared_capabilities
 
     if provider.built_in == "oracle":
         has = frozenset({"add_memory", "retrieve_memory"})
     else:
-        has = capabilities(provider.config).operations
+        has = declared_capabilities(provider.config).operations
     missing = sorted(set(benchmark.config.required_capabilities) - has)
     if not missing:
         return None

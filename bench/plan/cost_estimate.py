@@ -37,7 +37,7 @@ from bench.model import Usage
 from bench.models.names import prefixes, with_vendor
 from bench.plan.model import NONE, BenchmarkPlan, Lane, Plan, ProviderPlan
 from bench.plan.provider import load_named
-from bench.providers.builtin.base import AT_ONCE
+from bench.providers.builtin.base import BATCH_ITEMS
 from bench.providers.endpoints import endpoint_of
 from bench.tokens import CHARS_PER_TOKEN, token_quarters
 
@@ -285,7 +285,7 @@ def _judge_calls(lane: Lane, size: _Size) -> float:
 def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
     """Estimate the calls of the memory system, of its embeddings, and of a model that enriches stored texts."""
     provider = lane.provider
-    batch, searches = AT_ONCE, asked
+    batch, searches = BATCH_ITEMS, asked
     if provider.built_in is None:
         looks = 0 if lane.shares else size.corpora * _looks(plan, lane)
         searches = asked + looks + (THOROUGH_SEARCHES * min(THOROUGH, size.corpora) if looks else 0)
@@ -301,9 +301,9 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
         stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
         yield asked_for if lane.shares else stored + asked_for
     if provider.enriched_by is not None and not lane.shares:
-        from bench.providers.facts import enriching
+        from bench.providers.description import enrichment_settings
 
-        local = enriching(provider.config)
+        local = enrichment_settings(provider.config)
         assert local is not None, "its model was read from there"
         chunks = size.memories * math.ceil(size.memory_tokens / local.chunking.size)
         shown = size.memory_tokens + local.chunking.size + PROMPT_TOKENS

@@ -118,14 +118,14 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
         UsageError: there is no provider with this name.
         ConfigError: the file is invalid.
     """
-    from bench.providers.adapters import builtin_config, plugged_config
+    from bench.providers.adapters import builtin_config, plugin_config
 
     try:
         return catalog.provider(name)
     except UsageError:
         if name.lower() in BUILT_IN:
             return builtin_config(name.lower())
-        plugged = plugged_config(name)
+        plugged = plugin_config(name)
         if plugged is not None:
             return plugged
         aliased = next((one for one in map(builtin_config, BUILT_IN) if _answers(one, name)), None)
@@ -149,9 +149,9 @@ def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | 
     is the service's model, or ``(builtin)`` when this model is unknown. The result is None when nothing embeds, or when
     it is unknown whether the service embeds.
     """
-    from bench.providers.facts import EMBEDS_ITSELF, embedding_model, inner_embedding
+    from bench.providers.description import EMBEDS_ITSELF, embedding_model, service_embedding_model
 
-    ours, inner = embedding_model(config), inner_embedding(config)
+    ours, inner = embedding_model(config), service_embedding_model(config)
     if ours is not None:
         return own or with_vendor(ours)
     if inner is None or inner == EMBEDS_ITSELF:
@@ -162,12 +162,12 @@ def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | 
 def _planned(
     chosen: _Chosen, sets: Mapping[str, object], embedding: str | None, environment: Environment
 ) -> ProviderPlan:
-    from bench.providers.facts import embedding_model, enriching
+    from bench.providers.description import embedding_model, enrichment_settings
 
     config = _changed(chosen.config, sets) if sets else chosen.config
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
-    enriched, embedding_text = enriching(config), embedded_by(config, environment, own=embedding)
+    enriched, embedding_text = enrichment_settings(config), embedded_by(config, environment, own=embedding)
     return ProviderPlan(
         label=chosen.label,
         variant=chosen.label,

@@ -7,7 +7,7 @@ Example::
     async with open_provider(config, context) as provider:
         found = await provider.search(space, query)
 
-Modules: ``protocol`` has the interface, ``factory`` opens a provider from its config, ``facts`` returns metadata
+Modules: ``protocol`` has the interface, ``factory`` opens a provider from its config, ``description`` returns metadata
 without opening it. ``batching`` and ``namespaces`` are used by the engine for every provider. ``builtin`` and
 ``declarative`` have the implementations, ``doctor`` the checks that each provider must pass.
 """
@@ -33,9 +33,9 @@ from bench.providers.protocol import (
     Updates,
     Versioned,
     Waiting,
+    is_reusable,
     merge_captures,
     merge_ingested,
-    outlives,
 )
 from bench.providers.snapshot import copy_store, store_digest
 
@@ -58,9 +58,9 @@ __all__ = [
     "Versioned",
     "Waiting",
     "copy_store",
+    "is_reusable",
     "merge_captures",
     "merge_ingested",
     "open_provider",
-    "outlives",
     "store_digest",
 ]

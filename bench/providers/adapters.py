@@ -28,15 +28,15 @@ ProviderClass = Callable[["ProviderConfig", ProviderContext], Provider]
 
 LocalModel = TypeVar("LocalModel", bound="ConfigModel")
 
-GROUP = "bench.providers"
+ENTRY_POINT_GROUP = "bench.providers"
 
-PLUG_IN_FAULTS = (
+IMPORT_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError, MemoryError,
     NameError, OSError, ReferenceError, RuntimeError, SyntaxError, SystemError, TypeError, ValueError,
 )  # fmt: skip
 """exceptions that plug-in code may raise while it is imported"""
 
-METHODS = ("__aenter__", "__aexit__", "ingest", "ready", "search", "clear")
+REQUIRED_METHODS = ("__aenter__", "__aexit__", "ingest", "ready", "search", "clear")
 """methods that a provider class must have; its other attributes have defaults"""
 
 _BUILT_IN = {
@@ -64,8 +64,8 @@ def provider_class(config: ProviderConfig) -> ProviderClass:
     if module == "builtin":
         return _built_in(name, where)
     if module.endswith(".py"):
-        return _checked(_from_file(config.folder / module, where), name, config.adapter, where)
-    return _checked(_imported(module, where), name, config.adapter, where)
+        return _require_provider(_from_file(config.folder / module, where), name, config.adapter, where)
+    return _require_provider(_imported(module, where), name, config.adapter, where)
 
 
 def _built_in(name: str, where: str | None) -> ProviderClass:
@@ -79,13 +79,13 @@ def _built_in(name: str, where: str | None) -> ProviderClass:
         guess = did_you_mean(name, BUILT_IN)
         raise ConfigError(f'no built-in provider "{name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_IN)}")
     module, _, class_name = _BUILT_IN[name].partition(":")
-    return _checked(_imported(module, where), class_name, name, where)
+    return _require_provider(_imported(module, where), class_name, name, where)
 
 
 def _imported(module: str, where: str | None) -> object:
     try:
         return importlib.import_module(module)
-    except PLUG_IN_FAULTS as error:
+    except IMPORT_ERRORS as error:
         error_type = type(error).__name__
         raise ConfigError(
             f"cannot import {module}: {error_type}: {error}", where=where, hint=_install_hint(module, error)
@@ -105,7 +105,7 @@ def _from_file(path: Path, where: str | None) -> object:
     digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:12]
     try:
         return import_path(path, f"bench_adapter_{digest}_{path.stem}")
-    except PLUG_IN_FAULTS as error:
+    except IMPORT_ERRORS as error:
         raise ConfigError(
             f"adapter file {path.name} cannot be imported: {type(error).__name__}: {error}",
             where=where,
@@ -113,7 +113,7 @@ def _from_file(path: Path, where: str | None) -> object:
         ) from error
 
 
-def _checked(module: object, name: str, adapter: str, where: str | None) -> ProviderClass:
+def _require_provider(module: object, name: str, adapter: str, where: str | None) -> ProviderClass:
     found = getattr(module, name, None)
     if not isinstance(found, type):
         known = [key for key, value in vars(module).items() if isinstance(value, type)]
@@ -122,7 +122,7 @@ def _checked(module: object, name: str, adapter: str, where: str | None) -> Prov
             where=where,
             hint="correct the adapter",
         )
-    lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
+    lacking = [method for method in REQUIRED_METHODS if not callable(getattr(found, method, None))]
     if lacking:
         raise ConfigError(
             f"{adapter} is not a provider: it lacks {', '.join(lacking)}",
@@ -152,10 +152,10 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
 
 def entry_point_names() -> frozenset[str]:
     """Return the names of installed plug-ins; nothing is imported."""
-    return frozenset(point.name for point in plug_ins(GROUP))
+    return frozenset(point.name for point in plug_ins(ENTRY_POINT_GROUP))
 
 
-def plugged_config(name: str) -> ProviderConfig | None:
+def plugin_config(name: str) -> ProviderConfig | None:
     """Return the config of an entry point without its own file, or None.
 
     Raises:
@@ -164,7 +164,7 @@ def plugged_config(name: str) -> ProviderConfig | None:
     from bench.config.provider.config import ProviderConfig
     from bench.metrics.plugins import claimed
 
-    point = claimed(name, GROUP)
+    point = claimed(name, ENTRY_POINT_GROUP)
     if point is None:
         return None
     return ProviderConfig.model_validate({"name": name, "type": "local", "adapter": point.value})
@@ -180,13 +180,13 @@ def builtin_config(name: str) -> ProviderConfig:
 
 def declared_capabilities(config: ProviderConfig) -> Capabilities:
     """Return the capabilities that a config declares, extended by the optional methods of its class."""
-    said = Capabilities.said_in(config)
-    if not is_foreign(config):
+    said = Capabilities.declared_in(config)
+    if not is_plugin(config):
         return said
     return replace(said, operations=said.operations | _operations_of(provider_class(config)))
 
 
-def is_foreign(config: ProviderConfig) -> bool:
+def is_plugin(config: ProviderConfig) -> bool:
     """Return True when the class is set by ``adapter:`` and is not a built-in."""
     return config.adapter is not None and not config.adapter.startswith("builtin:")
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bench.model import ChatMessage, Memory, Model, Prompt
-from bench.providers.rag.index import Likeness, Piece
+from bench.providers.rag.index import Piece, Similarities
 from bench.providers.rag.provider import Rag
 
-ASK = """\
+QUESTION_PROMPT = """\
 Write {count} different questions that the text below answers. Each must be understood without the text: \
 name people, things and dates instead of pointing at them.
 Answer with a JSON object of the form {{"questions": ["...", "..."]}} and nothing else.
@@ -47,16 +47,16 @@ class Aqrag(Rag):
         if not self.local.enhancement.generate_questions or not piece.text.strip():
             return piece
         prompt = Prompt(
-            messages=(ChatMessage(role="user", content=ASK.format(count=wanted, text=piece.text)),),
+            messages=(ChatMessage(role="user", content=QUESTION_PROMPT.format(count=wanted, text=piece.text)),),
             max_tokens=TOKENS_PER_QUESTION * wanted,
             json_schema=SCHEMA,
         )
         found = questions((await model.complete(prompt)).text)[:wanted]
         return replace(piece, questions=found, flags=() if found else (NO_QUESTIONS,))
 
-    def second(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
+    def second_scores(self, text: str, pieces: Mapping[str, Piece], similarities: Similarities) -> Mapping[str, float]:
         """Return the score of the best question of each chunk."""
-        return alike.questions
+        return similarities.questions
 
 
 def questions(text: str) -> tuple[str, ...]:

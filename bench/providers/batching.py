@@ -20,7 +20,7 @@ from bench.providers.protocol import Batching
 from bench.tokens import CHARS_PER_TOKEN
 
 PIECE_MARK = "#"
-MOST = 10_000
+MAX_ITEMS = 10_000
 """maximum number of memories in a batch"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
 """places where a text may be split, in order of preference: paragraph, sentence, word"""
@@ -34,7 +34,7 @@ def whole_id(memory_id: str) -> str:
     return whole if number.isdigit() else memory_id
 
 
-def cut_as(rule: IngestSection, batching: Batching) -> Batching:
+def with_split_rule(rule: IngestSection, batching: Batching) -> Batching:
     """Return the batching with the config's rule for long memories: ``split``, or the chunks of ``unit: chunk``."""
     if rule.unit == "chunk" and rule.chunk is not None:
         size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN
@@ -84,15 +84,15 @@ def batch_size(wanted: int | None, max_items: int | None) -> int:
 
     Without a batch size it is the maximum; without both it is 1.
     """
-    return min(wanted or max_items or 1, max_items or MOST, MOST)
+    return min(wanted or max_items or 1, max_items or MAX_ITEMS, MAX_ITEMS)
 
 
 def batches(
     memories: Iterable[Memory], batching: Batching, *, wanted: int | None = None
 ) -> Iterator[tuple[Memory, ...]]:
     """Group memories into batches in order; ``wanted`` is the benchmark's own batch size, or None."""
-    most = MOST if batching.in_process else batch_size(wanted, batching.max_items)
-    most = min(most, batching.max_items or MOST)
+    most = MAX_ITEMS if batching.in_process else batch_size(wanted, batching.max_items)
+    most = min(most, batching.max_items or MAX_ITEMS)
     batch: list[Memory] = []
     chars = octets = 0
     for memory in memories:

@@ -15,7 +15,7 @@ from bench.model import ChatMessage, Memory, Model, Prompt
 from bench.providers.rag.index import Piece
 from bench.providers.rag.provider import Rag
 
-PLACE = """\
+CONTEXT_PROMPT = """\
 <document>
 {document}
 </document>
@@ -43,7 +43,7 @@ class ContextualRetrieval(Rag):
         """Generate the description of a chunk in one call; an empty reply flags the chunk."""
         if not piece.text.strip():
             return piece
-        content = PLACE.format(document=memory.content[:DOCUMENT_CHARS], text=piece.text)
+        content = CONTEXT_PROMPT.format(document=memory.content[:DOCUMENT_CHARS], text=piece.text)
         prompt = Prompt(messages=(ChatMessage(role="user", content=content),), max_tokens=MAX_TOKENS)
         answer = await model.complete(prompt)
         found = answer.text.strip() if answer.finish != "refusal" else ""

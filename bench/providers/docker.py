@@ -2,7 +2,7 @@
 
 Example::
 
-    async with service(config, context):          # chroma answers at its base URL inside the block
+    async with running_service(config, context):          # chroma answers at its base URL inside the block
         ...
 
 Volumes are kept, so that a resumed run finds its memories. The output of compose is logged; its last lines are in the
@@ -30,7 +30,7 @@ from bench.settings import hide_secrets
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
-LINES_SHOWN = 20
+LOG_LINES = 20
 HEALTH_PAUSE_S = 0.5
 PROBE_S = 5.0
 STOP_S = 60.0
@@ -57,7 +57,7 @@ def project_of(provider: str) -> str:
     return f"bench-{provider}"
 
 
-def ours(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
+def running_projects(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
     """Return the projects that a run started and did not stop, from its events (kind and data) in order."""
     found: set[str] = set()
     for kind, data in events:
@@ -69,7 +69,7 @@ def ours(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
 
 
 @asynccontextmanager
-async def service(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[None]:
+async def running_service(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[None]:
     """Keep the config's service running during the block; do nothing for a config without ``docker``.
 
     Raises:
@@ -79,14 +79,14 @@ async def service(config: ProviderConfig, context: ProviderContext) -> AsyncIter
     if config.docker is None:
         yield
         return
-    compose = Compose.of(config, config.docker, context)
+    compose = Compose.from_config(config, config.docker, context)
     try:
-        if not await compose.answers():
+        if not await compose.is_healthy():
             await compose.up()
             await compose.until_healthy()
         yield
     finally:
-        if compose.ours:
+        if compose.is_ours:
             with anyio.CancelScope(shield=True):  # what this run started is stopped, however the run ends
                 await compose.stop()
 
@@ -96,7 +96,7 @@ class Compose:
     """One service of one compose file."""
 
     name: str
-    ours: bool
+    is_ours: bool
     """this run started the service, in this process or an earlier one"""
     settings: Docker
     context: ProviderContext
@@ -105,11 +105,11 @@ class Compose:
     health_url: str
     variables: tuple[str, ...]
     where: str | None
-    seen: str = "nothing answers"
+    last_problem: str = "nothing answers"
     """the last result of the health check"""
 
     @classmethod
-    def of(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:
+    def from_config(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:
         """Resolve the URL and the health check, which may be a path or a full URL."""
         from bench.config.value_rules import find_variables
 
@@ -117,7 +117,7 @@ class Compose:
         health = context.environment.resolve(settings.healthcheck)
         return cls(
             name=config.name,
-            ours=project_of(config.name) in context.services,
+            is_ours=project_of(config.name) in context.services,
             settings=settings,
             context=context,
             file=str(config.folder / settings.compose),
@@ -127,7 +127,7 @@ class Compose:
             where=config.place("docker"),
         )
 
-    async def answers(self) -> bool:
+    async def is_healthy(self) -> bool:
         """Return True when the health check gives a 2xx."""
         endpoint = Endpoint(
             name=f"{self.name}.health",
@@ -138,17 +138,17 @@ class Compose:
         try:
             await self.context.http.call(endpoint, Request("GET", self.health_url))
         except CallError as error:
-            self.seen = error.message
+            self.last_problem = error.message
             return False
         return True
 
     async def up(self) -> None:
         """Start the service and record it in the journal."""
-        self.ours = True  # from here on: a start that is interrupted may have started it
+        self.is_ours = True  # from here on: a start that is interrupted may have started it
         try:
             await self._run("up", "-d", self.settings.service)
         except ConfigError:
-            self.ours = False
+            self.is_ours = False
             raise
         containers = (await self._run("ps", "-q", self.settings.service)).split()
         self.context.note(STARTED, {"project": self.project, "containers": containers})
@@ -162,13 +162,13 @@ class Compose:
         """
         with anyio.move_on_after(self.settings.health_timeout_s):
             while True:
-                if await self.answers():
+                if await self.is_healthy():
                     return
                 await anyio.sleep(HEALTH_PAUSE_S)
-        lines = await self._run("logs", "--tail", str(LINES_SHOWN), self.settings.service)
+        lines = await self._run("logs", "--tail", str(LOG_LINES), self.settings.service)
         raise ConfigError(
             f"{self.name} was started, but is not healthy at {self.health_url} after "
-            f"{self.settings.health_timeout_s} s ({self.seen}):\n{_tail(lines)}",
+            f"{self.settings.health_timeout_s} s ({self.last_problem}):\n{_tail(lines)}",
             where=self.where,
             hint="read the log of the service, or raise docker.health_timeout_s",
         )
@@ -207,13 +207,13 @@ class Compose:
         raise ConfigError(
             f"docker compose {command[6]} failed for {self.name} (status {done.returncode}):\n{_tail(output)}",
             where=self.where,
-            hint=self._elsewhere() if taken else f"run the command by hand: {' '.join(command)}",
+            hint=self._port_hint() if taken else f"run the command by hand: {' '.join(command)}",
         )
 
-    def _elsewhere(self) -> str:
+    def _port_hint(self) -> str:
         named = f", and set {', '.join(self.variables)}" if self.variables else ""
         return (
-            f"another program uses its port ({self.seen}): stop that program, "
+            f"another program uses its port ({self.last_problem}): stop that program, "
             f"or start {self.settings.service} on another port by hand{named}"
         )
 
@@ -227,4 +227,4 @@ class Compose:
 
 
 def _tail(output: str) -> str:
-    return "\n".join(output.strip().splitlines()[-LINES_SHOWN:])
+    return "\n".join(output.strip().splitlines()[-LOG_LINES:])

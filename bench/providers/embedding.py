@@ -1,7 +1,6 @@
 """Vectors for texts and questions, for services that do not embed.
 
-The embedder is in the context; the caller opens it with the settings of :func:`bench.providers.facts.embedding`
-(prefixes, batch, dimensions, normalization)::
+The embedder is in the context; the caller opens it with the settings in ``client_embeddings`` of the config::
 
     vectors = Vectors.of(config, context.embedder)
     await vectors.documents(["Ana lives in Lisbon."])
@@ -24,13 +23,13 @@ Vector = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class ProviderEmbedder:
     """The embeddings of one provider."""
 
     embedder: Embedder
 
     @classmethod
-    def of(cls, config: ProviderConfig, embedder: Embedder | None) -> Vectors:
+    def from_config(cls, config: ProviderConfig, embedder: Embedder | None) -> ProviderEmbedder:
         """Return the embeddings for a config.
 
         Raises:
@@ -53,7 +52,7 @@ class Vectors:
         return (await self.embedder.embed([text], kind="query"))[0]
 
 
-def normalised(vector: Sequence[float]) -> Vector:
+def normalized(vector: Sequence[float]) -> Vector:
     """Return the vector scaled to length 1; a zero vector stays zero."""
     length = math.sqrt(math.fsum(part * part for part in vector))
     return tuple(part / length for part in vector) if length else tuple(vector)

@@ -26,17 +26,17 @@ async def open_provider(config: ProviderConfig, context: ProviderContext) -> Asy
         ConfigError: the class, an environment variable or the embedder is missing, or an adapter cannot be built or
             opened.
     """
-    from bench.providers.adapters import is_foreign, provider_class
-    from bench.providers.docker import service
-    from bench.providers.plugin_guard import Blame, complete, mind
+    from bench.providers.adapters import is_plugin, provider_class
+    from bench.providers.docker import running_service
+    from bench.providers.plugin_guard import AdapterErrors, add_defaults, guard_methods
 
     build = provider_class(config)
-    async with service(config, context), AsyncExitStack() as stack:
-        with Blame(config, "cannot be created"):
+    async with running_service(config, context), AsyncExitStack() as stack:
+        with AdapterErrors(config, "cannot be created"):
             provider = build(config, context)
-            complete(provider, config)
-            if is_foreign(config):
-                mind(provider, config)
-        with Blame(config, "cannot be opened"):
+            add_defaults(provider, config)
+            if is_plugin(config):
+                guard_methods(provider, config)
+        with AdapterErrors(config, "cannot be opened"):
             await stack.enter_async_context(provider)
         yield provider

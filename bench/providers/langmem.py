@@ -20,7 +20,7 @@ from langgraph.store.memory import InMemoryStore
 from bench.config.file import ConfigModel
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.embedding import Vectors
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import ProviderContext, Waiting
 from bench.scalars import instant, number
 
@@ -44,7 +44,7 @@ class LangMem:
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         local_of(config, LangMemLocal)
-        self._vectors = Vectors.of(config, context.embedder)
+        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
         settings = config.client_embeddings
         size = settings.dimensions if settings else None  # asked for by the type; this store takes any length
         self._store: Any = InMemoryStore(index={"dims": size or 0, "embed": self._embed, "fields": [CONTENT]})

@@ -28,7 +28,7 @@ from bench.errors import AuthError, CallError, RateLimited, Rejected, Unavailabl
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.declarative.variables import BENCH_ID, Shape
+from bench.providers.declarative.variables import BENCH_ID, MemoryFormat
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import Durability, ProviderContext, Waiting
 from bench.scalars import instant, number
@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 WHEN = "when"
 PARTS = {"spacy": "entity search (spacy)", "fastembed": "keyword search (fastembed)"}
 """optional module -> feature of the library that needs it"""
-MOST = 10_000
+MAX_ITEMS = 10_000
 """maximum number of memories that a count reads"""
 
 
@@ -81,7 +81,7 @@ class Mem0Library:
         self._folder = context.run_dir / config.name
         self._base_url = context.environment.resolve(self._local.base_url, where=config.place("local", "base_url"))
         self._key = context.environment.require(self._local.key, user=config.name).get_secret_value()
-        self._shape = Shape()
+        self._shape = MemoryFormat()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=config.name)
         self._memory: Any = None
 
@@ -148,7 +148,7 @@ class Mem0Library:
     async def count(self, space: Space) -> int:
         """Return the number of memories in the namespace."""
         filters = {"user_id": space.namespace}
-        said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MOST))
+        said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MAX_ITEMS))
         return len(said["results"])
 
     async def upstream_version(self) -> str:

@@ -22,9 +22,9 @@ from bench.config.file import ConfigModel
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.embedding import Vectors
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.endpoints import Traffic, endpoints_of
-from bench.providers.postgres import Connection, Database, body, literal, storable
+from bench.providers.postgres import Connection, Database, json_body, storable, vector_literal
 from bench.providers.protocol import Durability, OnUnknown, ProviderContext, Waiting
 from bench.providers.statements import statements
 from bench.scalars import instant, number
@@ -56,8 +56,8 @@ class Pgvector:
         self._http = context.http
         self._endpoints = endpoints_of(config)
         self._local = local_of(config, PgvectorLocal)
-        self._vectors = Vectors.of(config, context.embedder)
-        self._database = Database.of(config.name, self._local.url, context, where=config.place("local", "url"))
+        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
+        self._database = Database.resolve(config.name, self._local.url, context, where=config.place("local", "url"))
         self._dimensions = config.client_embeddings.dimensions if config.client_embeddings else None
         if self._local.index == "hnsw" and self._dimensions is None:
             raise ConfigError(
@@ -84,7 +84,7 @@ class Pgvector:
         """Embed the batch and write it in one transaction."""
         vectors = await self._vectors.documents([memory.content for memory in memories])
         rows = [
-            (space.namespace, memory.id, storable(memory.content), body(_metadata(memory)), literal(vector))
+            (space.namespace, memory.id, storable(memory.content), json_body(_metadata(memory)), vector_literal(vector))
             for memory, vector in zip(memories, vectors, strict=True)
         ]
         async with self._run("add") as connection, connection.transaction(), connection.cursor() as cursor:
@@ -99,7 +99,7 @@ class Pgvector:
         """Return the k nearest by cosine; ties are in the order of their ids."""
         if not query.text.strip():
             return Found(requested=query.k)
-        wanted = literal(query.embedding or await self._vectors.query(query.text))
+        wanted = vector_literal(query.embedding or await self._vectors.query(query.text))
         sql = self._sized("search_index") if self._local.index == "hnsw" else SQL["search"]
         hits = await self._hits("search", sql, {"wanted": wanted, "ns": space.namespace, "k": query.k})
         return Found(hits=hits, requested=query.k, returned=len(hits))

@@ -2,8 +2,8 @@
 
 Example::
 
-    complete(provider, config)                               # adds missing attributes of the Protocol
-    mind(provider, config)                                   # a wrong result is a PluginFault with the expected type
+    add_defaults(provider, config)       # adds missing attributes of the Protocol
+    guard_methods(provider, config)      # a wrong result is a PluginFault with the expected type
     await provider.search(space, query)
     # PluginFault: own.py:Own: search returned None; expected bench.model.Found
 
@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any
 from bench.errors import BenchError, ConfigError, PluginFault, raise_site
 from bench.events import log, redact
 from bench.model import Found, Hit, Ingested, Query, Readiness, Space
-from bench.providers.adapters import declared_capabilities, is_foreign
+from bench.providers.adapters import declared_capabilities, is_plugin
 from bench.providers.protocol import Batching, Provider, Waiting, within_limits
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
-HELD_S = 1.0
+SLOW_STEP_S = 1.0
 """seconds; a longer step of a coroutine is reported"""
-WANTED: dict[str, tuple[type, ...]] = {
+RESULT_TYPES: dict[str, tuple[type, ...]] = {
     "ingest": (Ingested,),
     "ready": (Readiness,),
     "search": (Found,),
@@ -39,7 +39,7 @@ WANTED: dict[str, tuple[type, ...]] = {
 }
 
 
-def complete(provider: Provider, config: ProviderConfig) -> None:
+def add_defaults(provider: Provider, config: ProviderConfig) -> None:
     """Add the missing attributes to a provider; ``local.durability`` of its config replaces that of its class.
 
     A class without ``durability`` is assumed to store its data in this process: a resumed run ingests its corpora
@@ -64,11 +64,11 @@ def complete(provider: Provider, config: ProviderConfig) -> None:
             setattr(provider, name, value)
 
 
-def mind(provider: Provider, config: ProviderConfig) -> None:
+def guard_methods(provider: Provider, config: ProviderConfig) -> None:
     """Let the four methods of a provider check their results against the Protocol, and reduce queries to its limits."""
-    for name, wanted in WANTED.items():
-        minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
-        setattr(provider, name, minded)
+    for name, wanted in RESULT_TYPES.items():
+        guarded = GuardedMethod(str(config.adapter), name, getattr(provider, name), wanted)
+        setattr(provider, name, guarded)
     capabilities = provider.capabilities
     if capabilities.max_k is None and capabilities.max_query_chars is None:
         return
@@ -83,7 +83,7 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class AdapterErrors:
     """A block that converts an error of an adapter to a ConfigError, with the line that raised it."""
 
     config: ProviderConfig
@@ -95,7 +95,7 @@ class Blame:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, BenchError) or not is_foreign(self.config):
+        if not isinstance(error, Exception) or isinstance(error, BenchError) or not is_plugin(self.config):
             return
         text = f"{type(error).__name__}: {redact(str(error))}{raise_site(error)}"
         raise ConfigError(
@@ -106,21 +106,21 @@ class Blame:
 
 
 @dataclass(slots=True)
-class Minded:
+class GuardedMethod:
     """A guarded method: the type of its result is checked, and its steps are timed."""
 
     adapter: str
     name: str
     method: Callable[..., object]
     wanted: tuple[type, ...]
-    held_s: float = 0.0
+    slowest_step_s: float = 0.0
     """the longest step so far that exceeded the limit"""
 
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)
         if not isinstance(work, Awaitable):
             raise PluginFault(f"{self.adapter}: {self.name} is not a coroutine", hint=f"write `async def {self.name}`")
-        found = await TimedSteps(work.__await__(), self._seen)
+        found = await TimedSteps(work.__await__(), self._report_slow_step)
         self._check(found)
         return found
 
@@ -136,10 +136,10 @@ class Minded:
     def _names(self) -> str:
         return " or ".join("None" if one is NoneType else f"{one.__module__}.{one.__name__}" for one in self.wanted)
 
-    def _seen(self, step_s: float) -> None:
-        if step_s < max(HELD_S, 2 * self.held_s):  # again only when it is much worse
+    def _report_slow_step(self, step_s: float) -> None:
+        if step_s < max(SLOW_STEP_S, 2 * self.slowest_step_s):  # again only when it is much worse
             return
-        self.held_s = step_s
+        self.slowest_step_s = step_s
         log().warning(
             "adapter_holds_the_loop",
             adapter=self.adapter,
@@ -152,9 +152,9 @@ class Minded:
 class TimedSteps(Generator[Any, Any, Any]):
     """An awaitable that wraps another and times each of its steps, from one suspension to the next."""
 
-    def __init__(self, inner: Generator[Any, Any, Any], seen: Callable[[float], None]) -> None:
+    def __init__(self, inner: Generator[Any, Any, Any], report: Callable[[float], None]) -> None:
         self._inner = inner
-        self._seen = seen
+        self._report = report
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self
@@ -177,7 +177,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         try:
             return step()
         finally:
-            self._seen(time.perf_counter() - started)
+            self._report(time.perf_counter() - started)
 
 
 def _shown(value: object) -> str:

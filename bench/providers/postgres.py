@@ -2,9 +2,9 @@
 
 Example::
 
-    database = Database.of(config.name, "${PGVECTOR_URL}", context, where=config.place("local", "url"))
+    database = Database.resolve(config.name, "${PGVECTOR_URL}", context, where=config.place("local", "url"))
     try:
-        await connection.execute(SQL["put"], (storable(text), literal(vector)))
+        await connection.execute(SQL["put"], (storable(text), vector_literal(vector)))
     except psycopg.Error as error:
         raise database.failure_of(error) from error
 
@@ -26,7 +26,7 @@ from bench.events import redact, redactor
 from bench.providers.protocol import ProviderContext
 
 CONNECT_S = 10
-REFUSED = (psycopg.errors.InvalidPassword, psycopg.errors.InvalidAuthorizationSpecification)
+AUTH_ERRORS = (psycopg.errors.InvalidPassword, psycopg.errors.InvalidAuthorizationSpecification)
 Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
@@ -41,7 +41,7 @@ class Database:
     """names of the variables with the URL"""
 
     @classmethod
-    def of(cls, user: str, url: str, context: ProviderContext, *, where: str | None) -> Database:
+    def resolve(cls, user: str, url: str, context: ProviderContext, *, where: str | None) -> Database:
         """Resolve a connection URL and register its password as a secret.
 
         Raises:
@@ -58,7 +58,7 @@ class Database:
     def failure_of(self, error: psycopg.Error) -> CallError:
         """Return the CallError for an error of the driver: wrong key, unreachable database, or rejected statement."""
         text = redact(f"{self.user}: {type(error).__name__}: {error}".strip())
-        if isinstance(error, REFUSED) or "authentication" in str(error):
+        if isinstance(error, AUTH_ERRORS) or "authentication" in str(error):
             return AuthError(f"{text} (key: {self.variables})" if self.variables else text)
         return Unavailable(text) if isinstance(error, psycopg.OperationalError) else Rejected(text)
 
@@ -68,7 +68,7 @@ def storable(text: str) -> str:
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
-def body(tree: Mapping[str, object]) -> str:
+def json_body(tree: Mapping[str, object]) -> str:
     """Return a tree as JSON with storable texts; an escape that is spelled out in a text is kept."""
     return json.dumps(_storable(tree), ensure_ascii=False)
 
@@ -81,6 +81,6 @@ def _storable(value: object) -> object:
     return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def literal(vector: Sequence[float]) -> str:
+def vector_literal(vector: Sequence[float]) -> str:
     """Return a vector in the notation of the extension."""
     return f"[{','.join(map(repr, vector))}]"

@@ -102,11 +102,14 @@ class Capabilities:
 
     def shown(self) -> dict[str, object]:
         """Return the capabilities for ``bench list providers --json``, with the spelling of configs."""
-        table = {name: getattr(self, name) for name in self.traits()}
-        return {"operations": sorted(self.operations), **{_spelt(name): value for name, value in table.items()}}
+        table = {name: getattr(self, name) for name in self.config_fields()}
+        return {
+            "operations": sorted(self.operations),
+            **{_config_spelling(name): value for name, value in table.items()},
+        }
 
     @classmethod
-    def said_in(cls, config: ProviderConfig) -> Capabilities:
+    def declared_in(cls, config: ProviderConfig) -> Capabilities:
         """Return the capabilities that a config declares, without importing a class."""
         said, endpoints = config.capabilities, config.endpoints
         operations = {"add_memory", "retrieve_memory", *said.declared()}
@@ -117,15 +120,15 @@ class Capabilities:
                 "list_memories": endpoints.list,
             }
             operations |= {name for name, call in given.items() if call is not None}
-        return cls(operations=frozenset(operations), **{name: getattr(said, name) for name in cls.traits()})
+        return cls(operations=frozenset(operations), **{name: getattr(said, name) for name in cls.config_fields()})
 
     @classmethod
-    def traits(cls) -> tuple[str, ...]:
+    def config_fields(cls) -> tuple[str, ...]:
         """Return the fields that the ``capabilities`` of a config has under the same names."""
         return tuple(one.name for one in fields(cls) if one.name != "operations")
 
 
-def _spelt(name: str) -> str:
+def _config_spelling(name: str) -> str:
     """Return the name as configs spell it: ``supports_*`` in camelCase, newer keys unchanged."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest)) if first == "supports" else name
@@ -141,7 +144,7 @@ class ProviderContext:
     """folder of the run; providers with ``durability: file`` write their files in it"""
     seed: int = 0
     embedder: Embedder | None = None
-    """embedder opened by the caller with the settings of :func:`bench.providers.facts.embedding`"""
+    """embedder opened by the caller with the settings in ``client_embeddings``"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
     """opens the language model, by full name, of an adapter that enriches stored texts"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
@@ -300,7 +303,7 @@ class Lists(Protocol):
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]: ...
 
 
-def outlives(provider: Provider) -> bool:
+def is_reusable(provider: Provider) -> bool:
     """Return True when another run can search the stored memories."""
     return provider.durability == "service" or isinstance(provider, Restores)
 

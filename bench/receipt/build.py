@@ -258,12 +258,12 @@ def learn_secrets(environment: Environment, workspace: Path | None, providers: I
 def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
     """Yield the names of the secret variables that configs declare; a config that no longer exists is skipped."""
     from bench.config.catalog import Catalog  # the models of a config take longer to load than a small run to sign
-    from bench.providers.facts import secrets
+    from bench.providers.description import secret_variables
 
     catalog = Catalog.load(workspace)
     for provider in sorted(providers):
         try:
-            yield from secrets(catalog.provider(provider))
+            yield from secret_variables(catalog.provider(provider))
         except (ConfigError, UsageError):
             continue
 

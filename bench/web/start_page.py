@@ -79,14 +79,14 @@ def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     from bench.plan import make_plan
     from bench.plan.budget import require_prices
     from bench.plan.cost_estimate import estimate
-    from bench.providers.facts import needs
+    from bench.providers.description import required_variables
     from bench.web.admission import admit
 
     ahead = DryRunEnvironment(values=site.environment.values, dotenv=site.environment.dotenv)
     plan = make_plan(Catalog.load(site.workspace), admit(flags), ahead)
     require_prices(plan)
     for lane in plan.lanes:
-        for name in needs(lane.provider.config):
+        for name in required_variables(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
     return PlannedRun(plan, estimate(plan), ahead.absent)
 

@@ -117,7 +117,7 @@ def _text(node: ast.expr) -> str:
     return ""
 
 
-CALLS = {"did_you_mean": "guess", "kind_of": "type"}
+CALLS = {"did_you_mean": "guess", "json_type": "type"}
 """function -> the name of its result"""
 
 

@@ -91,9 +91,9 @@ def test_no_hidden_character_reaches_a_terminal_or_a_table(bench: Bench, tmp_pat
 
 @pytest.mark.parametrize("body", [{"error": "index unavailable", "results": []}, {"results": [], "errors": [{"a": 1}]}])
 def test_an_error_beside_an_empty_result_is_no_empty_result(body: dict[str, object]) -> None:
-    own_rule = BodyErrors.of((ErrorRule(path="$.error", equals="fatal"),))
+    own_rule = BodyErrors.compile((ErrorRule(path="$.error", equals="fatal"),))
     with pytest.raises(Unavailable, match="an error instead of a result"):
-        BodyErrors.of(()).read(answer(body))
+        BodyErrors.compile(()).read(answer(body))
     assert own_rule.read(answer(body)) is None, "a file that has rules says itself what an error is"
 
 
@@ -105,7 +105,7 @@ def test_an_error_beside_an_empty_result_is_no_empty_result(body: dict[str, obje
     ],
 )  # fmt: skip
 def test_an_empty_or_partial_result_stays_what_it_is(body: object) -> None:
-    assert BodyErrors.of(()).read(answer(body)) is None
+    assert BodyErrors.compile(()).read(answer(body)) is None
 
 
 def answer(body: object) -> Response:

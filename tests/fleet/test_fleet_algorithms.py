@@ -23,7 +23,7 @@ from bench.models import open_model
 from bench.providers import Counts, Deletes, Provider, ProviderContext, open_provider
 from bench.providers.aqrag import questions
 from bench.providers.doctor import examine
-from bench.providers.rag.chunks import SENTENCE, bm25, chunks, cut, fused, ordered, weighted
+from bench.providers.rag.chunks import SENTENCE, bm25, chunks, rank_fusion, ranked, split_after, weighted_sum
 from bench.providers.rag.provider import Rag
 from bench.providers.rag.settings import Chunking
 from tests.contract.running import context_for
@@ -262,22 +262,22 @@ async def test_a_new_subject_starts_a_chunk() -> None:
 
 def test_sentences_are_cut_without_loss() -> None:
     text = "One. Two!  Three?\nFour"
-    assert "".join(cut(text, SENTENCE)) == text and len(cut(text, SENTENCE)) == 4
+    assert "".join(split_after(text, SENTENCE)) == text and len(split_after(text, SENTENCE)) == 4
 
 
 def test_bm25_prefers_the_rare_word_and_ignores_texts_without_any() -> None:
     texts = {"a": "the cat and the dog", "b": "the the the", "c": "nothing here"}
     scores = bm25("the cat", texts)
-    assert ordered(scores) == ["a", "b"] and "c" not in scores
+    assert ranked(scores) == ["a", "b"] and "c" not in scores
 
 
 def test_fusion_adds_reciprocal_ranks() -> None:
-    scores = fused({"a": 0.9, "b": 0.1}, {"b": 5.0})
+    scores = rank_fusion({"a": 0.9, "b": 0.1}, {"b": 5.0})
     assert scores == {"a": 1 / 61, "b": 1 / 62 + 1 / 61}
 
 
 def test_weights_fall_back_to_the_first_list() -> None:
-    assert weighted({"a": 0.4, "b": 0.8}, {"a": 1.0}, (0.5, 0.5)) == {"a": 0.7, "b": 0.8}
+    assert weighted_sum({"a": 0.4, "b": 0.8}, {"a": 1.0}, (0.5, 0.5)) == {"a": 0.7, "b": 0.8}
 
 
 def test_key_of_the_fake_never_leaves_it() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.config.provider.file import load_provider
-from bench.providers.facts import listed, listing
+from bench.providers.description import list_entries, list_entry
 from tests import forked
 from tests.fleet.fleet import CONFIGS, FAKES
 
@@ -32,7 +32,7 @@ SHIPPED = sorted(path for path in CONFIGS.glob("*.yaml") if not path.name.endswi
 
 
 def rows(root: Path) -> dict[str, dict[str, object]]:
-    return {str(row["name"]): row for row in listing(Catalog.load(root).providers())}
+    return {str(row["name"]): row for row in list_entries(Catalog.load(root).providers())}
 
 
 def test_every_system_is_listed_with_its_level(root: Path) -> None:
@@ -66,7 +66,7 @@ def test_shipped_file_is_clean(path: Path) -> None:
     config = load_provider(path)
     assert config.warnings == ()
     assert config.description and config.verified is not None
-    assert listed(config)["displayName"]
+    assert list_entry(config)["displayName"]
 
 
 def test_the_command_lists_them_as_json(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_the_guide_names_every_system_its_level_and_its_variables(root: Path) ->
     lines = {line.split("`")[1]: line for line in guide.splitlines() if line.startswith("| `")}
     for name, row in rows(root).items():
         assert f"`{name}`" in guide, name
-        verified, needs = row["verified"], row["needs"]
-        assert isinstance(verified, dict) and isinstance(needs, list)
+        verified, required_variables = row["verified"], row["needs"]
+        assert isinstance(verified, dict) and isinstance(required_variables, list)
         if name in lines and " | " in lines[name] and name not in ("aqrag", "contextual-retrieval", "openrouter-rag"):
             assert f"| {verified['level']} |" in lines[name], name
-            assert all(variable in lines[name] for variable in needs), (name, needs)
+            assert all(variable in lines[name] for variable in required_variables), (name, required_variables)

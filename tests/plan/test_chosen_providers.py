@@ -11,7 +11,7 @@ from bench.config.provider.file import load_provider
 from bench.errors import ConfigError, UsageError
 from bench.plan import ProviderPlan
 from bench.plan.provider import KEYLESS, choose, embedded_by, load_named
-from bench.providers.facts import embedding_model, inner_embedding
+from bench.providers.description import embedding_model, service_embedding_model
 from bench.settings import Environment
 from tests.small_world import World
 
@@ -337,9 +337,9 @@ def test_every_shipped_service_says_who_embeds(root: Path) -> None:
 
 def test_a_library_that_embeds_by_itself_is_told_by_its_own_option(root: Path) -> None:
     config = load_provider(root / "configs/providers/mem0-library.yaml")
-    assert (inner_embedding(config), embedding_model(config)) == ("text-embedding-3-small", None)
+    assert (service_embedding_model(config), embedding_model(config)) == ("text-embedding-3-small", None)
     named = config.model_copy(update={"embeds_with": "acme/vectors"})
-    assert inner_embedding(named) == "acme/vectors"
+    assert service_embedding_model(named) == "acme/vectors"
 
 
 @pytest.mark.parametrize("name", ["aqrag", "contextual-retrieval"])

@@ -14,8 +14,8 @@ from bench.config.provider.config import ProviderConfig
 from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from bench.model import Memory, Query, Space
-from bench.providers import adapters, facts
-from bench.providers.adapters import builtin_config, plugged_config, provider_class
+from bench.providers import adapters, description
+from bench.providers.adapters import builtin_config, declared_capabilities, plugin_config, provider_class
 from bench.providers.doctor import examine
 from tests.contract.running import context_for, opened
 from tests.distributions import install
@@ -86,7 +86,7 @@ async def test_file_beside_the_config_is_a_provider(tmp_path: Path) -> None:
     async with opened(config, tmp_path) as provider:
         await provider.ingest(SPACE, [Memory(id="a", content="Ana lives here")])
         assert (await provider.search(SPACE, Query(text="where is Ana", k=1))).hits[0].id == "a"
-    assert facts.capabilities(config).operations == {"add_memory", "retrieve_memory", "delete_memory"}
+    assert declared_capabilities(config).operations == {"add_memory", "retrieve_memory", "delete_memory"}
 
 
 async def test_file_beside_the_config_passes_the_same_contract(tmp_path: Path) -> None:
@@ -150,13 +150,13 @@ def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(
     points = ("plugged = bench.providers.builtin.bm25:Bm25", "broken = nowhere_at_all:Thing")
     install(tmp_path, "acme-memory", adapters.GROUP, *points)
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = plugged_config("plugged")
+    found = plugin_config("plugged")
     assert found is not None
     assert provider_class(found).__name__ == "Bm25"  # type: ignore[attr-defined]
-    assert plugged_config("unknown") is None
-    names = [row["name"] for row in facts.listing([])]
+    assert plugin_config("unknown") is None
+    names = [row["name"] for row in description.list_entries([])]
     assert {"plugged", "broken", "bm25"} <= set(names)
-    broken = plugged_config("broken")
+    broken = plugin_config("broken")
     assert broken is not None
     with pytest.raises(ConfigError, match="nowhere_at_all"):
         provider_class(broken)
@@ -169,13 +169,13 @@ def test_a_name_that_two_distributions_claim_is_refused_by_name_and_listed_with_
     install(tmp_path, "rival-memory", adapters.GROUP, "shared = rival:Memory")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError) as caught:
-        plugged_config("shared")
+        plugin_config("shared")
     assert caught.value.message.startswith('bench.providers: "shared" is registered by ')
     assert {"acme-memory", "rival-memory"} <= set(caught.value.message.split())
     assert caught.value.hint == "uninstall one of the two distributions"
-    own = plugged_config("own")
+    own = plugin_config("own")
     assert own is not None and own.adapter == "acme:Memory"
-    rows = {str(row["name"]): row for row in facts.listing([])}
+    rows = {str(row["name"]): row for row in description.list_entries([])}
     assert rows["shared"] == {"name": "shared", "problem": caught.value.message}
     assert rows["bm25"]["problem"] == "refused in a run, because an installed plug-in has the same name"
     assert rows["bm25"]["displayName"] == "BM25"
@@ -186,7 +186,7 @@ def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path,
     folder = tmp_path / "configs" / "providers"
     folder.mkdir(parents=True)
     (folder / "bad.yaml").write_text("name: bad\ntype: cloud\n", encoding="utf-8")
-    rows = {str(row["name"]): row for row in facts.listing(Catalog.load(tmp_path).providers())}
+    rows = {str(row["name"]): row for row in description.list_entries(Catalog.load(tmp_path).providers())}
     assert '"hosted"' in str(rows["bad"]["problem"])
     chroma, bm25 = rows["chroma"], rows["bm25"]
     assert (chroma["type"], chroma["first_class"], chroma["needs"]) == ("docker", True, [])
@@ -199,11 +199,11 @@ def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path,
 
 def test_described_says_what_a_reader_asks_next() -> None:
     config = declared({"auth": {"type": "bearer", "envVar": "ACME_KEY"}})
-    shown = facts.described(config, embedding=None)
+    shown = description.detailed_entry(config, embedding=None)
     assert shown["variables"] == {"ACME_KEY": True, "ACME_URL": True}
     assert shown["needs"] == ["ACME_KEY", "ACME_URL"]
-    assert facts.embedding(config) is None
-    assert facts.embedding_model(builtin_config("vector")) == "openai/text-embedding-3-small"
+    assert config.client_embeddings is None
+    assert description.embedding_model(builtin_config("vector")) == "openai/text-embedding-3-small"
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

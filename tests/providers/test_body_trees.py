@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.config.provider.body import Compiler, Missing, Scope, TreeError, compile_tree
 from bench.model import Memory, Message, Query, Space
-from bench.providers.declarative.variables import BENCH_ID, Shape, kept
+from bench.providers.declarative.variables import BENCH_ID, MemoryFormat, accepted_metadata
 from tests.rows import each_row
 
 SPACE = Space(namespace="ns", run_id="r1", benchmark="b", corpus="c")
@@ -152,29 +152,29 @@ def templates(leaf: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 
 @given(memory=memories, data=st.data())
 def test_any_memory_through_any_template_arrives_unchanged(memory: Memory, data: st.DataObject) -> None:
-    shape = Shape(metadata_values="any")
-    values = shape.batch(SPACE, [memory], [])
-    element = shape.element(memory, index=0, namespace="ns")
+    shape = MemoryFormat(metadata_values="any")
+    values = shape.batch_variables(SPACE, [memory], [])
+    item_variables = shape.item_variables(memory, index=0, namespace="ns")
     tree = data.draw(templates(leaves.map(lambda name: f"$.{name}")))
     inner = data.draw(templates(leaves.map(lambda name: f"@.{name}")))
     sent = json.loads(json.dumps(fill({"root": tree, "each": {"$each": "$.items", "$do": inner}}, **values)))
-    wanted = {"root": expected(tree, element), "each": [expected(inner, element)]}
+    wanted = {"root": expected(tree, item_variables), "each": [expected(inner, item_variables)]}
     assert sent == json.loads(json.dumps(wanted))
-    assert element["content"] == memory.content
-    assert element["id"] == memory.id
+    assert item_variables["content"] == memory.content
+    assert item_variables["id"] == memory.id
 
 
-def expected(tree: object, element: dict[str, object]) -> object:
+def expected(tree: object, item_variables: dict[str, object]) -> object:
     if isinstance(tree, str):
-        return element[tree[2:]]
+        return item_variables[tree[2:]]
     if isinstance(tree, dict):
-        return {key: expected(value, element) for key, value in tree.items()}
-    return [expected(value, element) for value in tree] if isinstance(tree, list) else tree
+        return {key: expected(value, item_variables) for key, value in tree.items()}
+    return [expected(value, item_variables) for value in tree] if isinstance(tree, list) else tree
 
 
 @given(memory=memories)
 def test_json_operator_keeps_every_text(memory: Memory) -> None:
-    values = Shape(metadata_values="any").batch(SPACE, [memory], [])
+    values = MemoryFormat(metadata_values="any").batch_variables(SPACE, [memory], [])
     text = fill({"$json": {"c": "$.content", "m": "$.metadata"}}, **values)
     assert isinstance(text, str)
     assert json.loads(text) == {"c": memory.content, "m": {**memory.metadata, BENCH_ID: memory.id}}
@@ -182,14 +182,20 @@ def test_json_operator_keeps_every_text(memory: Memory) -> None:
 
 def test_batch_of_several_has_no_root_fields() -> None:
     two = [Memory(id="a", content="x"), Memory(id="b", content="y")]
-    assert "content" not in Shape().batch(SPACE, two, [])
-    assert "content" in Shape().batch(SPACE, two[:1], [])
+    assert "content" not in MemoryFormat().batch_variables(SPACE, two, [])
+    assert "content" in MemoryFormat().batch_variables(SPACE, two[:1], [])
 
 
 def test_batch_key_is_the_same_for_every_repeat() -> None:
     two = [Memory(id="a", content="x"), Memory(id="b", content="y")]
-    assert Shape().batch(SPACE, two, [])["batchKey"] == Shape().batch(SPACE, two, [])["batchKey"]
-    assert Shape().batch(SPACE, two, [])["batchKey"] != Shape().batch(SPACE, two[:1], [])["batchKey"]
+    assert (
+        MemoryFormat().batch_variables(SPACE, two, [])["batchKey"]
+        == MemoryFormat().batch_variables(SPACE, two, [])["batchKey"]
+    )
+    assert (
+        MemoryFormat().batch_variables(SPACE, two, [])["batchKey"]
+        != MemoryFormat().batch_variables(SPACE, two[:1], [])["batchKey"]
+    )
 
 
 @each_row(
@@ -203,7 +209,7 @@ def test_batch_key_is_the_same_for_every_repeat() -> None:
     ],
 )
 def test_timestamp_has_the_form_of_the_service(form: str, wanted: object) -> None:
-    shape = Shape(timestamp=form)  # type: ignore[arg-type]
+    shape = MemoryFormat(timestamp=form)  # type: ignore[arg-type]
     aware = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     assert shape.instant(aware) == wanted
     assert shape.instant(aware.replace(tzinfo=None)) == wanted
@@ -217,26 +223,26 @@ def test_role_is_never_null_and_the_second_speaker_is_the_assistant() -> None:
         Message(content="bye", role="assistant"),
     )
     memory = Memory(id="a", content="x", messages=turns)
-    found = [(one["role"], one["content"]) for one in Shape().messages(memory)]  # type: ignore[index]
+    found = [(one["role"], one["content"]) for one in MemoryFormat().messages(memory)]  # type: ignore[index]
     assert found == [("user", "Ana: hi"), ("assistant", "Bo: hello"), ("assistant", "bye")]
-    assert Shape().element(memory, index=0, namespace="ns")["role"] == "user"
+    assert MemoryFormat().item_variables(memory, index=0, namespace="ns")["role"] == "user"
 
 
 def test_memory_without_turns_is_one_message() -> None:
-    (only,) = Shape().messages(Memory(id="a", content="text", role="assistant"))
+    (only,) = MemoryFormat().messages(Memory(id="a", content="text", role="assistant"))
     assert only == {"content": "text", "role": "assistant", "speaker": None, "when": None}
 
 
 def test_metadata_is_cut_to_what_is_allowed() -> None:
     given_ = {"t": "x", "n": 1, "b": True, "z": None, "l": [1], "d": {"a": 1}}
-    assert kept(given_, "any") == given_
-    assert kept(given_, "flat") == {"t": "x", "n": 1, "b": True}
-    assert kept(given_, "strings") == {"t": "x", "n": "1", "b": "true"}
-    assert kept(given_, "none") == {}
+    assert accepted_metadata(given_, "any") == given_
+    assert accepted_metadata(given_, "flat") == {"t": "x", "n": 1, "b": True}
+    assert accepted_metadata(given_, "strings") == {"t": "x", "n": "1", "b": "true"}
+    assert accepted_metadata(given_, "none") == {}
 
 
 def test_threaded_session_id_at_the_root_is_the_namespace() -> None:
     memory = Memory(id="a", content="x", session_id="s1")
-    values = Shape(threaded=True).batch(SPACE, [memory], [])
+    values = MemoryFormat(session_scoped=True).batch_variables(SPACE, [memory], [])
     assert values["sessionId"] == "ns"
     assert fill("$.items[0].sessionId", **values) == "s1"

@@ -23,7 +23,7 @@ from bench.config.file import Source
 from bench.config.provider.config import ProviderConfig
 from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
-from bench.providers.docker import ours, service
+from bench.providers.docker import running_projects, running_service
 from tests import forked
 from tests.contract.running import context_for, opened
 from tests.contract.servers import free_port
@@ -170,15 +170,17 @@ async def test_what_a_killed_process_started_is_used_and_stopped_by_the_next_one
     with box(tmp_path) as made:
         async with context_for(made.config(), tmp_path, made.variables) as context:
             context = replace(context, note=lambda kind, data: noted.append((kind, data)))
-            killed = service(made.config(), context)
+            killed = running_service(made.config(), context)
             await killed.__aenter__()
             started = list(noted)
             assert started == [("docker_started", {"project": "bench-boxed", "containers": ["c0ffee"]})]
-            async with service(made.config(), replace(context, services=ours(started))):
+            async with running_service(made.config(), replace(context, services=running_projects(started))):
                 pass
             assert not (tmp_path / "pid").exists(), "still ours, so it was stopped"
-            assert ours(noted) == frozenset()
-            async with service(made.config(), context):  # it does not answer any more: started anew, and stopped
+            assert running_projects(noted) == frozenset()
+            async with running_service(
+                made.config(), context
+            ):  # it does not answer any more: started anew, and stopped
                 pass
             await killed.__aexit__(None, None, None)
     assert [call[5] for call in made.calls()] == ["up", "ps", "stop", "up", "ps", "stop", "stop"]

@@ -10,7 +10,7 @@ from aiohttp import web
 from bench.config.file import Source
 from bench.config.provider.config import ProviderConfig
 from bench.config.provider.file import load_provider
-from bench.providers.doctor import ATTEMPT_MS, DoctorReport, _impatient, examine
+from bench.providers.doctor import ATTEMPT_MS, DoctorReport, _with_short_timeouts, examine
 from tests.contract.running import context_for
 from tests.local_server import LocalServers
 from tests.providers.declared import declared
@@ -330,12 +330,12 @@ async def test_where_every_search_is_404_the_empty_query_is_no_pass(tmp_path: Pa
 
 def test_only_a_look_is_kept_short_where_the_config_names_a_time() -> None:
     look: dict[str, object] = {"method": "GET", "path": "/count", "value": "$"}
-    slow = _impatient(declared({"connection.timeout": 120_000, "endpoints.count": look}))
+    slow = _with_short_timeouts(declared({"connection.timeout": 120_000, "endpoints.count": look}))
     assert slow.connection.timeout == 120_000 and slow.endpoints and slow.endpoints.count
     assert slow.endpoints.count.timeout == ATTEMPT_MS
     assert slow.sha256 == declared({"endpoints.count": look}).sha256, "a time-out is no part of what is asked"
-    assert _impatient(declared({})).connection.timeout == ATTEMPT_MS
-    own = _impatient(declared({"endpoints.count": {**look, "timeout": 40_000}}))
+    assert _with_short_timeouts(declared({})).connection.timeout == ATTEMPT_MS
+    own = _with_short_timeouts(declared({"endpoints.count": {**look, "timeout": 40_000}}))
     assert own.endpoints and own.endpoints.count and own.endpoints.count.timeout == 40_000
 
 

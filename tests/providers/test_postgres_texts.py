@@ -16,7 +16,7 @@ import psycopg
 from bench.errors import AuthError, CallError, ConfigError, Rejected, Unavailable
 from bench.http import Http
 from bench.providers import ProviderContext
-from bench.providers.postgres import Database, body, literal, storable
+from bench.providers.postgres import Database, json_body, storable, vector_literal
 from bench.settings import Environment
 from tests.rows import each_row
 
@@ -39,7 +39,7 @@ TREES = st.recursive(
 )
 def test_only_what_cannot_be_stored_is_replaced(text: str, stored: str) -> None:
     assert storable(text) == stored
-    assert json.loads(body({"text": text, "more": [text]})) == {"text": stored, "more": [stored]}
+    assert json.loads(json_body({"text": text, "more": [text]})) == {"text": stored, "more": [stored]}
 
 
 @given(text=st.text(max_size=30))
@@ -51,7 +51,7 @@ def test_a_stored_text_is_stored_as_it_is(text: str) -> None:
 
 @given(tree=st.dictionaries(st.text(max_size=4), TREES, max_size=4))
 def test_a_body_is_json_without_an_escape_that_the_database_refuses(tree: dict[str, object]) -> None:
-    text = body(tree)
+    text = json_body(tree)
     text.encode("utf-8")
     kept = json.loads(text)
     assert "\\x00" not in repr(kept)
@@ -61,7 +61,7 @@ def test_a_body_is_json_without_an_escape_that_the_database_refuses(tree: dict[s
 
 @given(vector=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 def test_a_vector_is_written_so_that_nothing_is_lost(vector: list[float]) -> None:
-    assert json.loads(literal(vector)) == vector
+    assert json.loads(vector_literal(vector)) == vector
 
 
 def context(variables: dict[str, str]) -> ProviderContext:
@@ -69,7 +69,7 @@ def context(variables: dict[str, str]) -> ProviderContext:
 
 
 def database(url: str = "postgresql://ana:s3cret%2Fpass@db/x") -> Database:
-    return Database.of("mine", "${MY_DB}", context({"MY_DB": url}), where="p.yaml:3:1")
+    return Database.resolve("mine", "${MY_DB}", context({"MY_DB": url}), where="p.yaml:3:1")
 
 
 def test_a_url_is_resolved_and_a_variable_that_is_missing_is_named() -> None:
@@ -77,7 +77,7 @@ def test_a_url_is_resolved_and_a_variable_that_is_missing_is_named() -> None:
     assert (found.user, found.variables) == ("mine", "MY_DB")
     assert found.url == "postgresql://ana:s3cret%2Fpass@db/x"
     with pytest.raises(ConfigError, match=r"p.yaml:3:1: the environment variable MY_DB is not set"):
-        Database.of("mine", "${MY_DB}", context({}), where="p.yaml:3:1")
+        Database.resolve("mine", "${MY_DB}", context({}), where="p.yaml:3:1")
 
 
 @each_row(

@@ -12,7 +12,7 @@ from bench.journal import Reader
 from bench.journal.pages import sampled_times
 from bench.model import Phase
 from bench.plan.job_record import read
-from bench.providers.builtin.store import measured, working
+from bench.providers.builtin.store import cpu_timed, cpu_timer
 from tests.small_world import World
 
 Worlds = Callable[..., World]
@@ -25,7 +25,7 @@ def busy(seconds: float) -> None:
         pass
 
 
-@measured
+@cpu_timed
 async def search() -> str:
     busy(0.01)
     await anyio.sleep(0)
@@ -39,7 +39,7 @@ async def test_what_runs_between_the_steps_of_a_search_is_not_its_latency() -> N
             busy(0.05)
             await anyio.sleep(0)
 
-    with working() as work:
+    with cpu_timer() as work:
         async with anyio.create_task_group() as group:
             group.start_soon(others)
             assert await search() == "found"
@@ -47,7 +47,7 @@ async def test_what_runs_between_the_steps_of_a_search_is_not_its_latency() -> N
 
 
 async def test_a_search_that_fails_or_is_cut_off_ends_as_it_would() -> None:
-    @measured
+    @cpu_timed
     async def failing() -> None:
         await anyio.sleep(0)
         raise ValueError("no")
@@ -55,7 +55,7 @@ async def test_a_search_that_fails_or_is_cut_off_ends_as_it_would() -> None:
     with pytest.raises(ValueError, match="no"):
         await failing()
 
-    @measured
+    @cpu_timed
     async def waiting() -> None:
         await anyio.sleep_forever()
 

@@ -105,7 +105,7 @@ def _described(name: str) -> Mapping[str, object]:
 
 def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
     from bench.plan.provider import embedded_by, load_named
-    from bench.providers.facts import described
+    from bench.providers.description import detailed_entry
     from bench.settings import DryRunEnvironment, Environment
 
     try:
@@ -114,7 +114,7 @@ def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
         return None
     known = Environment.load(catalog.workspace, current.get().env_file)
     ahead = DryRunEnvironment(values=known.values, dotenv=known.dotenv)
-    return described(config, embedding=embedded_by(config, ahead))
+    return detailed_entry(config, embedding=embedded_by(config, ahead))
 
 
 def _run(workspace: Path, name: str) -> Mapping[str, object]:

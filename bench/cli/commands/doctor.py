@@ -119,7 +119,7 @@ async def _examined(
     from bench.models import open_embedder, open_model
     from bench.plan.build import model_files
     from bench.plan.provider import load_named
-    from bench.providers import ProviderContext, facts
+    from bench.providers import ProviderContext
     from bench.providers.doctor import examine
     from bench.settings import Environment
 
@@ -128,7 +128,7 @@ async def _examined(
     environment = Environment.load(flags.workspace, flags.env_file)
     catalog = Catalog.load(flags.workspace)
     config = load_named(catalog, name)
-    rule = facts.embedding(config)
+    rule = config.client_embeddings
     async with Http(attempt_s=timeout_s, repeats_timeouts=False) as http:
         steps = DoctorSteps(http)
 

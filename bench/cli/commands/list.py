@@ -200,9 +200,9 @@ def providers(workspace: Path) -> Rows:
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.providers() if not entry.shadowed]
     if current.get().json:
-        from bench.providers.facts import listing
+        from bench.providers.description import list_entries
 
-        return [dict(row) for row in listing(entries)]
+        return [dict(row) for row in list_entries(entries)]
     from bench.config.builtin_providers import BUILT_IN
 
     built_in: Rows = [

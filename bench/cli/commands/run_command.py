@@ -248,7 +248,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     """
     from bench.cli.plan_display import show_plan
     from bench.plan import make_plan
-    from bench.providers.facts import needs
+    from bench.providers.description import required_variables
     from bench.settings import DryRunEnvironment
 
     flags = _named(flags or RunFlags(), names)
@@ -261,7 +261,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     ahead = DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
     for lane in made.lanes:
-        for name in needs(lane.provider.config):
+        for name in required_variables(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
     show_plan(made, flags, unset=ahead.absent, detect=detect)
     return 0

@@ -198,7 +198,7 @@ def _noted(path: Path, note: str) -> str:
 def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.provider.file import load_provider
     from bench.providers.adapters import provider_class
-    from bench.providers.facts import variables
+    from bench.providers.description import variables
 
     config = load_provider(path)
     if config.adapter is not None:

@@ -51,7 +51,7 @@ from bench.errors import CallError, Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, ProbeRow
 from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
-from bench.providers import Assumes, AtLeast, Counts, Finishes, Prepares, merge_captures, outlives
+from bench.providers import Assumes, AtLeast, Counts, Finishes, Prepares, is_reusable, merge_captures
 from bench.providers.batching import batches, pieces
 
 PARALLEL_BATCHES = 8
@@ -504,7 +504,7 @@ class IndexWait:
         """Record the contents of a namespace that outlives the run, for runs that reuse it."""
         lane = self.lane
         provider = lane.provider
-        if not lane.keeps or not provider.keeps_store or not outlives(provider):
+        if not lane.keeps or not provider.keeps_store or not is_reusable(provider):
             return {}
         record = steady if lane.checks_isolation else unsearched
         look = partial(record, provider, lane.plan.provider.config, self.space, self.anonymized.memories)

@@ -35,8 +35,8 @@ from bench.journal.paths import CHECKPOINTS, find_run, run_ids
 from bench.plan.builds import Build, builds_of
 from bench.plan.identity import ABSENT, changes
 from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
-from bench.providers import Restores, Versioned, outlives
-from bench.providers.plugin_guard import Blame
+from bench.providers import Restores, Versioned, is_reusable
+from bench.providers.plugin_guard import AdapterErrors
 from bench.scalars import object_or_empty
 
 NEVER, AUTO = "never", "auto"
@@ -94,7 +94,7 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
 
 def _is_kept_elsewhere(lane: OpenLane) -> bool:
     provider = lane.provider
-    return provider.keeps_store and outlives(provider) and not lane.single and can_share(lane.plan)
+    return provider.keeps_store and is_reusable(provider) and not lane.single and can_share(lane.plan)
 
 
 def _folder(run: RunContext, wanted: str) -> Path:
@@ -276,7 +276,7 @@ async def _compare_contents(
             history = CorpusState.of(rows[name])
             space = space_of(lane.plan, journal="", run_id=run_id, corpus=name, history=history)
             if restored_from is not None and isinstance(lane.provider, Restores):
-                with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
+                with AdapterErrors(lane.plan.provider.config, f"cannot restore the memories of {name}"):
                     await lane.provider.restore(space, restored_from)
             before = object_or_empty(_row_data(rows[name], CorpusKind.READY)["contents"])
             memories = lane.anonymize(lane.corpus(name)).memories

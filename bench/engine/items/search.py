@@ -70,7 +70,7 @@ from bench.model import (
 )
 from bench.models.answer_text import is_error_text
 from bench.providers import Batching, Capabilities, Deletes, Durability, Lists, OnUnknown, Provider, Waiting
-from bench.providers.builtin.store import measured
+from bench.providers.builtin.store import cpu_timed
 from bench.providers.ranking import in_order, reversed_scores, text_flags
 
 OVER_RETURNED = "over_returned"
@@ -313,7 +313,7 @@ class Oracle:
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
         return Readiness(state="ready")
 
-    @measured
+    @cpu_timed
     async def search(self, space: Space, query: Query) -> Found:
         hits = tuple(
             Hit(id=memory.id, content=memory.content, source_ids=(memory.id,), when=memory.when)

@@ -19,7 +19,7 @@ def description(name: str) -> dict[str, object]:
         "tags": ["built-in"],
         "determinism": "deterministic",
         "verified": {"level": "live", "date": "2026-11-27", "upstream": "bench"},
-        **_OWN[name],
+        **_SETTINGS[name],
     }
 
 
@@ -27,7 +27,7 @@ _OPERATIONS = {"delete_memory": True, "list_memories": True, "supports_batch": T
 _STORES = {**_OPERATIONS, "supports_metadata": True}
 _UNRANKED = {**_OPERATIONS, "scores": False}
 
-_OWN: dict[str, dict[str, object]] = {
+_SETTINGS: dict[str, dict[str, object]] = {
     "bm25": {"display_name": "BM25", "aliases": ["local-baseline", "LocalBaseline"], "capabilities": _STORES},
     "vector": {
         "display_name": "Vector",

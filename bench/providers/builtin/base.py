@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities
-from bench.providers.builtin.store import NamespaceFile, Stores, measured
+from bench.providers.builtin.store import NamespaceFile, NamespaceFiles, cpu_timed
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
 from bench.version import __version__
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 
-AT_ONCE = 200
+BATCH_ITEMS = 200
 """memories per transaction"""
 
 
 class BuiltInProvider(ABC):
     """A provider that stores memories as rows of a file; subclasses implement the search."""
 
-    words: ClassVar[bool] = False
+    full_text: ClassVar[bool] = False
     """the store has a full-text index"""
     keeps_store: ClassVar[bool] = True
     unbounded: ClassVar[bool] = False
@@ -39,8 +39,8 @@ class BuiltInProvider(ABC):
         self.capabilities: Capabilities = declared_capabilities(config)
         self.on_unknown: OnUnknown = "repeat"
         self.wait = Waiting()
-        self.batching = Batching(max_items=AT_ONCE, in_process=True)
-        self.stores = Stores(context.run_dir / config.name, words=self.words)
+        self.batching = Batching(max_items=BATCH_ITEMS, in_process=True)
+        self.stores = NamespaceFiles(context.run_dir / config.name, full_text=self.full_text)
 
     async def __aenter__(self) -> Self:
         await self.stores.__aenter__()
@@ -61,7 +61,7 @@ class BuiltInProvider(ABC):
         """Return the state ready, since a committed row can be found."""
         return Readiness(state="ready")
 
-    @measured
+    @cpu_timed
     async def search(self, space: Space, query: Query) -> Found:
         """Return at most k hits from :meth:`hits`; a namespace without a file is empty."""
         if not self.stores.path(space.namespace).exists():

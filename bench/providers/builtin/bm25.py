@@ -23,7 +23,7 @@ def expression(text: str) -> str:
 class Bm25(BuiltInProvider):
     """The provider ``builtin:bm25``."""
 
-    words = True
+    full_text = True
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
         """Return the k best hits; the negative scores of FTS5 are negated, so that higher is better."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile, measured
+from bench.providers.builtin.store import NamespaceFile, cpu_timed
 
 
 class NoMemory(BuiltInProvider):
@@ -18,7 +18,7 @@ class NoMemory(BuiltInProvider):
         """Accept the batch without storing it."""
         return Ingested(ids={memory.id: () for memory in memories})
 
-    @measured
+    @cpu_timed
     async def search(self, space: Space, query: Query) -> Found:
         """Return no hits, which retrieval metrics count as 0."""
         return Found(requested=query.k)

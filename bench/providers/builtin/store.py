@@ -6,10 +6,10 @@ Also in this module:
 
 Example::
 
-    async with Stores(run_dir / "bm25", words=True) as stores, stores.open("ns") as store:
+    async with NamespaceFiles(run_dir / "bm25", words=True) as stores, stores.open("ns") as store:
         await store.put(memories)
         rows = await store.match('"lisbon"', 10)
-    with working() as work:
+    with cpu_timer() as work:
         await provider.search(space, query)
     work.us                  # microseconds; None if nothing inside the block is measured
 
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_work: ContextVar[working | None] = ContextVar("work", default=None)
+_work: ContextVar[cpu_timer | None] = ContextVar("work", default=None)
 
 
-class working:  # noqa: N801 - used as the statement `with working()`
+class cpu_timer:  # noqa: N801 - used as the statement `with cpu_timer()`
     """A block that collects the processor time of measured functions inside it."""
 
     __slots__ = ("_token", "ns")
-    _token: Token[working | None]
+    _token: Token[cpu_timer | None]
 
-    def __enter__(self) -> working:
+    def __enter__(self) -> cpu_timer:
         self.ns: int | None = None
         self._token = _work.set(self)
         return self
@@ -74,14 +74,14 @@ class working:  # noqa: N801 - used as the statement `with working()`
         return None if self.ns is None else self.ns // 1000
 
 
-def spend(ns: int) -> None:
+def add_cpu_ns(ns: int) -> None:
     """Add processor time to the current block."""
     work = _work.get()
     if work is not None:
         work.ns = (work.ns or 0) + ns
 
 
-def measured(function: Callable[P, Coroutine[object, object, T]]) -> Callable[P, Coroutine[object, object, T]]:
+def cpu_timed(function: Callable[P, Coroutine[object, object, T]]) -> Callable[P, Coroutine[object, object, T]]:
     """Decorate a coroutine function to measure its own steps, without the time between them."""
 
     @wraps(function)
@@ -102,7 +102,7 @@ def _steps(work: Coroutine[object, object, T]) -> Generator[object, object, T]:
             found: T = done.value
             return found
         finally:
-            spend(time.thread_time_ns() - began)
+            add_cpu_ns(time.thread_time_ns() - began)
         try:
             got = yield waited
         except BaseException as error:
@@ -112,13 +112,13 @@ def _steps(work: Coroutine[object, object, T]) -> Generator[object, object, T]:
 
 
 @contextmanager
-def measured_by(clock: Callable[[], int]) -> Iterator[None]:
+def thread_cpu_timed(clock: Callable[[], int]) -> Iterator[None]:
     """Add the processor time of another thread inside the block, by that thread's clock."""
     began = clock()
     try:
         yield
     finally:
-        spend(clock() - began)
+        add_cpu_ns(clock() - began)
 
 
 def thread_clock(ident: int) -> Callable[[], int]:
@@ -134,7 +134,7 @@ IDLE_FILES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredMemory:
     """One memory as stored in the file."""
 
     id: str
@@ -159,7 +159,7 @@ class NamespaceFile:
     """The open file of one namespace."""
 
     connection: aiosqlite.Connection
-    words: bool
+    full_text: bool
     users: int = 0
     turn: Lock = field(default_factory=Lock)
     """allows one query at a time, so that the thread's clock measures a single query"""
@@ -173,14 +173,14 @@ class NamespaceFile:
             raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")
             raw.execute(SQL["create"])
-            if self.words:
+            if self.full_text:
                 raw.execute(SQL["create_words"])
             raw.commit()
             return threading.get_ident()
 
-        self.clock = thread_clock(await self._at_once(create))
+        self.clock = thread_clock(await self._run_together(create))
 
-    async def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_together(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` in the connection's thread, with all its statements together."""
         done: T = await self.connection._execute(work, self.connection._conn)  # type: ignore[no-untyped-call]
         return done
@@ -192,34 +192,34 @@ class NamespaceFile:
             (memory.id, memory.content, memory.session_id, memory.when.isoformat() if memory.when else None, vector)
             for memory, vector in zip(memories, vectors, strict=True)
         ]
-        texts = [(indexed(memory.content), memory.id) for memory in memories] if self.words else []
+        texts = [(indexed(memory.content), memory.id) for memory in memories] if self.full_text else []
 
         def write(raw: sqlite3.Connection) -> None:
-            if self.words:
+            if self.full_text:
                 raw.executemany(SQL["forget_words"], [(memory.id,) for memory in memories])
             raw.executemany(SQL["put"], rows)
-            if self.words:
+            if self.full_text:
                 raw.executemany(SQL["put_words"], texts)
             raw.commit()
 
-        await self._at_once(write)
+        await self._run_together(write)
 
-    async def match(self, expression: str, limit: int) -> list[Stored]:
+    async def match(self, expression: str, limit: int) -> list[StoredMemory]:
         """Return the memories that match a full-text search, ordered by bm25, then by writing."""
-        return [Stored(*row) for row in await self._rows("match", expression, limit)]
+        return [StoredMemory(*row) for row in await self._rows("match", expression, limit)]
 
-    async def all(self, session: str | None = None) -> list[Stored]:
+    async def all(self, session: str | None = None) -> list[StoredMemory]:
         """Return all memories, or those of one session, in the order of writing."""
-        return [Stored(*row) for row in await self._rows("all", session)]
+        return [StoredMemory(*row) for row in await self._rows("all", session)]
 
-    async def embeddings(self) -> list[tuple[Stored, bytes]]:
+    async def embeddings(self) -> list[tuple[StoredMemory, bytes]]:
         """Return all memories with their vectors."""
-        return [(Stored(*row[:4]), row[4]) for row in await self._rows("embeddings")]
+        return [(StoredMemory(*row[:4]), row[4]) for row in await self._rows("embeddings")]
 
     async def _rows(self, query: str, *values: object) -> Iterable[Any]:
         """Run a query of a search, and add the time of its thread to the search."""
         async with self.turn:
-            with measured_by(self.clock):
+            with thread_cpu_timed(self.clock):
                 return await self.connection.execute_fetchall(SQL[query], values)
 
     async def digest(self) -> str:
@@ -240,12 +240,12 @@ class NamespaceFile:
         keys = [(memory_id,) for memory_id in ids]
 
         def delete(raw: sqlite3.Connection) -> None:
-            if self.words:
+            if self.full_text:
                 raw.executemany(SQL["forget_words"], keys)
             raw.executemany(SQL["delete"], keys)
             raw.commit()
 
-        await self._at_once(delete)
+        await self._run_together(delete)
 
     async def close(self) -> None:
         """Close the file; shielded, because an open connection keeps its thread and the process alive."""
@@ -254,7 +254,7 @@ class NamespaceFile:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _disk_full_errors(path: Path) -> Iterator[None]:
     """Convert the error of a full disk to DiskFull, which stops the run instead of failing an item."""
     import sqlite3
 
@@ -274,12 +274,12 @@ def _copy(source: Path, target: Path) -> None:
         old.backup(new)
 
 
-class Stores:
+class NamespaceFiles:
     """The files of one provider; a few unused ones stay open."""
 
-    def __init__(self, folder: Path, *, words: bool = False) -> None:
+    def __init__(self, folder: Path, *, full_text: bool = False) -> None:
         self._folder = folder
-        self._words = words
+        self._words = full_text
         self._open: dict[str, NamespaceFile] = {}
 
     async def __aenter__(self) -> Self:
@@ -303,7 +303,7 @@ class Stores:
         Raises:
             DiskFull: there is no space, which stops the run, since every other item would fail too.
         """
-        with _told(self.path(namespace)):
+        with _disk_full_errors(self.path(namespace)):
             store = self._open.get(namespace)
             if store is None:
                 fresh = await self._connect(namespace)
@@ -338,7 +338,7 @@ class Stores:
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            with _told(self.path(namespace)):
+            with _disk_full_errors(self.path(namespace)):
                 await to_thread.run_sync(_copy, source, self.path(namespace))
 
     async def _connect(self, namespace: str) -> NamespaceFile:

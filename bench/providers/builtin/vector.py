@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from bench.model import Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile, Stored
-from bench.providers.embedding import Vectors, normalised
+from bench.providers.builtin.store import NamespaceFile, StoredMemory
+from bench.providers.embedding import ProviderEmbedder, normalized
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ class Vector(BuiltInProvider):
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         super().__init__(config, context)
-        self._vectors = Vectors.of(config, context.embedder)
-        self._read: dict[str, list[tuple[Stored, array[float]]]] = {}
+        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
+        self._read: dict[str, list[tuple[StoredMemory, array[float]]]] = {}
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Embed and write the batch."""
         vectors = await self._vectors.documents([memory.content for memory in memories])
-        packed = [array("f", normalised(vector)).tobytes() for vector in vectors]
+        packed = [array("f", normalized(vector)).tobytes() for vector in vectors]
         async with self.stores.open(space.namespace) as store:
             await store.put(memories, packed)
         self._read.pop(space.namespace, None)
@@ -46,7 +46,7 @@ class Vector(BuiltInProvider):
         """Return the k nearest by cosine, ties in the order of writing; nothing for a blank question."""
         if not query.text.strip():
             return []
-        wanted = array("f", normalised(query.embedding or await self._vectors.query(query.text)))
+        wanted = array("f", normalized(query.embedding or await self._vectors.query(query.text)))
         rows = await self._rows(space.namespace, store)
         scored = sorted(((sum(map(mul, wanted, vector)), row) for row, vector in rows), key=_by_score)
         return [row.hit(score) for score, row in scored[: query.k]]
@@ -61,7 +61,7 @@ class Vector(BuiltInProvider):
         self._read.pop(space.namespace, None)
         await super().delete(space, memory_ids)
 
-    async def _rows(self, namespace: str, store: NamespaceFile) -> list[tuple[Stored, array[float]]]:
+    async def _rows(self, namespace: str, store: NamespaceFile) -> list[tuple[StoredMemory, array[float]]]:
         known = self._read.get(namespace)
         if known is None:
             known = [(row, array("f", packed)) for row, packed in await store.embeddings()]
@@ -71,5 +71,5 @@ class Vector(BuiltInProvider):
         return known
 
 
-def _by_score(pair: tuple[float, Stored]) -> float:
+def _by_score(pair: tuple[float, StoredMemory]) -> float:
     return -pair[0]

@@ -6,7 +6,7 @@ Also in this module:
 
 Example::
 
-    reading = HitReading.of(search.response, "search.response", wire=wire, threaded=False)
+    reading = HitReader.compile(search.response, "search.response", wire=wire, threaded=False)
     reading.read(answer, space).hits       # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
     found = await Searching.of(wire, config, search, shape, None).search(space, query)
     found.requested, found.returned, len(found.hits)            # 10, 30, 10
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from bench.config.provider.calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, UNREADABLE, WARNED, Found, Hit, Query, Space
 from bench.providers.declarative.remarks import beside, remarks, warning
-from bench.providers.declarative.request import Paging, ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of, says_more
-from bench.providers.declarative.sources import Marks, Sent, Sources
-from bench.providers.declarative.variables import Shape, of_space
-from bench.providers.embedding import Vectors
+from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
+from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact, json_type, reports_more
+from bench.providers.declarative.sources import RowMarks, SentIds, SourceMapper
+from bench.providers.declarative.variables import MemoryFormat, space_variables
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import Capabilities, within_limits
 from bench.scalars import instant, number
 
@@ -50,29 +50,31 @@ class HitPage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HitReading:
+class HitReader:
     """The compiled ``response`` block of a search or list."""
 
     plain: bool
     """the response is text with one hit per block or line"""
-    results: Field | None
-    zipped: tuple[tuple[str, Field], ...]
+    results: ResponsePath | None
+    zipped: tuple[tuple[str, ResponsePath], ...]
     missing_is_empty: bool
-    children: Field | None
-    keep: tuple[tuple[str, Field], ...]
-    contents: tuple[Field, ...]
+    children: ResponsePath | None
+    keep: tuple[tuple[str, ResponsePath], ...]
+    contents: tuple[ResponsePath, ...]
     content_join: str
-    score: Field | None
+    score: ResponsePath | None
     kind: Literal["similarity", "distance", "rank"]
     transform: Transform
     order: Literal["as_returned", "asc", "desc"]
-    chunks: Field | None
-    when: Field | None
-    id: Field
-    sources: Sources
+    chunks: ResponsePath | None
+    when: ResponsePath | None
+    id: ResponsePath
+    sources: SourceMapper
 
     @classmethod
-    def of(cls, response: SearchResponse, key: str, *, wire: ProviderWire, threaded: bool) -> HitReading:
+    def compile(
+        cls, response: SearchResponse, key: str, *, connection: ProviderConnection, session_scoped: bool
+    ) -> HitReader:
         """Compile a response block; ``key`` is its path in the config, for errors."""
         at = f"{key}."
         score = response.score_field or response.score.field
@@ -81,13 +83,15 @@ class HitReading:
         return cls(
             plain=response.text,
             results=_field(f"{at}results", response.results),
-            zipped=tuple((name, Field.at(f"{at}zip.{name}", path)) for name, path in (response.zip or {}).items()),
+            zipped=tuple(
+                (name, ResponsePath.at(f"{at}zip.{name}", path)) for name, path in (response.zip or {}).items()
+            ),
             missing_is_empty=response.missing_is_empty,
             children=_field(f"{at}flatten.path", flatten.path if flatten else None),
-            keep=tuple((name, Field.at(f"{at}flatten.keep.{name}", p)) for name, p in flatten.keep.items())
+            keep=tuple((name, ResponsePath.at(f"{at}flatten.keep.{name}", p)) for name, p in flatten.keep.items())
             if flatten
             else (),
-            contents=tuple(Field.at(f"{at}contentField", path) for path in response.contents or ("$",)),
+            contents=tuple(ResponsePath.at(f"{at}contentField", path) for path in response.contents or ("$",)),
             content_join=response.content_join,
             score=_field(f"{at}{score_key}", score),
             kind=response.score.kind,
@@ -95,8 +99,8 @@ class HitReading:
             order=response.score.order,
             chunks=_field(f"{at}chunksField", response.chunks_field),
             when=_field(f"{at}when", response.when),
-            id=Field.at(f"{at}idField", response.id_field or "$.id"),
-            sources=Sources.of(response, at, wire=wire, threaded=threaded),
+            id=ResponsePath.at(f"{at}idField", response.id_field or "$.id"),
+            sources=SourceMapper.compile(response, at, connection=connection, session_scoped=session_scoped),
         )
 
     def read(self, answer: ServiceResponse, space: Space) -> HitPage:
@@ -108,7 +112,7 @@ class HitReading:
         rows = self._rows(answer)
         known = self.sources.known(space)
         hits = [self._hit(answer, row, rank, known) for rank, row in enumerate(rows)]
-        self.sources.require_some(answer, hits, known)
+        self.sources.require_mapped(answer, hits, known)
         unreadable = self._any_unreadable(rows, hits)
         if self.order == "as_returned":
             return HitPage(hits, unreadable)
@@ -117,7 +121,7 @@ class HitReading:
         return HitPage(ordered, unreadable)
 
     @property
-    def places(self) -> tuple[Field, ...]:
+    def places(self) -> tuple[ResponsePath, ...]:
         """Return the paths of the lists of hits."""
         return (self.results,) if self.results is not None else tuple(field for _, field in self.zipped)
 
@@ -125,17 +129,17 @@ class HitReading:
         """Return True when a score or date is present but cannot be read."""
         score, when = None if self.kind == "rank" else self.score, self.when
         for row, hit in zip(rows, hits, strict=True) if score is not None or when is not None else ():
-            if score is not None and hit.score is None and _is_there(score, row):
+            if score is not None and hit.score is None and _has_value(score, row):
                 return True
-            if when is not None and hit.when is None and _is_there(when, row):
+            if when is not None and hit.when is None and _has_value(when, row):
                 return True
         return False
 
     def _rows(self, answer: ServiceResponse) -> list[object]:
         if self.plain:
-            return _blocks(answer.response.text)
+            return _text_blocks(answer.response.text)
         rows = (
-            self._zip(answer)
+            self._zip_columns(answer)
             if self.results is None
             else answer.rows(self.results, missing_is_empty=self.missing_is_empty)
         )
@@ -148,7 +152,7 @@ class HitReading:
             raise answer.error(self.children, "nothing there")
         return [child for row in rows for child in self._flatten(answer, row)]
 
-    def _zip(self, answer: ServiceResponse) -> list[object]:
+    def _zip_columns(self, answer: ServiceResponse) -> list[object]:
         columns: dict[str, list[object] | None] = {}
         for name, field in self.zipped:
             found = field.path.all(answer.tree)
@@ -156,7 +160,7 @@ class HitReading:
                 raise answer.error(field, "nothing there")
             value = found[0] if found else None
             if value is not None and not isinstance(value, list):
-                raise answer.error(field, f"expected a list, found {kind_of(value)}")
+                raise answer.error(field, f"expected a list, found {json_type(value)}")
             columns[name] = value
         lengths = {name: len(column) for name, column in columns.items() if column is not None}
         if len(set(lengths.values())) > 1:
@@ -169,17 +173,17 @@ class HitReading:
     def _flatten(self, answer: ServiceResponse, parent: object) -> list[object]:
         assert self.children is not None
         children = answer.values(self.children, parent)
-        kept = {name: answer.one(field, parent) for name, field in self.keep}
+        kept = {name: answer.value(field, parent) for name, field in self.keep}
         return [
             {**child, **kept} if isinstance(child, dict) else {"value": child, **kept} if kept else child
             for child in children
         ]
 
-    def _hit(self, answer: ServiceResponse, row: object, rank: int, known: Sent) -> Hit:
+    def _hit(self, answer: ServiceResponse, row: object, rank: int, known: SentIds) -> Hit:
         content = self._content(answer, row)
         own = self.id.path.first(row)
         metadata = row.get("metadata") if isinstance(row, dict) else None
-        sources = self.sources.of_row(row, content, known)
+        sources = self.sources.map_row(row, content, known)
         return Hit(
             id=own if isinstance(own, str) else next(iter(as_ids(own)), str(rank)),
             content=content,
@@ -188,10 +192,10 @@ class HitReading:
             when=None if self.when is None else self._date(answer, self.when, row),
             chunks=() if self.chunks is None else _chunks(self.chunks, row),
             metadata=metadata if isinstance(metadata, dict) else {},
-            marks=() if sources else Marks(self.sources.forms, row, content, known),
+            marks=() if sources else RowMarks(self.sources.forms, row, content, known),
         )
 
-    def _date(self, answer: ServiceResponse, field: Field, row: object) -> datetime | None:
+    def _date(self, answer: ServiceResponse, field: ResponsePath, row: object) -> datetime | None:
         return instant(_scalar(answer, field, field.path.first(row), "a date"))
 
     def _content(self, answer: ServiceResponse, row: object) -> str:
@@ -206,7 +210,7 @@ class HitReading:
                 return found[0]
             parts = [part for part in found if part is not None]
             if any(isinstance(part, dict | list) for part in parts):
-                raise answer.error(field, f"expected text, found {kind_of(parts[0])}")
+                raise answer.error(field, f"expected text, found {json_type(parts[0])}")
             present = present or bool(parts)
             text = self.content_join.join(compact(part) for part in parts)
             if text:
@@ -217,7 +221,7 @@ class HitReading:
             raise answer.error(place, "nothing there")
         return ""
 
-    def _score(self, answer: ServiceResponse, field: Field, row: object) -> float | None:
+    def _score(self, answer: ServiceResponse, field: ResponsePath, row: object) -> float | None:
         """Return the score; None for an unreadable one, which is an error if hits are sorted by score."""
         value = field.path.first(row)
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
@@ -229,11 +233,11 @@ class HitReading:
         return found if found is None or self.transform == "none" else _transformed(found, self.transform)
 
 
-def _field(key: str, text: str | None) -> Field | None:
-    return Field.at(key, text) if text is not None else None
+def _field(key: str, text: str | None) -> ResponsePath | None:
+    return ResponsePath.at(key, text) if text is not None else None
 
 
-def _blocks(text: str) -> list[object]:
+def _text_blocks(text: str) -> list[object]:
     """Return the blocks between empty lines; for a text without empty lines, its lines."""
     parts = text.split("\n\n") if "\n\n" in text else text.splitlines()
     return [part.strip() for part in parts if part.strip()]
@@ -251,18 +255,18 @@ def _transformed(score: float, transform: Transform) -> float | None:
             return None if score == -1 else 1 / (1 + score)
 
 
-def _scalar(answer: ServiceResponse, field: Field, value: object, wanted: str = "a finite number") -> object:
+def _scalar(answer: ServiceResponse, field: ResponsePath, value: object, wanted: str = "a finite number") -> object:
     """Return a scalar value; raise MappingError for an object, a list or a boolean, since the path must be wrong."""
     if isinstance(value, bool | dict | list):
-        raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
+        raise answer.error(field, f"expected {wanted}, found {json_type(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value
 
 
-def _is_there(field: Field, row: object) -> bool:
+def _has_value(field: ResponsePath, row: object) -> bool:
     return field.path.first(row) not in (None, "")
 
 
-def _chunks(field: Field, row: object) -> tuple[str, ...]:
+def _chunks(field: ResponsePath, row: object) -> tuple[str, ...]:
     found = field.path.all(row)
     if len(found) == 1 and isinstance(found[0], list):
         found = found[0]
@@ -277,13 +281,13 @@ def _chunk(part: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searching:
+class SearchOperation:
     """The compiled ``endpoints.search``."""
 
-    call: Wired
-    reading: HitReading
-    shape: Shape
-    vectors: Vectors | None
+    call: CompiledCall
+    reader: HitReader
+    memory_format: MemoryFormat
+    embedder: ProviderEmbedder | None
     constants: Mapping[str, str]
     capabilities: Capabilities
     paging: Paging
@@ -292,69 +296,76 @@ class Searching:
     """what a response with hits contains next to them"""
 
     @classmethod
-    def of(
-        cls, wire: ProviderWire, config: ProviderConfig, search: SearchCall, shape: Shape, vectors: Vectors | None
-    ) -> Searching:
+    def compile(
+        cls,
+        connection: ProviderConnection,
+        config: ProviderConfig,
+        search: SearchCall,
+        memory_format: MemoryFormat,
+        embedder: ProviderEmbedder | None,
+    ) -> SearchOperation:
         """Compile the search of a config."""
         return cls(
-            call=wire.call("search", search, traffic="search", judged="search"),
-            reading=HitReading.of(search.response, "search.response", wire=wire, threaded=shape.threaded),
-            shape=shape,
-            vectors=vectors,
-            constants=wire.constants,
-            capabilities=Capabilities.said_in(config),
-            paging=Paging.of(search.page, "search.page"),
+            call=connection.call("search", search, traffic="search", judged="search"),
+            reader=HitReader.compile(
+                search.response, "search.response", connection=connection, session_scoped=memory_format.session_scoped
+            ),
+            memory_format=memory_format,
+            embedder=embedder,
+            constants=connection.constants,
+            capabilities=Capabilities.declared_in(config),
+            paging=Paging.compile(search.page, "search.page"),
             ids=config.capabilities.ids and search.response.id_from != "none",
         )
 
     async def search(self, space: Space, query: Query) -> Found:
         """Return at most k hits; ``returned`` counts the hits before the cut."""
         sent, flags = within_limits(query, self.capabilities)
-        embedding = query.embedding or (await self.vectors.query(query.text) if self.vectors else None)
-        values = of_space(space, self.constants, threaded=self.shape.threaded)
-        values |= self.shape.query(sent, embedding=embedding)
-        hits, odd, replied = await self._pages(space, values, sent.k)
+        embedding = query.embedding or (await self.embedder.query(query.text) if self.embedder else None)
+        values = space_variables(space, self.constants, session_scoped=self.memory_format.session_scoped)
+        values |= self.memory_format.query_variables(sent, embedding=embedding)
+        hits, page_flags, replied = await self._read_pages(space, values, sent.k)
         unmapped = [hit.source_ids for hit in hits].count(())
         return Found(
             hits=tuple(hits[: query.k]),
             requested=sent.k,
             returned=len(hits),
             unmapped=unmapped,
-            ids_available=self.ids and (self.reading.sources.declared or unmapped < len(hits) or not hits),
-            flags=(*flags, *odd),
+            ids_available=self.ids and (self.reader.sources.declared or unmapped < len(hits) or not hits),
+            flags=(*flags, *page_flags),
             replied=replied,
         )
 
-    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str], str]:
+    async def _read_pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str], str]:
         """Return the hits, at most k after several pages, flags, and what a response without hits contained instead."""
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()
         for _ in range(self.paging.max_pages):
             answer = await self.call.send(values, extra)
-            page = self.reading.read(answer, space) if answer.ok else HitPage(())
+            page = self.reader.read(answer, space) if answer.ok else HitPage(())
             hits += page.hits
             unreadable = unreadable or page.unreadable
-            more = len(hits) < k and not self.reading.plain and answer.ok and says_more(answer.tree, len(hits))
+            more = len(hits) < k and not self.reader.plain and answer.ok and reports_more(answer.tree, len(hits))
             following = self.paging.after(answer)
             if not following or len(hits) >= k or following == extra:
                 break
             extra = following
         if extra:  # the last page may bring more than was left to ask for
             hits = hits[:k]
-        said = self._replied(answer, values) if not hits else self._seen(answer)
-        odd = {UNREADABLE: unreadable, MORE_HITS: more, WARNED: bool(hits and said)}
-        return hits, [name for name, holds in odd.items() if holds], said
+        said = self._empty_reason(answer, values) if not hits else self._warning(answer)
+        flags = {UNREADABLE: unreadable, MORE_HITS: more, WARNED: bool(hits and said)}
+        return hits, [name for name, holds in flags.items() if holds], said
 
-    def _replied(self, answer: ServiceResponse, values: Mapping[str, object]) -> str:
-        if self.reading.plain or not answer.ok:
+    def _empty_reason(self, answer: ServiceResponse, values: Mapping[str, object]) -> str:
+        if self.reader.plain or not answer.ok:
             return ""
         echoes = [one for one in values.values() if isinstance(one, str)]
-        return beside(answer.tree, self.reading.places, usual=self.usual, echoes=echoes)
+        return beside(answer.tree, self.reader.places, usual=self.usual, echoes=echoes)
 
-    def _seen(self, answer: ServiceResponse) -> str:
+    def _warning(self, answer: ServiceResponse) -> str:
         """Return the warning next to hits; remember what the first response with hits contains next to them."""
-        if self.reading.plain or not answer.ok:
+        if self.reader.plain or not answer.ok:
             return ""
         if not self.usual:
             self.usual.update(remarks(answer.tree) or ("",))

@@ -17,7 +17,7 @@ from bench.config.provider.sections import Auth, checked_address
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
-from bench.providers.declarative.request import Filled, Wired
+from bench.providers.declarative.request import CompiledCall, FilledCall
 from bench.providers.declarative.response import BodyErrors, ServiceResponse
 from bench.providers.protocol import ProviderContext
 
@@ -39,7 +39,7 @@ class HttpChannel:
     errors: BodyErrors
 
     @classmethod
-    def of(cls, config: ProviderConfig, context: ProviderContext) -> HttpChannel:
+    def from_config(cls, config: ProviderConfig, context: ProviderContext) -> HttpChannel:
         """Resolve URL, headers and keys.
 
         Raises:
@@ -52,10 +52,10 @@ class HttpChannel:
         headers = {name: resolve(value) for name, value in config.connection.headers.items()}
         query: list[tuple[str, str]] = []
         for auth in config.auth:
-            authorise(config, auth, context, headers, query)
+            add_key(config, auth, context, headers, query)
         place = config.place("connection", "base_url")
         url = checked_address(resolve(base, where=place), place)
-        return cls(context.http, url, headers, tuple(query), BodyErrors.of(config.errors.error_when))
+        return cls(context.http, url, headers, tuple(query), BodyErrors.compile(config.errors.error_when))
 
     async def __aenter__(self) -> Self:
         return self
@@ -65,7 +65,7 @@ class HttpChannel:
     ) -> None:
         return None
 
-    async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
+    async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
         """Send one request with the service's headers and keys; return its response."""
         has_body = call.body is not None
         lines = filled.body if isinstance(filled.body, JsonLines) else None
@@ -88,7 +88,7 @@ class HttpChannel:
         return ServiceResponse(await self.http.call(call.endpoint, request))
 
 
-def authorise(
+def add_key(
     config: ProviderConfig, auth: Auth, context: ProviderContext, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
     """Add the key of one ``auth`` entry to headers or query; an optional key that is not set is left out."""

@@ -16,29 +16,29 @@ from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.calls import AddCall, AddResponse, IdMap, Partial
 from bench.errors import Rejected
 from bench.model import Ingested, Memory, Space
-from bench.providers.declarative.request import ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact
+from bench.providers.declarative.request import CompiledCall, ProviderConnection
+from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact
 from bench.providers.declarative.sources import content_hash
-from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, Shape, of_space, own_uuid
-from bench.providers.embedding import Vectors
+from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, MemoryFormat, memory_uuid, space_variables
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import merge_captures
 
 
 @dataclass(frozen=True, slots=True)
-class IdMapping:
+class IdMapReader:
     """A compiled ``id_map``: ids of the service to memory ids."""
 
     name: str
-    key: Field | None
+    key: ResponsePath | None
     """None = ``uuid``: ids that bench made"""
-    value: Field | None
+    value: ResponsePath | None
     """None = ``sent``: the memory ids of the batch in order"""
 
     @classmethod
-    def of(cls, id_map: IdMap, at: str) -> IdMapping:
+    def compile(cls, id_map: IdMap, at: str) -> IdMapReader:
         """Compile an id_map; ``at`` is its path in the config, for errors."""
-        value = None if id_map.value == "sent" else Field.at(f"{at}.value", id_map.value)
-        key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
+        value = None if id_map.value == "sent" else ResponsePath.at(f"{at}.value", id_map.value)
+        key = None if id_map.key == "uuid" else ResponsePath.at(f"{at}.key", id_map.key)
         return cls(id_map.name, key, value)
 
     def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
@@ -47,7 +47,7 @@ class IdMapping:
         Several service ids may belong to one memory.
         """
         if self.key is None:
-            return {own_uuid(namespace, one): one for one in sent}
+            return {memory_uuid(namespace, one): one for one in sent}
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
         values = self._values(answers) if self.value is not None else list(sent) * (len(keys) if len(sent) == 1 else 1)
         if len(keys) != len(values) and answers:
@@ -60,19 +60,19 @@ class IdMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class PartialFailures:
     """A compiled ``partial`` block: failed memories in a successful response, matched by id, never by position."""
 
-    items: Field
+    items: ResponsePath
     id: Path
     failed_when: tuple[tuple[Path, tuple[object, ...]], ...]
     message: Path | None
 
     @classmethod
-    def of(cls, partial: Partial, at: str) -> Refusals:
+    def compile(cls, partial: Partial, at: str) -> PartialFailures:
         """Compile a partial block; ``at`` is its path in the config, for errors."""
         return cls(
-            Field.at(f"{at}.items", partial.items),
+            ResponsePath.at(f"{at}.items", partial.items),
             compile_path(partial.id),
             tuple((compile_path(path), tuple(values)) for path, values in partial.failed_when.items()),
             compile_path(partial.message) if partial.message else None,
@@ -96,17 +96,17 @@ class Refusals:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AddResponseReader:
     """The compiled paths to read from the responses of an add."""
 
-    jobs: Field | None
-    id_map: IdMapping | None
+    jobs: ResponsePath | None
+    id_map: IdMapReader | None
 
     @classmethod
-    def of(cls, response: AddResponse, at: str) -> Reading:
+    def compile(cls, response: AddResponse, at: str) -> AddResponseReader:
         """Compile a response block; ``at`` is its path in the config, for errors."""
-        id_map = IdMapping.of(response.id_map, f"{at}.id_map") if response.id_map else None
-        return cls(Field.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
+        id_map = IdMapReader.compile(response.id_map, f"{at}.id_map") if response.id_map else None
+        return cls(ResponsePath.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
 
     def job_ids(self, answers: Sequence[ServiceResponse]) -> tuple[str, ...]:
         """Return the job ids to wait for."""
@@ -117,43 +117,43 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adding:
+class AddOperation:
     """The compiled ``endpoints.add`` or ``endpoints.update``."""
 
-    steps: tuple[Wired, ...]
-    reading: Reading
-    refusals: Refusals | None
-    shape: Shape
-    vectors: Vectors | None
+    steps: tuple[CompiledCall, ...]
+    reader: AddResponseReader
+    failures: PartialFailures | None
+    memory_format: MemoryFormat
+    embedder: ProviderEmbedder | None
     constants: Mapping[str, str]
     max_bytes: int | None
     hashes: bool
 
     @classmethod
-    def of(
+    def compile(
         cls,
-        wire: ProviderWire,
+        connection: ProviderConnection,
         call: AddCall,
         key: str,
         *,
-        shape: Shape,
-        vectors: Vectors | None,
+        memory_format: MemoryFormat,
+        embedder: ProviderEmbedder | None,
         max_bytes: int | None,
         hashes: bool,
-    ) -> Adding:
+    ) -> AddOperation:
         """Compile an add call; ``key`` is its path in the config, for errors."""
         calls = call.steps or (call,)
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(
             steps=tuple(
-                wire.call(name, step, traffic="add", judged="add", reads_parts=call.partial is not None)
+                connection.call(name, step, traffic="add", judged="add", reads_parts=call.partial is not None)
                 for name, step in zip(names, calls, strict=True)
             ),
-            reading=Reading.of(call.response, f"{key}.response"),
-            refusals=Refusals.of(call.partial, f"{key}.partial") if call.partial else None,
-            shape=shape,
-            vectors=vectors,
-            constants=wire.constants,
+            reader=AddResponseReader.compile(call.response, f"{key}.response"),
+            failures=PartialFailures.compile(call.partial, f"{key}.partial") if call.partial else None,
+            memory_format=memory_format,
+            embedder=embedder,
+            constants=connection.constants,
             max_bytes=max_bytes,
             hashes=hashes,
         )
@@ -164,10 +164,10 @@ class Adding:
         Raises:
             Rejected: a memory is too large for the service; nothing was sent.
         """
-        self._refuse_large(memories)
-        embeddings = await self.vectors.documents([memory.content for memory in memories]) if self.vectors else []
-        values = of_space(space, self.constants, threaded=self.shape.threaded)
-        values |= self.shape.batch(space, memories, embeddings)
+        self._require_small(memories)
+        embeddings = await self.embedder.documents([memory.content for memory in memories]) if self.embedder else []
+        values = space_variables(space, self.constants, session_scoped=self.memory_format.session_scoped)
+        values |= self.memory_format.batch_variables(space, memories, embeddings)
         answers, captures = await run_steps(self.steps, values)
         return self._ingested(space, memories, answers, captures)
 
@@ -177,25 +177,25 @@ class Adding:
         sent = [memory.id for memory in memories]
         refused: dict[str, str] = {}
         stored: dict[str, tuple[str, ...]] = {memory_id: (memory_id,) for memory_id in sent}
-        known = {own_uuid(space.namespace, one): one for one in sent} | {one: one for one in sent}
-        if self.refusals is not None:
+        known = {memory_uuid(space.namespace, one): one for one in sent} | {one: one for one in sent}
+        if self.failures is not None:
             for answer in answers:
-                refused |= self.refusals.read(answer, known)
-        if self.reading.id_map is not None:
-            mapped = self.reading.id_map.read(answers, [one for one in sent if one not in refused], space.namespace)
-            captures = merge_captures(captures, {self.reading.id_map.name: mapped})
+                refused |= self.failures.read(answer, known)
+        if self.reader.id_map is not None:
+            mapped = self.reader.id_map.read(answers, [one for one in sent if one not in refused], space.namespace)
+            captures = merge_captures(captures, {self.reader.id_map.name: mapped})
             stored = {one: tuple(key for key, value in mapped.items() if value == one) for one in sent}
-        kept = {one: ids for one, ids in stored.items() if one not in refused}
-        captures |= self._own([memory for memory in memories if memory.id in kept], kept)
-        jobs = tuple(job for job in self.reading.job_ids(answers) if known.get(job) not in refused)
-        return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
+        stored_ids = {one: ids for one, ids in stored.items() if one not in refused}
+        captures |= self._own_captures([memory for memory in memories if memory.id in stored_ids], stored_ids)
+        jobs = tuple(job for job in self.reader.job_ids(answers) if known.get(job) not in refused)
+        return Ingested(ids=stored_ids, jobs=jobs, captures=captures, rejected=refused)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """Return the result of a stored batch whose response was lost; ``given`` has the ids that a search found.
 
         The memories have no ids if only the lost response contained them, or if a step has captures: they are lost too.
         """
-        id_map = self.reading.id_map
+        id_map = self.reader.id_map
         named = id_map is not None and id_map.key is not None
         lost = (named and not given) or any(step.captures for step in self.steps)
         stored: dict[str, tuple[str, ...]] = {memory.id: () if lost else (memory.id,) for memory in memories}
@@ -205,9 +205,9 @@ class Adding:
             made = found if named else id_map.read((), list(stored), space.namespace)
             captures[id_map.name] = made
             stored = {one: tuple(own for own, memory_id in made.items() if memory_id == one) for one in stored}
-        return Ingested(ids=stored, captures={**captures, **self._own(memories, stored)})
+        return Ingested(ids=stored, captures={**captures, **self._own_captures(memories, stored)})
 
-    def _own(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+    def _own_captures(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
         """Return bench's own captures of a batch, for mapping hits and clearing."""
         captures: dict[str, object] = {
             SENT: [memory.id for memory in memories],
@@ -217,7 +217,7 @@ class Adding:
             captures[HASHES] = {content_hash(memory.content): memory.id for memory in memories}
         return captures
 
-    def _refuse_large(self, memories: Sequence[Memory]) -> None:
+    def _require_small(self, memories: Sequence[Memory]) -> None:
         if self.max_bytes is None:
             return
         for memory in memories:
@@ -230,7 +230,7 @@ class Adding:
 
 
 async def run_steps(
-    steps: Sequence[Wired], values: Mapping[str, object]
+    steps: Sequence[CompiledCall], values: Mapping[str, object]
 ) -> tuple[list[ServiceResponse], dict[str, object]]:
     """Send calls in order, each with the captures of earlier calls.
 

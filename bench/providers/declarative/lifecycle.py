@@ -9,7 +9,7 @@ Example::
 
     captures = await Preparing.of(wire, config, vectors).prepare(values)         # {"storeId": "vs_1"}
     watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
-    await watch.look(values, jobs=("job_1", "job_2"), sent=ids)     # Readiness(state="pending", detail="1 of 2 ready")
+    await watch.poll(values, jobs=("job_1", "job_2"), sent=ids)     # Readiness(state="pending", detail="1 of 2 ready")
 
 Clearing a missing namespace is not an error. Variables that clear needs, but no stored response has, are looked up
 first (``existing``). If it is unknown whether a namespace exists, it counts as not cleared.
@@ -32,11 +32,18 @@ from bench.config.provider.body import Node, Scope
 from bench.config.provider.calls import ClearCall, Existing, SetupCall, VerifyCall, WaitBlock
 from bench.errors import IngestFailed, NotCleared, NotReady
 from bench.model import Readiness, Space
-from bench.providers.declarative.ingest import IdMapping, Reading
-from bench.providers.declarative.request import Paging, ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of, may_be_a_page, says_more
-from bench.providers.declarative.variables import STORED, of_space
-from bench.providers.embedding import Vectors
+from bench.providers.declarative.ingest import AddResponseReader, IdMapReader
+from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
+from bench.providers.declarative.response import (
+    ResponsePath,
+    ServiceResponse,
+    compact,
+    json_type,
+    may_be_a_page,
+    reports_more,
+)
+from bench.providers.declarative.variables import STORED, space_variables
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import Waiting, merge_captures
 from bench.scalars import whole_number
 
@@ -44,26 +51,26 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 
-SAMPLE = "How long is a vector?"
+SAMPLE_TEXT = "How long is a vector?"
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingProbe:
     """A compiled ``existing`` lookup."""
 
-    call: Wired
-    results: Field | None
+    call: CompiledCall
+    results: ResponsePath | None
     match: tuple[tuple[Path, Node], ...]
     paging: Paging
 
     @classmethod
-    def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
+    def compile(cls, connection: ProviderConnection, existing: Existing, key: str) -> ExistingProbe:
         """Compile a lookup; ``key`` is its path in the config, for errors."""
         return cls(
-            wire.call(key, existing, traffic="status", judged="change"),
-            Field.at(f"{key}.results", existing.results) if existing.results else None,
-            tuple((compile_path(path), wire.compiler.tree(value)) for path, value in existing.match.items()),
-            Paging.of(existing.page, f"{key}.page"),
+            connection.call(key, existing, traffic="status", judged="change"),
+            ResponsePath.at(f"{key}.results", existing.results) if existing.results else None,
+            tuple((compile_path(path), connection.compiler.tree(value)) for path, value in existing.match.items()),
+            Paging.compile(existing.page, f"{key}.page"),
         )
 
     async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
@@ -92,7 +99,7 @@ class ExistingProbe:
             if not following or not rows or following == extra:
                 break
             extra = following
-        if rows and says_more(answer.tree, seen):
+        if rows and reports_more(answer.tree, seen):
             raise answer.error(
                 self.results or self.call.key,
                 f"only the first {seen} elements of a longer list were read, and none of them matches: add page, "
@@ -102,27 +109,29 @@ class ExistingProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class Preparing:
+class SetupOperation:
     """The compiled ``setup`` of a config."""
 
-    calls: tuple[tuple[Wired, ExistingProbe | None], ...]
+    calls: tuple[tuple[CompiledCall, ExistingProbe | None], ...]
     dimensions: int | None
-    vectors: Vectors | None
+    embedder: ProviderEmbedder | None
 
     @classmethod
-    def of(cls, wire: ProviderWire, config: ProviderConfig, vectors: Vectors | None) -> Preparing:
+    def compile(
+        cls, connection: ProviderConnection, config: ProviderConfig, embedder: ProviderEmbedder | None
+    ) -> SetupOperation:
         """Compile every setup call."""
         settings = config.client_embeddings
-        calls = tuple(_compiled(wire, call) for call in config.setup)
-        return cls(calls, settings.dimensions if settings else None, vectors)
+        calls = tuple(_compiled(connection, call) for call in config.setup)
+        return cls(calls, settings.dimensions if settings else None, embedder)
 
     async def prepare(self, values: Mapping[str, object]) -> dict[str, object]:
         """Send the needed setup calls, each with the captures of earlier calls; return all captures."""
-        known = {**values, **await self._sizes()}
+        known = {**values, **await self._dimensions()}
         captures: dict[str, object] = {}
-        for call, finding in self.calls:
+        for call, lookup in self.calls:
             seen = {**known, **captures}
-            found = await finding.find(seen) if finding else None
+            found = await lookup.find(seen) if lookup else None
             new = call.captured(await call.each(seen)) if found is None else call.captured_in(*found)
             captures = merge_captures(captures, new)
         return captures
@@ -134,10 +143,10 @@ class Preparing:
             NotCleared: a call has no ``existing`` and cannot be repeated, so it is unknown whether something exists.
         """
         captures: dict[str, object] = {}
-        for call, finding in self.calls:
+        for call, lookup in self.calls:
             seen = {**values, **captures}
-            if finding is not None:
-                found = await finding.find(seen)
+            if lookup is not None:
+                found = await lookup.find(seen)
                 if found is None:
                     return None
                 captures = merge_captures(captures, call.captured_in(*found))
@@ -148,35 +157,37 @@ class Preparing:
                         f"{namespace}: the answer to {call.key} was lost, and the created object cannot be looked up",
                         hint=f'delete the object at the service, or add "existing" to {call.key} to find it',
                     )
-                captures = merge_captures(captures, call.captured(await call.each({**seen, **await self._sizes()})))
+                captures = merge_captures(
+                    captures, call.captured(await call.each({**seen, **await self._dimensions()}))
+                )
         return captures
 
-    async def _sizes(self) -> dict[str, object]:
+    async def _dimensions(self) -> dict[str, object]:
         """Return ``dimensions`` if a call uses it: the declared length of a vector, or that of a sample vector."""
         if not any("dimensions" in call.uses() for call, _ in self.calls):
             return {}
-        if self.dimensions is not None or self.vectors is None:
+        if self.dimensions is not None or self.embedder is None:
             return {"dimensions": self.dimensions}
-        return {"dimensions": len(await self.vectors.query(SAMPLE))}
+        return {"dimensions": len(await self.embedder.query(SAMPLE_TEXT))}
 
 
-def _compiled(wire: ProviderWire, call: SetupCall) -> tuple[Wired, ExistingProbe | None]:
+def _compiled(connection: ProviderConnection, call: SetupCall) -> tuple[CompiledCall, ExistingProbe | None]:
     key = f"setup.{call.name}"
-    finding = ExistingProbe.of(wire, call.existing, f"{key}.existing") if call.existing else None
-    return wire.call(key, call, traffic="manage"), finding
+    lookup = ExistingProbe.compile(connection, call.existing, f"{key}.existing") if call.existing else None
+    return connection.call(key, call, traffic="manage"), lookup
 
 
 SHOWN_VALUE = 100
 FIRST_PAGE = " (perhaps this counts only the first page of a list)"
-ABREAST = 16
+CONCURRENT_POLLS = 16
 """concurrent status calls for jobs"""
 
 State = Literal["ready", "pending", "failed"]
-Tests = tuple[tuple[Field, tuple[object, ...]], ...]
+Tests = tuple[tuple[ResponsePath, tuple[object, ...]], ...]
 
 
 @dataclass(slots=True)
-class Seen:
+class PollResult:
     """The state that one status response shows."""
 
     state: State = "pending"
@@ -185,20 +196,22 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class StatusPoller:
     """A compiled ``wait`` block with a request."""
 
-    request: Wired
+    request: CompiledCall
     by_id: bool
     until: Tests
     fail_on: tuple[tuple[Path, tuple[object, ...]], ...]
-    count: Field | None
-    id_map: IdMapping | None
+    count: ResponsePath | None
+    id_map: IdMapReader | None
     done: set[tuple[str, str]] = field(default_factory=set)
     """ready jobs by namespace, which are not polled again"""
 
     @classmethod
-    def of(cls, wire: ProviderWire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
+    def compile(
+        cls, connection: ProviderConnection, wait: WaitBlock, key: str, *, gives_ids: bool
+    ) -> StatusPoller | None:
         """Compile a wait block; ``key`` is its path in the config, for errors.
 
         Return None if the block has no ``request``: the engine then waits for its sentinel.
@@ -206,23 +219,23 @@ class Watch:
         if wait.request is None:
             return None
         return cls(
-            request=wire.call(f"{key}.request", wait.request, traffic="status"),
+            request=connection.call(f"{key}.request", wait.request, traffic="status"),
             by_id=(wait.scope or ("id" if gives_ids else "namespace")) == "id",
-            until=tuple((Field.at(f"{key}.until", path), tuple(values)) for path, values in wait.until.items()),
+            until=tuple((ResponsePath.at(f"{key}.until", path), tuple(values)) for path, values in wait.until.items()),
             fail_on=tuple((compile_path(path), tuple(values)) for path, values in wait.fail_on.items()),
-            count=Field.at(f"{key}.count_at_least", wait.count_at_least) if wait.count_at_least else None,
-            id_map=IdMapping.of(wait.id_map, f"{key}.id_map") if wait.id_map else None,
+            count=ResponsePath.at(f"{key}.count_at_least", wait.count_at_least) if wait.count_at_least else None,
+            id_map=IdMapReader.compile(wait.id_map, f"{key}.id_map") if wait.id_map else None,
         )
 
-    async def look(self, values: Mapping[str, object], *, jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
+    async def poll(self, values: Mapping[str, object], *, jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
         """Poll once for the namespace, or once for each job that is not known to be ready."""
         variables = {**values, "sent": len(sent)}
         if not self.by_id:
-            seen = await self._ask(variables, sent)
+            seen = await self._poll(variables, sent)
             return Readiness(state=seen.state, detail=seen.detail, captures=seen.captures)
-        return await self._look_at_jobs(variables, list(dict.fromkeys(jobs)), sent)
+        return await self._poll_jobs(variables, list(dict.fromkeys(jobs)), sent)
 
-    async def _look_at_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
+    async def _poll_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
         """Poll jobs in order, a few at a time.
 
         The round ends with the first jobs that are not ready, because later jobs are processed later.
@@ -230,9 +243,9 @@ class Watch:
         namespace = str(values.get("runTag", ""))
         captures: dict[str, object] = {}
         waiting = ""
-        for start in range(0, len(jobs), ABREAST):
-            chunk = [job for job in jobs[start : start + ABREAST] if (namespace, job) not in self.done]
-            seen = await self._ask_all(values, chunk, sent)
+        for start in range(0, len(jobs), CONCURRENT_POLLS):
+            chunk = [job for job in jobs[start : start + CONCURRENT_POLLS] if (namespace, job) not in self.done]
+            seen = await self._poll_each(values, chunk, sent)
             for job, one in zip(chunk, seen, strict=True):
                 if one.state == "failed":
                     return Readiness(state="failed", detail=f"{job}: {one.detail}")
@@ -251,11 +264,13 @@ class Watch:
             captures=captures,
         )
 
-    async def _ask_all(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> list[Seen]:
-        found = [Seen() for _ in jobs]
+    async def _poll_each(
+        self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]
+    ) -> list[PollResult]:
+        found = [PollResult() for _ in jobs]
 
         async def ask(index: int, job: str) -> None:
-            found[index] = await self._ask({**values, "jobId": job}, sent)
+            found[index] = await self._poll({**values, "jobId": job}, sent)
 
         if len(jobs) == 1:
             await ask(0, jobs[0])
@@ -268,18 +283,18 @@ class Watch:
             raise errors.exceptions[0] from None
         return found
 
-    async def _ask(self, values: Mapping[str, object], sent: Sequence[str]) -> Seen:
+    async def _poll(self, values: Mapping[str, object], sent: Sequence[str]) -> PollResult:
         answers = await self.request.each(values)
         captures = self.request.captured(answers)
         for answer in answers:
-            state, detail = self._judge(answer, len(sent))
+            state, detail = self._state_of(answer, len(sent))
             if state != "ready":
-                return Seen(state, detail)
+                return PollResult(state, detail)
         if self.id_map is not None:
             captures = merge_captures(captures, {self.id_map.name: self.id_map.read(answers, sent)})
-        return Seen("ready", "", captures)
+        return PollResult("ready", "", captures)
 
-    def _judge(self, answer: ServiceResponse, sent: int) -> tuple[State, str]:
+    def _state_of(self, answer: ServiceResponse, sent: int) -> tuple[State, str]:
         """Return the state in a response; failure is checked first, a status in ``treat_as_ok`` counts as ready."""
         if not answer.ok:
             return "ready", ""
@@ -288,13 +303,15 @@ class Watch:
                 if value in failing:
                     return "failed", f'"{path.text}" is {compact(value)}: {compact(answer.tree)[:300]}'
         for test, wanted in self.until:
-            found = answer.values(test) if not test.path.single else [answer.one(test)]
-            if (lost := next((value for value in found if _is_lost(value, wanted)), None)) and not self.fail_on:
+            found = answer.values(test) if not test.path.single else [answer.value(test)]
+            if (
+                lost := next((value for value in found if _is_failure_state(value, wanted)), None)
+            ) and not self.fail_on:
                 return "failed", f'"{test.path.text}" is {compact(lost)}: {compact(answer.tree)[:300]}'
             if not found or any(value not in wanted for value in found):
                 return "pending", f'"{test.path.text}" is {", ".join(map(compact, found))}'
         if self.count is not None:
-            count = counted(answer, self.count)
+            count = read_count(answer, self.count)
             return (
                 ("ready", "")
                 if count >= sent
@@ -309,27 +326,27 @@ class Watch:
 LOST = frozenset({"failed", "failure", "error", "errored", "cancelled", "canceled", "aborted", "timed_out", "expired"})
 
 
-def _is_lost(value: object, wanted: Sequence[object]) -> bool:
+def _is_failure_state(value: object, wanted: Sequence[object]) -> bool:
     """Return True when a status value means a final failure, although the config does not name it."""
     return isinstance(value, str) and value not in wanted and value.lower() in LOST
 
 
-def counted(answer: ServiceResponse, at: Field) -> int:
+def read_count(answer: ServiceResponse, at: ResponsePath) -> int:
     """Return a number, or the length of a list, an object or several matches."""
     if not at.path.single:
         return len(at.path.all(answer.tree))
-    value = answer.one(at)
+    value = answer.value(at)
     if isinstance(value, list | dict):
         return len(value)
     found = whole_number(value)
     if found is None:
         raise answer.error(
-            at, f"expected a whole number or a list, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}"
+            at, f"expected a whole number or a list, found {json_type(value)}: {compact(value)[:SHOWN_VALUE]}"
         )
     return found
 
 
-def waiting_of(wait: WaitBlock | None) -> Waiting:
+def wait_rule(wait: WaitBlock | None) -> Waiting:
     """Return a wait block as the engine's waiting rule, in seconds; without a block nothing is waited for."""
     if wait is None:
         return Waiting()
@@ -349,20 +366,20 @@ CHUNK = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verifying:
+class EmptinessCheck:
     """A compiled ``verify_clear``, which is repeated until the namespace is empty."""
 
-    request: Wired
-    empty: Field | None
+    request: CompiledCall
+    empty: ResponsePath | None
     ok_statuses: frozenset[int]
     timeout_s: float
 
     @classmethod
-    def of(cls, wire: ProviderWire, call: VerifyCall) -> Verifying:
+    def compile(cls, connection: ProviderConnection, call: VerifyCall) -> EmptinessCheck:
         """Compile the call."""
         return cls(
-            request=wire.call("verify_clear", call, traffic="status", ok=call.ok_status, judged="change"),
-            empty=Field.at("verify_clear.empty", call.empty) if call.empty else None,
+            request=connection.call("verify_clear", call, traffic="status", ok=call.ok_status, judged="change"),
+            empty=ResponsePath.at("verify_clear.empty", call.empty) if call.empty else None,
             ok_statuses=frozenset(call.ok_status),
             timeout_s=call.timeout_s,
         )
@@ -395,37 +412,43 @@ class Verifying:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clearing:
+class ClearOperation:
     """The compiled ``endpoints.clear`` with the steps after it."""
 
-    call: Wired | None
-    finding: ExistingProbe | None
-    preparing: Preparing
-    reading: Reading
-    watch: Watch | None
+    call: CompiledCall | None
+    lookup: ExistingProbe | None
+    setup: SetupOperation
+    reader: AddResponseReader
+    watch: StatusPoller | None
     waiting: Waiting
-    verifying: Verifying | None
-    teardown: tuple[Wired, ...]
+    emptiness: EmptinessCheck | None
+    teardown: tuple[CompiledCall, ...]
     constants: Mapping[str, str]
-    threaded: bool
+    session_scoped: bool
 
     @classmethod
-    def of(cls, wire: ProviderWire, config: ProviderConfig, preparing: Preparing) -> Clearing:
+    def compile(cls, connection: ProviderConnection, config: ProviderConfig, setup: SetupOperation) -> ClearOperation:
         """Compile clear, its wait, verify_clear and teardown."""
         endpoints = config.endpoints
         clear = endpoints.clear if endpoints else None
         verify = endpoints.verify_clear if endpoints else None
         return cls(
-            call=wire.call("clear", clear, traffic="manage") if clear else None,
-            finding=ExistingProbe.of(wire, clear.existing, "clear.existing") if clear and clear.existing else None,
-            preparing=preparing,
-            reading=Reading.of(clear.response, "clear.response") if clear else Reading(None, None),
-            watch=_watch(wire, clear),
-            waiting=waiting_of(clear.wait if clear else WaitBlock()),
-            verifying=Verifying.of(wire, verify) if verify else None,
-            teardown=tuple(wire.call(f"teardown.{call.name}", call, traffic="manage") for call in config.teardown),
-            constants=wire.constants,
-            threaded=config.scoping.strategy == "sessionId",
+            call=connection.call("clear", clear, traffic="manage") if clear else None,
+            lookup=ExistingProbe.compile(connection, clear.existing, "clear.existing")
+            if clear and clear.existing
+            else None,
+            setup=setup,
+            reader=AddResponseReader.compile(clear.response, "clear.response")
+            if clear
+            else AddResponseReader(None, None),
+            watch=_status_poller(connection, clear),
+            waiting=wait_rule(clear.wait if clear else WaitBlock()),
+            emptiness=EmptinessCheck.compile(connection, verify) if verify else None,
+            teardown=tuple(
+                connection.call(f"teardown.{call.name}", call, traffic="manage") for call in config.teardown
+            ),
+            constants=connection.constants,
+            session_scoped=config.scoping.strategy == "sessionId",
         )
 
     async def clear(self, space: Space) -> None:
@@ -435,35 +458,35 @@ class Clearing:
             NotCleared: data remains, or it is unknown.
             NotReady: the service did not finish in time.
         """
-        values = of_space(space, self.constants, threaded=self.threaded)
+        values = space_variables(space, self.constants, session_scoped=self.session_scoped)
         values["ids"] = stored = _stored(space)
         values["idChunks"] = [stored[start : start + CHUNK] for start in range(0, len(stored), CHUNK)]
-        values |= await self._found(values)
+        values |= await self._look_up(values)
         if self.call is not None and self.call.uses() <= values.keys() | {"each"}:
             answers = await self.call.each(values)
             good = [answer for answer in answers if answer.ok]
             if self.watch is not None and good:
-                await self._wait(self.watch, values, self.reading.job_ids(good))
-        if self.verifying is not None and self.verifying.request.uses() <= values.keys():
-            await self.verifying.until_empty(values)
+                await self._wait(self.watch, values, self.reader.job_ids(good))
+        if self.emptiness is not None and self.emptiness.request.uses() <= values.keys():
+            await self.emptiness.until_empty(values)
         for call in self.teardown:
             if call.uses() <= values.keys() | {"each"}:
                 await call.each(values)
 
-    async def _found(self, values: Mapping[str, object]) -> dict[str, object]:
+    async def _look_up(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the variables of the clear call that no stored response has, by lookup; empty when nothing exists."""
         if self.call is None or self.call.uses() <= values.keys() | {"each"}:
             return {}
-        if self.finding is not None:
-            found = await self.finding.find(values)
+        if self.lookup is not None:
+            found = await self.lookup.find(values)
             return {} if found is None else self.call.captured_in(*found)
-        return await self.preparing.found(values) or {}
+        return await self.setup.found(values) or {}
 
-    async def _wait(self, watch: Watch, values: Mapping[str, object], jobs: tuple[str, ...]) -> None:
+    async def _wait(self, watch: StatusPoller, values: Mapping[str, object], jobs: tuple[str, ...]) -> None:
         pause_s, namespace = self.waiting.interval_s, values["runTag"]
         with anyio.move_on_after(self.waiting.timeout_s):
             while True:
-                seen = await watch.look(values, jobs=jobs, sent=())
+                seen = await watch.poll(values, jobs=jobs, sent=())
                 if seen.state == "failed":
                     raise IngestFailed(f"clearing {namespace} failed: {seen.detail}")
                 if seen.state == "ready":
@@ -473,10 +496,10 @@ class Clearing:
         raise NotReady(f"clearing {namespace} took more than {self.waiting.timeout_s:g} s")
 
 
-def _watch(wire: ProviderWire, clear: ClearCall | None) -> Watch | None:
+def _status_poller(connection: ProviderConnection, clear: ClearCall | None) -> StatusPoller | None:
     if clear is None or clear.wait is None:
         return None
-    return Watch.of(wire, clear.wait, "clear.wait", gives_ids=clear.response.ids is not None)
+    return StatusPoller.compile(connection, clear.wait, "clear.wait", gives_ids=clear.response.ids is not None)
 
 
 def _stored(space: Space) -> list[str]:

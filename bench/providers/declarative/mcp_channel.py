@@ -3,7 +3,7 @@
 A call names a ``tool``, and its body has the arguments. The response is ``structuredContent``, or the JSON of the first
 text. Only this module and ``mcp_session`` import the official SDK::
 
-    async with McpChannel.of(config, context) as channel:
+    async with McpChannel.from_config(config, context) as channel:
         answer = await channel.exchange(call, filled)
 """
 
@@ -30,8 +30,8 @@ from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected
 from bench.events import redact
 from bench.http import Http, Response, Timings
 from bench.http.errors import failure_of_status
-from bench.providers.declarative.mcp_session import Gone, McpSession, Noise, root_of
-from bench.providers.declarative.request import Filled, Wired
+from bench.providers.declarative.mcp_session import McpSession, SessionEnded, StdoutNoise, root_of
+from bench.providers.declarative.request import CompiledCall, FilledCall
 from bench.providers.declarative.response import BodyErrors, ServiceResponse
 from bench.providers.protocol import ProviderContext
 from bench.settings import hide_secrets
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 START_S = 60.0
 SHOWN = 500
-GONE = ("connection closed", "terminated", "stream ended")
+ENDED_WORDS = ("connection closed", "terminated", "stream ended")
 """parts of SDK errors for a server that has ended"""
-LAST_WORDS = 5
+STDERR_LINES = 5
 """number of last lines of the server's stderr that an error quotes"""
 
 
@@ -67,8 +67,8 @@ class McpChannel:
     stderr: Path
     errors: BodyErrors
     max_bytes: int
-    _noise: Noise = field(default_factory=Noise)
-    _said_before: int = 0
+    _noise: StdoutNoise = field(default_factory=StdoutNoise)
+    _stderr_start: int = 0
     """bytes in the stderr file from earlier processes"""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _session: McpSession | None = None
@@ -76,20 +76,20 @@ class McpChannel:
     """the last HTTP error status, which the SDK does not report"""
 
     @classmethod
-    def of(cls, config: ProviderConfig, context: ProviderContext) -> McpChannel:
+    def from_config(cls, config: ProviderConfig, context: ProviderContext) -> McpChannel:
         """Resolve the command or URL and the keys.
 
         Raises:
             ConfigError: an environment variable is not set.
         """
-        from bench.providers.declarative.http_channel import authorise
+        from bench.providers.declarative.http_channel import add_key
 
         assert config.mcp is not None, "type mcp has its block"
         resolve = context.environment.resolve
         headers = {name: resolve(value) for name, value in config.connection.headers.items()}
         query: list[tuple[str, str]] = []
         for auth in config.auth:
-            authorise(config, auth, context, headers, query)
+            add_key(config, auth, context, headers, query)
         url = resolve(config.mcp.url, where=config.place("mcp", "url")) if config.mcp.url else None
         return cls(
             name=config.name,
@@ -102,14 +102,14 @@ class McpChannel:
             tools={call.tool: config.place(*path, "tool") for path, call in calls_of(config) if call.tool},
             where=config.place("mcp"),
             stderr=context.run_dir / f"{config.name}.stderr.log",
-            errors=BodyErrors.of(config.errors.error_when),
+            errors=BodyErrors.compile(config.errors.error_when),
             max_bytes=config.connection.max_response_bytes,
         )
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            stack.enter_context(self._noise.kept_short(self.name))
-            with _Starting(self):
+            stack.enter_context(self._noise.suppressed(self.name))
+            with _StartErrors(self):
                 session = await stack.enter_async_context(McpSession(self._transport, start_s=START_S))
             self._require_tools(session.tools)
             self._session = session
@@ -142,21 +142,21 @@ class McpChannel:
             from mcp.shared._httpx_utils import create_mcp_http_client
 
             client = await stack.enter_async_context(create_mcp_http_client(headers=dict(self.headers)))
-            client.event_hooks["response"].append(self._note_status)
+            client.event_hooks["response"].append(self._record_status)
             url = f"{self.url}?{self.query}" if self.query else str(self.url)
             yield await stack.enter_async_context(streamable_http_client(url, http_client=client))
 
-    async def _note_status(self, response: Any) -> None:
+    async def _record_status(self, response: Any) -> None:
         """Record an HTTP error status; ``response`` has a type of the SDK's HTTP library."""
         if response.status_code >= 400:
             self._status = response.status_code
 
     def _open_stderr(self) -> TextIO:
         self.stderr.parent.mkdir(parents=True, exist_ok=True)
-        self._said_before = self.stderr.stat().st_size if self.stderr.exists() else 0
+        self._stderr_start = self.stderr.stat().st_size if self.stderr.exists() else 0
         return self.stderr.open("a", encoding="utf-8")
 
-    def no_start(self, error: BaseException) -> ConfigError:
+    def start_error(self, error: BaseException) -> ConfigError:
         """Return the error for a server that cannot be started or reached, with its last output."""
         if self._status in (401, 403):
             problem, hint = (
@@ -172,24 +172,24 @@ class McpChannel:
         why = [f"no answer within {START_S:g} s" if isinstance(error, TimeoutError) else str(error)]
         if self._noise.first:
             why.append(f'it printed "{self._noise.first}" on stdout, which is not JSON-RPC')
-        why += self._last_words()
+        why += self._stderr_tail()
         text = f"the MCP server of {self.name} {problem}: " + "\n  ".join(filter(None, why))
         return ConfigError(redact(hide_secrets(text)), where=self.where, hint=hint)
 
-    def _last_words(self) -> list[str]:
+    def _stderr_tail(self) -> list[str]:
         """Return the last lines that the server wrote to stderr since its start."""
         if self.command is None or not self.stderr.exists():
             return []
         with self.stderr.open(encoding="utf-8", errors="replace") as file:
-            file.seek(self._said_before)
-            return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-LAST_WORDS:]
+            file.seek(self._stderr_start)
+            return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-STDERR_LINES:]
 
-    async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
+    async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
         """Call one tool; raise Unavailable if the server has ended, Rejected for an error of the tool."""
         async with self.http.admit(call.endpoint, f"tool {call.tool}"):
-            return self._answer(call, await self._ask(call, filled))
+            return self._answer(call, await self._poll(call, filled))
 
-    async def _ask(self, call: Wired, filled: Filled) -> CallToolResult:
+    async def _poll(self, call: CompiledCall, filled: FilledCall) -> CallToolResult:
         assert self._session is not None, "the channel is used inside `async with`"
         arguments = filled.body if isinstance(filled.body, dict) else {}
         timeout_s = self.http.attempt_s or call.timeout_s or call.endpoint.timeouts.attempt_s
@@ -201,26 +201,26 @@ class McpChannel:
             raise Unavailable(text, timed_out=True) from error
         except MCPError as error:
             raise self._failure(call, error) from error
-        except (Gone, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            raise self._gone(call, str(error) or "its stream is closed") from error
+        except (SessionEnded, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise self._ended_error(call, str(error) or "its stream is closed") from error
 
-    def _failure(self, call: Wired, error: MCPError) -> CallError:
-        if any(word in str(error).lower() for word in GONE):
-            return self._gone(call, str(error))
+    def _failure(self, call: CompiledCall, error: MCPError) -> CallError:
+        if any(word in str(error).lower() for word in ENDED_WORDS):
+            return self._ended_error(call, str(error))
         status, self._status = self._status, None
         if status is not None:
             answer = Response(status=status, headers={}, body=b"", timings=Timings(), request=f"tool {call.tool}")
             return failure_of_status(call.endpoint, answer, repeatable=False, wait_s=None).error
         return Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {error}")[:SHOWN])
 
-    def _gone(self, call: Wired, why: str) -> Unavailable:
-        said = "; its stderr: " + " | ".join(words[-2:]) if (words := self._last_words()) else ""
+    def _ended_error(self, call: CompiledCall, why: str) -> Unavailable:
+        said = "; its stderr: " + " | ".join(words[-2:]) if (words := self._stderr_tail()) else ""
         text = f"{call.endpoint.name}: tool {call.tool}: the MCP server has ended: {why}{said}"
         return Unavailable(
             redact(text)[:SHOWN], hint="fix the cause, then resume the run: this starts the server again"
         )
 
-    def _answer(self, call: Wired, result: CallToolResult) -> ServiceResponse:
+    def _answer(self, call: CompiledCall, result: CallToolResult) -> ServiceResponse:
         body = _body(result)
         if len(body) > self.max_bytes:
             raise MappingError(
@@ -237,7 +237,7 @@ class McpChannel:
         return ServiceResponse(response)
 
 
-class _Starting:
+class _StartErrors:
     """A block that converts an error during the start of the server to a ConfigError with the server's own output."""
 
     def __init__(self, channel: McpChannel) -> None:
@@ -250,7 +250,7 @@ class _Starting:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, Exception):
-            raise self._channel.no_start(root_of(error)) from error
+            raise self._channel.start_error(root_of(error)) from error
 
 
 def _body(result: CallToolResult) -> bytes:

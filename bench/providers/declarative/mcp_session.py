@@ -8,8 +8,8 @@ Example::
 
     async with McpSession(transport, start_s=60) as session:
         result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
-    noise = Noise()
-    with noise.kept_short("engram"):
+    noise = StdoutNoise()
+    with noise.suppressed("engram"):
         ...                              # one warning: engram printed "loading model" on stdout, which is not JSON-RPC
     noise.first                          # "loading model"
 
@@ -39,7 +39,7 @@ Transport = Callable[[], AbstractAsyncContextManager[Any]]
 """opens one of the SDK's transports; they have no common public type"""
 
 
-class Gone(Exception):
+class SessionEnded(Exception):
     """The session has ended; the message is the reason."""
 
 
@@ -60,7 +60,7 @@ class McpSession:
         """Start the server or connect to it, and list its tools; errors of the SDK are raised unchanged."""
         await self._group.__aenter__()
         try:
-            await self._group.start(self._hold)
+            await self._group.start(self._run)
         except BaseException as error:
             await self._group.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -80,7 +80,7 @@ class McpSession:
             MCPError: the server returns an error.
         """
         if self._client is None:
-            raise Gone(self._why)
+            raise SessionEnded(self._why)
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
             try:
@@ -88,12 +88,12 @@ class McpSession:
             finally:
                 self._waiting.discard(scope)
         if scope.cancelled_caught:
-            raise Gone(self._why)
+            raise SessionEnded(self._why)
         assert isinstance(result, CallToolResult), "claimed results are not asked for"
         return result
 
-    async def _hold(self, *, task_status: TaskStatus[None]) -> None:
-        with _Held(self):
+    async def _run(self, *, task_status: TaskStatus[None]) -> None:
+        with _SessionScope(self):
             async with self._transport() as (read, write), ClientSession(read, write) as client:
                 with anyio.fail_after(self._start_s):
                     await client.initialize()
@@ -114,7 +114,7 @@ class McpSession:
         return begun and isinstance(error, Exception)
 
 
-class _Held:
+class _SessionScope:
     """The block in which a session is open; an error in it ends the session."""
 
     def __init__(self, session: McpSession) -> None:
@@ -136,26 +136,26 @@ def root_of(error: BaseException) -> BaseException:
     return error
 
 
-SDK = "mcp.client.stdio"
+SDK_LOGGER = "mcp.client.stdio"
 """the SDK's logger for lines that it cannot read"""
 SHOWN = 100
-_listening: ContextVar[Noise | None] = ContextVar("listening", default=None)
+_current_noise: ContextVar[StdoutNoise | None] = ContextVar("listening", default=None)
 """the noise filter of the current task's server, since all servers share the SDK's logger"""
 
 
 @dataclass(slots=True, eq=False)
-class Noise:
+class StdoutNoise:
     """The first output line of a server that was not a message."""
 
     first: str = ""
 
     @contextmanager
-    def kept_short(self, name: str) -> Iterator[None]:
+    def suppressed(self, name: str) -> Iterator[None]:
         """Report the first unreadable line in the block as one warning, and suppress the SDK's own reports."""
 
         def heard(record: logging.LogRecord) -> bool:
             error = record.exc_info[1] if record.exc_info else None
-            if _listening.get() is not self or not isinstance(error, ValidationError):
+            if _current_noise.get() is not self or not isinstance(error, ValidationError):
                 return True
             if not self.first:
                 self.first = redact(str(error.errors()[0]["input"]).strip())[:SHOWN]
@@ -164,9 +164,9 @@ class Noise:
                 )
             return False
 
-        _listening.set(self)  # for the tasks that the SDK starts from here
-        logging.getLogger(SDK).addFilter(heard)
+        _current_noise.set(self)  # for the tasks that the SDK starts from here
+        logging.getLogger(SDK_LOGGER).addFilter(heard)
         try:
             yield
         finally:
-            logging.getLogger(SDK).removeFilter(heard)
+            logging.getLogger(SDK_LOGGER).removeFilter(heard)

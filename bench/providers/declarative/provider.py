@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Self
 
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
-from bench.providers.batching import cut_as
-from bench.providers.declarative.hits import HitReading, Searching
+from bench.providers.batching import with_split_rule
+from bench.providers.declarative.hits import HitReader, SearchOperation
 from bench.providers.declarative.http_channel import HttpChannel
-from bench.providers.declarative.ingest import Adding, Reading, run_steps
-from bench.providers.declarative.lifecycle import Clearing, Preparing, Watch, counted, waiting_of
-from bench.providers.declarative.request import Channel, ProviderWire, Wired
-from bench.providers.declarative.response import Field, compact, may_be_a_page, says_more
-from bench.providers.declarative.variables import Shape, of_space
-from bench.providers.embedding import Vectors
+from bench.providers.declarative.ingest import AddOperation, AddResponseReader, run_steps
+from bench.providers.declarative.lifecycle import ClearOperation, SetupOperation, StatusPoller, read_count, wait_rule
+from bench.providers.declarative.request import Channel, CompiledCall, ProviderConnection
+from bench.providers.declarative.response import ResponsePath, compact, may_be_a_page, reports_more
+from bench.providers.declarative.variables import MemoryFormat, space_variables
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import (
     AtLeast,
     Batching,
@@ -51,160 +51,169 @@ class Declarative:
         self.name = config.name
         self.version = f"config:{config.sha256[:12]}"
         self.durability: Durability = "service"
-        self.capabilities: Capabilities = Capabilities.said_in(config)
+        self.capabilities: Capabilities = Capabilities.declared_in(config)
         self.on_unknown: OnUnknown = config.ingest.on_unknown
-        self.wait = waiting_of(config.wait)
-        self.batching = batching_of(config)
-        self._shape = Shape(
+        self.wait = wait_rule(config.wait)
+        self.batching = batching_rules(config)
+        self._memory_format = MemoryFormat(
             timestamp=config.ingest.timestamp,
             metadata_values=config.capabilities.metadata_values,
-            threaded=config.scoping.strategy == "sessionId",
+            session_scoped=config.scoping.strategy == "sessionId",
         )
-        self._wire = ProviderWire.of(config, context, _channel(config, context))
-        vectors = Vectors.of(config, context.embedder) if config.client_embeddings else None
-        self._compile(config.endpoints, vectors)
+        self._connection = ProviderConnection.from_config(config, context, _channel(config, context))
+        embedder = ProviderEmbedder.from_config(config, context.embedder) if config.client_embeddings else None
+        self._compile(config.endpoints, embedder)
 
-    def _compile(self, endpoints: Endpoints, vectors: Vectors | None) -> None:
-        wire, config = self._wire, self.config
-        self._searching = Searching.of(wire, config, endpoints.search, self._shape, vectors)
-        self._adding = Adding.of(
-            wire,
+    def _compile(self, endpoints: Endpoints, embedder: ProviderEmbedder | None) -> None:
+        connection, config = self._connection, self.config
+        self._search_operation = SearchOperation.compile(
+            connection, config, endpoints.search, self._memory_format, embedder
+        )
+        self._add_operation = AddOperation.compile(
+            connection,
             endpoints.add,
             "add",
-            shape=self._shape,
-            vectors=vectors,
+            memory_format=self._memory_format,
+            embedder=embedder,
             max_bytes=config.ingest.batch.max_bytes,
-            hashes=self._searching.reading.sources.hashes,
+            hashes=self._search_operation.reader.sources.hashes,
         )
-        if self.on_unknown == "reset" and all(step.is_repeatable for step in self._adding.steps):
+        if self.on_unknown == "reset" and all(step.is_repeatable for step in self._add_operation.steps):
             self.on_unknown = "repeat"  # its adds are repeated after a lost answer anyway, so a crash is no other case
-        self._preparing = Preparing.of(wire, config, vectors)
-        self._clearing = Clearing.of(wire, config, self._preparing)
+        self._setup_operation = SetupOperation.compile(connection, config, embedder)
+        self._clear_operation = ClearOperation.compile(connection, config, self._setup_operation)
         gives_ids = endpoints.add.response.ids is not None or (
             endpoints.finish is not None and endpoints.finish.response.ids is not None
         )
-        self._watch = Watch.of(wire, config.wait, "wait", gives_ids=gives_ids) if config.wait else None
+        self._status_poller = (
+            StatusPoller.compile(connection, config.wait, "wait", gives_ids=gives_ids) if config.wait else None
+        )
         self._offer(endpoints)
 
     def _offer(self, endpoints: Endpoints) -> None:
         """Add the methods of the optional Protocols that the file has calls for."""
-        if self._preparing.calls:
+        if self._setup_operation.calls:
             self.prepare = self._prepare
         if endpoints.finish is not None:
-            self._finishing = Reading.of(endpoints.finish.response, "finish.response")
+            self._finish_reader = AddResponseReader.compile(endpoints.finish.response, "finish.response")
             self._finish_steps = self._steps("finish", endpoints.finish.steps or (endpoints.finish,))
             self.finish = self._finish
         if endpoints.count is not None:
-            self._counting = self._wire.call("count", endpoints.count, traffic="status", judged="change")
-            self._counted = Field.at("count.value", endpoints.count.value)
+            self._count_call = self._connection.call("count", endpoints.count, traffic="status", judged="change")
+            self._count_path = ResponsePath.at("count.value", endpoints.count.value)
             self.count = self._count
         if endpoints.version is not None:
-            self._versioning = self._wire.call("version", endpoints.version, traffic="status")
-            self._versioned = Field.at("version.value", endpoints.version.value)
+            self._version_call = self._connection.call("version", endpoints.version, traffic="status")
+            self._version_path = ResponsePath.at("version.value", endpoints.version.value)
             self.upstream_version = self._upstream_version
         if endpoints.delete is not None:
-            self._deleting = self._wire.call("delete", endpoints.delete, traffic="manage")
+            self._delete_call = self._connection.call("delete", endpoints.delete, traffic="manage")
             self.delete = self._delete
         if endpoints.update is not None:
-            update = self._wire.call("update", endpoints.update, traffic="add", judged="add")
-            self._updating = replace(self._adding, steps=(update,), reading=Reading(None, None), refusals=None)
+            update = self._connection.call("update", endpoints.update, traffic="add", judged="add")
+            self._update_operation = replace(
+                self._add_operation, steps=(update,), reader=AddResponseReader(None, None), failures=None
+            )
             self.update = self._update
         if endpoints.list is not None:
-            self._listing = self._wire.call("list", endpoints.list, traffic="search", judged="search")
-            self._listed = HitReading.of(
-                endpoints.list.response, "list.response", wire=self._wire, threaded=self._shape.threaded
+            self._list_call = self._connection.call("list", endpoints.list, traffic="search", judged="search")
+            self._list_reader = HitReader.compile(
+                endpoints.list.response,
+                "list.response",
+                connection=self._connection,
+                session_scoped=self._memory_format.session_scoped,
             )
             self.list = self._list
 
-    def _steps(self, key: str, calls: Sequence[RequestSection]) -> tuple[Wired, ...]:
-        return tuple(self._wire.call(key, call, traffic="add", judged="change") for call in calls)
+    def _steps(self, key: str, calls: Sequence[RequestSection]) -> tuple[CompiledCall, ...]:
+        return tuple(self._connection.call(key, call, traffic="add", judged="change") for call in calls)
 
     def _values(self, space: Space) -> dict[str, object]:
-        return of_space(space, self._wire.constants, threaded=self._shape.threaded)
+        return space_variables(space, self._connection.constants, session_scoped=self._memory_format.session_scoped)
 
     async def __aenter__(self) -> Self:
-        await self._wire.channel.__aenter__()
+        await self._connection.channel.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._wire.channel.__aexit__(kind, error, trace)
+        await self._connection.channel.__aexit__(kind, error, trace)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Send one batch by ``endpoints.add``."""
-        return await self._adding.ingest(space, memories)
+        return await self._add_operation.ingest(space, memories)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """Return the result of a batch that was found stored although its response was lost."""
-        return self._adding.assumed(space, memories, given)
+        return self._add_operation.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
         """Run one round of ``wait.request``. Without it, return ready: the engine then waits for its sentinel."""
-        if self._watch is None:
+        if self._status_poller is None:
             return Readiness(state="ready")
-        return await self._watch.look(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))
+        return await self._status_poller.poll(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))
 
     async def search(self, space: Space, query: Query) -> Found:
         """Search by ``endpoints.search`` and cut the hits to k."""
-        return await self._searching.search(space, query)
+        return await self._search_operation.search(space, query)
 
     async def clear(self, space: Space) -> int | None:
         """Run ``endpoints.clear``, ``verify_clear`` and ``teardown``; return None, as the number is unknown."""
-        await self._clearing.clear(space)
+        await self._clear_operation.clear(space)
         return None
 
     async def _prepare(self, space: Space) -> Mapping[str, object]:
-        return await self._preparing.prepare(self._values(space))
+        return await self._setup_operation.prepare(self._values(space))
 
     async def _finish(self, space: Space, ingested: Ingested) -> Ingested:
         values = self._values(replace(space, captures=merge_captures(space.captures, ingested.captures)))
         answers, captures = await run_steps(self._finish_steps, {**values, "sent": len(ingested.ids)})
-        id_map = self._finishing.id_map
+        id_map = self._finish_reader.id_map
         if id_map is not None:
             captures = merge_captures(captures, {id_map.name: id_map.read(answers, list(ingested.ids))})
-        return Ingested(jobs=self._finishing.job_ids(answers), captures=captures)
+        return Ingested(jobs=self._finish_reader.job_ids(answers), captures=captures)
 
     async def _count(self, space: Space) -> int:
-        answer = await self._counting.send(self._values(space))
+        answer = await self._count_call.send(self._values(space))
         if not answer.ok:
             return 0
-        count = counted(answer, self._counted)
+        count = read_count(answer, self._count_path)
         return AtLeast(count) if may_be_a_page(answer.tree, count) else count
 
     async def _upstream_version(self) -> str:
-        answer = await self._versioning.send(self._wire.constants)
+        answer = await self._version_call.send(self._connection.constants)
         try:
             json.loads(answer.response.body)
         except ValueError:
             return answer.response.text.strip()
-        return compact(answer.one(self._versioned))
+        return compact(answer.value(self._version_path))
 
     async def _delete(self, space: Space, memory_ids: Sequence[str]) -> None:
         """Delete all ids in one call if it uses ``ids``, else in one call per id."""
         values = self._values(space)
-        if "ids" in self._deleting.uses():
-            await self._deleting.each({**values, "ids": list(memory_ids)})
+        if "ids" in self._delete_call.uses():
+            await self._delete_call.each({**values, "ids": list(memory_ids)})
             return
         for memory_id in memory_ids:
-            await self._deleting.each({**values, "id": memory_id})
+            await self._delete_call.each({**values, "id": memory_id})
 
     async def _update(self, space: Space, memories: Sequence[Memory]) -> None:
-        if "items" in self._updating.steps[0].uses():
-            await self._updating.ingest(space, memories)
+        if "items" in self._update_operation.steps[0].uses():
+            await self._update_operation.ingest(space, memories)
             return
         for memory in memories:
-            await self._updating.ingest(space, [memory])
+            await self._update_operation.ingest(space, [memory])
 
     async def _list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        answer = await self._listing.send({**self._values(space), "sessionId": session_id})
-        hits = list(self._listed.read(answer, space).hits)
-        if answer.ok and not self._listed.plain and says_more(answer.tree, len(hits)):
+        answer = await self._list_call.send({**self._values(space), "sessionId": session_id})
+        hits = list(self._list_reader.read(answer, space).hits)
+        if answer.ok and not self._list_reader.plain and reports_more(answer.tree, len(hits)):
             raise answer.error("list", f"the service returned only the first {len(hits)} memories of a longer list")
         return hits
 
 
-def batching_of(config: ProviderConfig) -> Batching:
+def batching_rules(config: ProviderConfig) -> Batching:
     """Return the batch rules of this service."""
     batch = config.ingest.batch
     serial = config.limits.namespace_serial or config.ingest.order == "serial"
@@ -215,7 +224,7 @@ def batching_of(config: ProviderConfig) -> Batching:
         order="serial" if serial else "parallel",
         embeds=config.client_embeddings.batch if config.client_embeddings else 0,
     )
-    return cut_as(config.ingest, own)
+    return with_split_rule(config.ingest, own)
 
 
 def _channel(config: ProviderConfig, context: ProviderContext) -> Channel:
@@ -228,5 +237,5 @@ def _channel(config: ProviderConfig, context: ProviderContext) -> Channel:
                 where=config.place("type"),
                 hint="pip install 'memorybench[mcp]'",
             ) from error
-        return McpChannel.of(config, context)
-    return HttpChannel.of(config, context)
+        return McpChannel.from_config(config, context)
+    return HttpChannel.from_config(config, context)

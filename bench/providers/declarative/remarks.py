@@ -16,9 +16,9 @@ from collections.abc import Collection, Sequence
 
 from bench.events import redact
 from bench.patterns import pattern
-from bench.providers.declarative.response import ENVELOPES, MESSAGES, Field, compact, says_failed
+from bench.providers.declarative.response import ENVELOPES, MESSAGES, ResponsePath, compact, reports_failure
 
-MOST = 3
+MAX_ITEMS = 3
 SHOWN = 80
 DEEPEST = 2
 WARNINGS = frozenset({"warning", "warnings"})
@@ -41,7 +41,9 @@ def remarks(tree: object, echoes: Collection[object] = ()) -> tuple[str, ...]:
     return tuple(_remarks(tree, echoes, DEEPEST))
 
 
-def beside(tree: object, results: Sequence[Field], *, usual: Collection[str], echoes: Collection[object] = ()) -> str:
+def beside(
+    tree: object, results: Sequence[ResponsePath], *, usual: Collection[str], echoes: Collection[object] = ()
+) -> str:
     """Return what a response without results contains instead, without what responses with results contain too."""
     missing = [
         f"{field.path.text}: {'null' if found else 'missing'}"
@@ -49,7 +51,7 @@ def beside(tree: object, results: Sequence[Field], *, usual: Collection[str], ec
         if field.path.single and (found := field.path.all(tree)) in ([], [None])
     ]
     other = [one for one in remarks(tree, echoes) if one not in usual]
-    return redact(", ".join((*missing[:1], *other[:MOST])))
+    return redact(", ".join((*missing[:1], *other[:MAX_ITEMS])))
 
 
 def warning(tree: object) -> str:
@@ -59,7 +61,7 @@ def warning(tree: object) -> str:
         for name, value in node.items() if isinstance(node, dict) else ():
             if value and name in WARNINGS and isinstance(value, str | list | dict):
                 return redact(f"{name}: {compact(value)[:SHOWN]}")
-            if name in MESSAGES and isinstance(value, str) and says_failed(value):
+            if name in MESSAGES and isinstance(value, str) and reports_failure(value):
                 return redact(f"{name}: {json.dumps(value[:SHOWN], ensure_ascii=False)}")
     return ""
 

@@ -6,11 +6,12 @@ Also in this module:
 
 Example::
 
-    wire = ProviderWire.of(config, context, channel)
+    wire = ProviderConnection.from_config(config, context, channel)
     add = wire.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
-``ProviderWire`` is the shared state of all calls of a provider: constants, limits, the channel. ``Wired`` is one call.
+``ProviderConnection`` has what all calls of a provider share: constants, limits, the channel. ``CompiledCall`` is one
+call.
 
 The health check runs before the first call and not when the provider is opened, so that a service that is down fails
 only its own corpora.
@@ -32,7 +33,7 @@ from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
 from bench.http.message import SAFE_TO_REPEAT
-from bench.providers.declarative.response import WHOLE, Field, Judged, ServiceResponse, compact
+from bench.providers.declarative.response import WHOLE_BODY, Judged, ResponsePath, ServiceResponse, compact
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
 from bench.settings import VARIABLE
@@ -43,30 +44,30 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 
-LOADING = 503
+NOT_READY_STATUS = 503
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 2.0
 
 
 @dataclass(slots=True)
-class Health:
+class HealthCheck:
     """The readiness check of a service."""
 
-    call: Wired
-    value: Field | None
+    call: CompiledCall
+    value: ResponsePath | None
     timeout_s: float
     passed: bool = False
-    gone: bool = False
+    failed_before: bool = False
     """an earlier wait failed, so that each further wait is a single check"""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     """lets one caller check while the others wait for the result"""
 
     @classmethod
-    def of(cls, wire: ProviderWire, health: HealthCall) -> Health:
+    def compile(cls, connection: ProviderConnection, health: HealthCall) -> HealthCheck:
         """Compile the health call."""
         return cls(
-            call=wire.call("health", health, traffic="status", ok=(LOADING,)),
-            value=Field.at("health.value", health.value) if health.value else None,
+            call=connection.call("health", health, traffic="status", ok=(NOT_READY_STATUS,)),
+            value=ResponsePath.at("health.value", health.value) if health.value else None,
             timeout_s=health.ready_timeout_s,
         )
 
@@ -78,38 +79,38 @@ class Health:
         """
         async with self.lock:
             if not self.passed:
-                await self._ask()
+                await self._poll()
                 self.passed = True
 
-    async def _ask(self) -> None:
+    async def _poll(self) -> None:
         pause_s = FIRST_PAUSE_S
         with anyio.move_on_after(self.timeout_s):
             while True:
                 answer = await self.call.exchange({})
-                if answer.status != LOADING:
+                if answer.status != NOT_READY_STATUS:
                     if self.value is not None:
-                        answer.one(self.value)
-                    self.gone = False
+                        answer.value(self.value)
+                    self.failed_before = False
                     return
-                if self.gone:
+                if self.failed_before:
                     break
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         name = self.call.endpoint.name.rpartition(".")[0]
-        self.gone = True
-        gone = TimeoutError(f"waited {self.timeout_s:g} s")  # a cause: every further call would end like this
+        self.failed_before = True
+        failed_before = TimeoutError(f"waited {self.timeout_s:g} s")  # a cause: every further call would end like this
         raise Unavailable(
-            f"{name} still returns status {LOADING} after {self.timeout_s:g} s",
+            f"{name} still returns status {NOT_READY_STATUS} after {self.timeout_s:g} s",
             hint="wait until the service has finished loading, then resume",
-        ) from gone
+        ) from failed_before
 
 
-DOTS = frozenset({".", ".."})
-KEPT_IN_PATHS = "/%:@!$&'()*+,;=~?"
+DOT_SEGMENTS = frozenset({".", ".."})
+SAFE_IN_PATHS = "/%:@!$&'()*+,;=~?"
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class FilledCall:
     """A call with its variables filled in."""
 
     path: str
@@ -128,13 +129,13 @@ class Channel(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
+    async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
         """Send a call, with the limits and retries of its endpoint."""
         ...
 
 
 @value_dataclass(slots=True)
-class ProviderWire:
+class ProviderConnection:
     """The shared state of one provider's calls: constants, limits, channel."""
 
     compiler: Compiler
@@ -143,10 +144,10 @@ class ProviderWire:
     """the constants for paths: slashes in the file are kept, values from the environment are percent-encoded"""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
-    health: Health | None = None
+    health: HealthCheck | None = None
 
     @classmethod
-    def of(cls, config: ProviderConfig, context: ProviderContext, channel: Channel) -> ProviderWire:
+    def from_config(cls, config: ProviderConfig, context: ProviderContext, channel: Channel) -> ProviderConnection:
         """Resolve the environment variables of a config.
 
         Raises:
@@ -155,10 +156,10 @@ class ProviderWire:
         resolve = context.environment.resolve
         constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
         in_paths = {name: _in_path(value, resolve) for name, value in config.vars.items()}
-        wire = cls(Compiler(resolve), constants, in_paths, endpoints_of(config), channel)
+        connection = cls(Compiler(resolve), constants, in_paths, endpoints_of(config), channel)
         health = config.endpoints.health if config.endpoints else None
-        wire.health = Health.of(wire, health) if health is not None else None
-        return wire
+        connection.health = HealthCheck.compile(connection, health) if health is not None else None
+        return connection
 
     def call(
         self,
@@ -169,12 +170,12 @@ class ProviderWire:
         ok: Sequence[int] = (),
         judged: Judged | None = None,
         reads_parts: bool = False,
-    ) -> Wired:
+    ) -> CompiledCall:
         """Compile one call; ``key`` is its path in the config, for errors."""
         compiler = self.compiler
         multipart = call.multipart
-        return Wired(
-            wire=self,
+        return CompiledCall(
+            connection=self,
             key=key,
             method=call.method or "POST",
             path=compiler.path(call.path or "/"),
@@ -199,17 +200,21 @@ class ProviderWire:
 class Paging:
     """A compiled ``page``."""
 
-    cursor: Field | None
+    cursor: ResponsePath | None
     param: str = ""
     max_pages: int = 1
 
     @classmethod
-    def of(cls, page: PageSection | None, key: str) -> Paging:
+    def compile(cls, page: PageSection | None, key: str) -> Paging:
         """Compile a page section; ``key`` is its path in the config, for errors.
 
         Without a section there is one page.
         """
-        return cls(None) if page is None else cls(Field.at(f"{key}.cursor", page.cursor), page.param, page.max_pages)
+        return (
+            cls(None)
+            if page is None
+            else cls(ResponsePath.at(f"{key}.cursor", page.cursor), page.param, page.max_pages)
+        )
 
     def after(self, answer: ServiceResponse) -> tuple[tuple[str, str], ...]:
         """Return the query parameter that requests the page after this one; empty after the last."""
@@ -222,10 +227,10 @@ Form = Mapping[str, tuple[Node, Node | None, str | None]]
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
-class Wired:
+class CompiledCall:
     """One compiled call."""
 
-    wire: ProviderWire
+    connection: ProviderConnection
     key: str
     method: str
     path: Node
@@ -235,7 +240,7 @@ class Wired:
     body: Node | None
     multipart: Form | None
     for_each: Node | None
-    captures: Mapping[str, tuple[Field, bool]]
+    captures: Mapping[str, tuple[ResponsePath, bool]]
     """name -> path, and True if values are appended to a list"""
     endpoint: Endpoint
     ok_statuses: frozenset[int]
@@ -265,13 +270,13 @@ class Wired:
         Raises:
             MappingError: a variable has no value.
         """
-        if self.wire.health is not None and not self.wire.health.passed:
-            await self.wire.health.wait()
+        if self.connection.health is not None and not self.connection.health.passed:
+            await self.connection.health.wait()
         return await self.exchange(values, extra)
 
     async def exchange(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
         """Send the call without the readiness check."""
-        return await self.wire.channel.exchange(self, self._filled(values, extra))
+        return await self.connection.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[ServiceResponse]:
         """Send the call, or once per element of ``for_each``; a missing list has no elements."""
@@ -291,11 +296,11 @@ class Wired:
         for answer in answers:
             for name, value in self.captured_in(answer).items():
                 known = found.get(name)
-                both = isinstance(known, list) and isinstance(value, list) and self._grows(name)
+                both = isinstance(known, list) and isinstance(value, list) and self._appends(name)
                 found[name] = [*known, *value] if both else value  # type: ignore[misc]
         return found
 
-    def captured_in(self, answer: ServiceResponse, node: object = WHOLE) -> dict[str, object]:
+    def captured_in(self, answer: ServiceResponse, node: object = WHOLE_BODY) -> dict[str, object]:
         """Return the values of ``capture`` in a response or a part of it.
 
         Raises:
@@ -303,20 +308,20 @@ class Wired:
         """
         found: dict[str, object] = {}
         for name, (path, _) in self.captures.items():
-            values = answer.values(path, node) if self._grows(name) else [answer.one(path, node)]
+            values = answer.values(path, node) if self._appends(name) else [answer.value(path, node)]
             if None in values:
                 raise answer.error(path, "is null, but later calls need this value")
-            found[name] = values if self._grows(name) else values[0]
+            found[name] = values if self._appends(name) else values[0]
         return found
 
-    def _grows(self, name: str) -> bool:
+    def _appends(self, name: str) -> bool:
         path, appends = self.captures[name]
         return appends or not path.path.single
 
-    def _filled(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]]) -> Filled:
+    def _filled(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]]) -> FilledCall:
         scope = Scope(values)
         try:
-            filled = Filled(
+            filled = FilledCall(
                 path=self._path(values),
                 query=[*self._query(scope), *extra],
                 headers={name: compact(node.fill(scope)) for name, node in self.headers.items()},
@@ -338,16 +343,16 @@ class Wired:
             MappingError: a value would lead to another path.
         """
         if not isinstance(self.path, Text):
-            return quote(str(self.path.fill(Scope(values))), safe=KEPT_IN_PATHS)
+            return quote(str(self.path.fill(Scope(values))), safe=SAFE_IN_PATHS)
         parts = list(self.path.parts)
         for index, part in enumerate(parts):
             name = part if index % 2 else None
-            if name is None or name in self.wire.in_paths:
-                parts[index] = quote(self.wire.in_paths[part] if name else part, safe=KEPT_IN_PATHS)
+            if name is None or name in self.connection.in_paths:
+                parts[index] = quote(self.connection.in_paths[part] if name else part, safe=SAFE_IN_PATHS)
             else:
                 parts[index] = quote(as_text(name, values), safe="")
         path = "".join(parts)
-        if "/." in path and DOTS & set(path.partition("?")[0].split("/")):
+        if "/." in path and DOT_SEGMENTS & set(path.partition("?")[0].split("/")):
             raise MappingError(
                 f'{self.key}: the path "{path}" has a segment "." or ".."', hint="check the values of its variables"
             )
@@ -387,13 +392,13 @@ def _part(compiler: Compiler, part: str | MultipartSection) -> tuple[Node, Node 
     return compiler.string(part.content), compiler.string(part.filename), part.type
 
 
-def _captures(key: str, call: RequestSection) -> Iterator[tuple[str, tuple[Field, bool]]]:
+def _captures(key: str, call: RequestSection) -> Iterator[tuple[str, tuple[ResponsePath, bool]]]:
     for name, path in call.capture.items():
         where = f"{key}.capture.{name}"
         if isinstance(path, str):
-            yield name, (Field.at(where, path), False)
+            yield name, (ResponsePath.at(where, path), False)
         else:
-            yield name, (Field.at(where, path[0]), True)
+            yield name, (ResponsePath.at(where, path[0]), True)
 
 
 def _repeatable(call: RequestSection, traffic: Traffic) -> bool | None:

@@ -7,9 +7,9 @@ Also in this module:
 Example::
 
     answer = ServiceResponse(response)
-    answer.one(Field.at("search.response.results", "$.results"))
+    answer.value(Field.at("search.response.results", "$.results"))
     # MappingError: search.response.results "$.results": nothing there; body: {"hits":[{"id":"x1"...
-    BodyErrors.of((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
+    BodyErrors.compile((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
     # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
 
 The rules run inside the retry loop of the call, so that a body that means "try again" is retried like a status.
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 
 SHOWN_OF_BODY = 300
-WHOLE = object()
+WHOLE_BODY = object()
 """marker for the whole body"""
 
 
 @value_dataclass(frozen=True, slots=True)
-class Field:
+class ResponsePath:
     """One path of the config with its key."""
 
     key: str
@@ -88,28 +88,28 @@ class ServiceResponse:
         """Return the body as JSON; raise MappingError when it is not JSON."""
         return self.response.json()
 
-    def error(self, field: Field | str, problem: str) -> MappingError:
+    def error(self, field: ResponsePath | str, problem: str) -> MappingError:
         """Return the error for a field that does not match this body."""
         shown = redact(self.response.text[: SHOWN_OF_BODY * 4])[:SHOWN_OF_BODY]
         return MappingError(f"{field}: {problem}; body: {shown}")
 
-    def one(self, field: Field, node: object = WHOLE) -> object:
+    def value(self, field: ResponsePath, node: object = WHOLE_BODY) -> object:
         """Return the only value below ``node`` (the whole body by default); null is a value."""
-        found = field.path.all(self.tree if node is WHOLE else node)
+        found = field.path.all(self.tree if node is WHOLE_BODY else node)
         if len(found) != 1:
             raise self.error(field, "nothing there" if not found else f"{len(found)} values found, expected one")
         return found[0]
 
-    def values(self, field: Field, node: object = WHOLE) -> list[object]:
+    def values(self, field: ResponsePath, node: object = WHOLE_BODY) -> list[object]:
         """Return all values below ``node``; for a single list its elements."""
-        found = field.path.all(self.tree if node is WHOLE else node)
+        found = field.path.all(self.tree if node is WHOLE_BODY else node)
         if not found and field.path.single:
             raise self.error(field, "nothing there")
         if field.path.single and isinstance(found[0], list):
             return list(found[0])
         return found
 
-    def rows(self, field: Field, *, missing_is_empty: bool = False) -> list[object]:
+    def rows(self, field: ResponsePath, *, missing_is_empty: bool = False) -> list[object]:
         """Return the list at a path."""
         found = field.path.all(self.tree)
         if not field.path.single:
@@ -119,11 +119,11 @@ class ServiceResponse:
                 return []
             raise self.error(field, "nothing there")
         if not isinstance(found[0], list):
-            raise self.error(field, f"expected a list, found {kind_of(found[0])}")
+            raise self.error(field, f"expected a list, found {json_type(found[0])}")
         return found[0]
 
 
-def kind_of(value: object) -> str:
+def json_type(value: object) -> str:
     """Return the name of a JSON value's type."""
     if value is None:
         return "null"
@@ -230,7 +230,7 @@ class BodyErrors:
     rules: tuple[tuple[ErrorRule, Path, Path | None], ...]
 
     @classmethod
-    def of(cls, rules: tuple[ErrorRule, ...]) -> BodyErrors:
+    def compile(cls, rules: tuple[ErrorRule, ...]) -> BodyErrors:
         """Compile the paths of the rules; a message may be a path or a text."""
         return cls(tuple((rule, compile_path(rule.path), _message_path(rule)) for rule in rules))
 
@@ -419,10 +419,10 @@ def _message_alone(tree: object) -> str:
 
 def _message_of_failure(node: Mapping[str, object]) -> str:
     told = (node[name] for name in MESSAGES if isinstance(node.get(name), str))
-    return next((str(text)[:SHOWN_OF_VALUE] for text in told if says_failed(str(text))), "")
+    return next((str(text)[:SHOWN_OF_VALUE] for text in told if reports_failure(str(text))), "")
 
 
-def says_failed(text: str) -> bool:
+def reports_failure(text: str) -> bool:
     """Return True when a message reports a failure, in English or in one of some other languages."""
     return _SAYS_FAILED.search(text[:SHOWN_OF_VALUE]) is not None
 
@@ -438,17 +438,17 @@ def _cut_short(node: object) -> str:
     return f"{flag} is true" if flag else ""
 
 
-def says_more(tree: object, returned: int) -> bool:
+def reports_more(tree: object, returned: int) -> bool:
     """Return True when a response, or its paging block, reports more hits than it contains."""
     if not isinstance(tree, dict):
         return False
-    blocks = _blocks(tree)
+    blocks = _text_blocks(tree)
     if any(total > returned for total in _totals(blocks)):
         return True
     return any(block.get(name) not in (None, False, "", 0, "null") for block in blocks for name in MORE)
 
 
-def _blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
+def _text_blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
     """Return a response and the objects in it that hold its result or paging."""
     return [one for one in (tree, *map(tree.get, (*ENVELOPES, *PAGINGS))) if isinstance(one, dict)]
 
@@ -475,10 +475,10 @@ def may_be_a_page(tree: object, count: int) -> bool:
         return is_size and len(tree) == count
     if not isinstance(tree, dict) or count == 0:
         return False
-    blocks = _blocks(tree)
+    blocks = _text_blocks(tree)
     totals = _totals(blocks)
     is_length = any(isinstance(one, list) and len(one) == count for block in blocks for one in block.values())
-    if any(total > count for total in totals) or (is_length and says_more(tree, count)):
+    if any(total > count for total in totals) or (is_length and reports_more(tree, count)):
         return True
     return is_size and is_length and count not in totals
 

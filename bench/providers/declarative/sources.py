@@ -17,12 +17,12 @@ from bench.config.provider.body import Compiler, Node, Scope, Text
 from bench.config.provider.calls import IdForm, SearchResponse
 from bench.config.value_rules import LONGEST_TEXT
 from bench.model import Hit, Space
-from bench.providers.declarative.request import ProviderWire
+from bench.providers.declarative.request import ProviderConnection
 from bench.providers.declarative.response import ServiceResponse, as_ids, compact
-from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, known_ids, of_space
+from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, sent_ids, space_variables
 from bench.values import dataclass
 
-REMEMBERED = 64
+CACHED_NAMESPACES = 64
 """namespaces whose ids are cached"""
 LONGEST_MARK = 200
 _SENT = re.compile(r"m[0-9a-f]{16}(#[0-9]+)?")
@@ -36,7 +36,7 @@ def content_hash(content: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentIds:
     """The ids and variables of a namespace for mapping hits."""
 
     ids: frozenset[str]
@@ -61,54 +61,56 @@ def filled_pattern(node: Node, values: Mapping[str, object], *, is_prefix: bool)
     return node.join(values, re.escape) if isinstance(node, Text) else compact(node.fill(Scope(values)))
 
 
-Form = Callable[[object, str, Sent], Sequence[str]]
+IdReader = Callable[[object, str, SentIds], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class SourceMapper:
     """The compiled ``id_from`` forms of one config."""
 
-    forms: tuple[Form, ...]
+    forms: tuple[IdReader, ...]
     declared: bool
     """the config declares how hits are mapped, so a response without any mapped hit is an error"""
     key: str
     hashes: bool
     """contents must be stored by hash"""
     constants: Mapping[str, str] = field(default_factory=dict)
-    threaded: bool = False
-    _sent: dict[str, Sent] = field(default_factory=dict, repr=False, compare=False)
+    session_scoped: bool = False
+    _sent: dict[str, SentIds] = field(default_factory=dict, repr=False, compare=False)
     """the ids by namespace, cached because every question of a corpus needs them"""
 
     @classmethod
-    def of(cls, response: SearchResponse, at: str, *, wire: ProviderWire, threaded: bool) -> Sources:
+    def compile(
+        cls, response: SearchResponse, at: str, *, connection: ProviderConnection, session_scoped: bool
+    ) -> SourceMapper:
         """Compile ``idField`` or ``id_from``."""
         if response.id_from == "none":
             return cls((), False, at, False)
         given = response.id_from if response.id_field is None else [IdForm(field=response.id_field)]
         forms = DEFAULT_FORMS if given is None else tuple(given)
         return cls(
-            tuple(_form(form, wire.compiler) for form in forms),
+            tuple(_id_reader(form, connection.compiler) for form in forms),
             given is not None,
             f"{at}{'idField' if response.id_field else 'id_from'}",
             any(form.content_hash for form in forms),
-            wire.constants,
-            threaded,
+            connection.constants,
+            session_scoped,
         )
 
-    def known(self, space: Space) -> Sent:
+    def known(self, space: Space) -> SentIds:
         """Return the ids that were sent to a namespace."""
         sent = self._sent.get(space.namespace)
         if sent is None or sent.captures is not space.captures:
-            if len(self._sent) >= REMEMBERED:
+            if len(self._sent) >= CACHED_NAMESPACES:
                 self._sent.clear()
-            sent = self._sent[space.namespace] = Sent(
-                known_ids(space.captures),
+            sent = self._sent[space.namespace] = SentIds(
+                sent_ids(space.captures),
                 space.captures,
-                of_space(space, self.constants, threaded=self.threaded),
+                space_variables(space, self.constants, session_scoped=self.session_scoped),
             )
         return sent
 
-    def of_row(self, row: object, content: str, known: Sent) -> tuple[str, ...]:
+    def map_row(self, row: object, content: str, known: SentIds) -> tuple[str, ...]:
         """Return the ids of the memories of a row, in order and without repeats; empty = unmapped."""
         for form in self.forms:
             found = form(row, content, known)
@@ -121,27 +123,27 @@ class Sources:
                 return tuple(dict.fromkeys(ours))
         return ()
 
-    def require_some(self, answer: ServiceResponse, hits: Sequence[Hit], known: Sent) -> None:
+    def require_mapped(self, answer: ServiceResponse, hits: Sequence[Hit], known: SentIds) -> None:
         """Raise MappingError when no hit maps although the config declares how.
 
         Before the ingest, or if only a lost response had the ids, no hit can map. An id of another namespace shows that
         the config is right and the service mixes namespaces.
         """
-        told = self.declared and known.ids and LOST not in known.captures
-        if not (told and hits) or any(hit.source_ids for hit in hits):
+        is_expected = self.declared and known.ids and LOST not in known.captures
+        if not (is_expected and hits) or any(hit.source_ids for hit in hits):
             return
         if not any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
             raise answer.error(self.key, f"none of {len(hits)} hits maps to a memory that was sent")
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class RowMarks:
     """The other ids, tags and names of an unmapped row, read on demand."""
 
-    forms: tuple[Form, ...]
+    forms: tuple[IdReader, ...]
     row: object
     content: str
-    known: Sent
+    known: SentIds
 
     def __iter__(self) -> Iterator[str]:
         found = [one for form in self.forms for one in form(self.row, self.content, self.known)]
@@ -151,9 +153,9 @@ class Marks:
         return iter(dict.fromkeys(one for one in found if len(one) <= LONGEST_MARK))
 
 
-def _form(form: IdForm, compiler: Compiler) -> Form:
+def _id_reader(form: IdForm, compiler: Compiler) -> IdReader:
     if form.metadata is not None:
-        return _by_metadata(form.metadata)
+        return _metadata_reader(form.metadata)
     if form.content_hash:
         return lambda _row, content, known: as_ids(_map(known, HASHES).get(content_hash(content)))
     assert form.field is not None
@@ -174,8 +176,8 @@ def _form(form: IdForm, compiler: Compiler) -> Form:
     return lambda row, _content, _known: _ids(path, row)
 
 
-def _by_metadata(key: str) -> Form:
-    def ids(row: object, _content: str, _known: Sent) -> Sequence[str]:
+def _metadata_reader(key: str) -> IdReader:
+    def ids(row: object, _content: str, _known: SentIds) -> Sequence[str]:
         inside = row.get("metadata") if isinstance(row, dict) else None
         value = inside.get(key) if isinstance(inside, dict) else None
         return () if value is None else (value,) if isinstance(value, str) else as_ids(value)
@@ -195,6 +197,6 @@ def _metadata(row: object) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _map(known: Sent, name: str) -> Mapping[str, object]:
+def _map(known: SentIds, name: str) -> Mapping[str, object]:
     found = known.captures.get(name)
     return found if isinstance(found, Mapping) else {}

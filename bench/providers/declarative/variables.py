@@ -2,8 +2,8 @@
 
 Example::
 
-    shape = Shape(timestamp="unix", metadata_values="flat", threaded=False)
-    shape.element(memory, index=0, namespace="ns")["when"]      # 1683554160
+    shape = MemoryFormat(timestamp="unix", metadata_values="flat", threaded=False)
+    shape.item_variables(memory, index=0, namespace="ns")["when"]      # 1683554160
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LOST = "$lost"
 """capture that marks that only a lost response had some of the service's ids"""
 
 Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
-Kept = Literal["any", "flat", "strings", "none"]
+MetadataValues = Literal["any", "flat", "strings", "none"]
 
 
-def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> dict[str, object]:
+def space_variables(space: Space, constants: Mapping[str, str], *, session_scoped: bool) -> dict[str, object]:
     """Return the variables of every call: constants, captures, and the names of the run."""
     values: dict[str, object] = {**constants, **space.captures}
     values |= {
@@ -45,7 +45,7 @@ def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> d
         "attempt": space.attempt,
         "runUuid": _uuid(space.namespace),
     }
-    if threaded:
+    if session_scoped:
         values["sessionId"] = space.namespace
     return values
 
@@ -55,7 +55,7 @@ def batch_key(space: Space, memories: Sequence[Memory]) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([space.namespace, *(memory.id for memory in memories)])))
 
 
-def own_uuid(namespace: str, memory_id: str) -> str:
+def memory_uuid(namespace: str, memory_id: str) -> str:
     """Return the UUID of a memory in a namespace, for services that accept no other id.
 
     Equal arguments give equal UUIDs.
@@ -69,29 +69,29 @@ def _uuid(namespace: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class MemoryFormat:
     """The format of memories and questions for this service."""
 
     timestamp: Timestamp = "iso"
-    metadata_values: Kept = "flat"
-    threaded: bool = False
+    metadata_values: MetadataValues = "flat"
+    session_scoped: bool = False
     """``strategy: sessionId``: the root variable sessionId is the namespace"""
 
-    def element(
+    def item_variables(
         self, memory: Memory, *, index: int, namespace: str, embedding: Sequence[float] | None = None
     ) -> dict[str, object]:
         """Return one element of ``$.items``."""
         return {
             "id": memory.id,
             "content": memory.content,
-            "when": self.instant(memory.when),
+            "when": self.format_date(memory.when),
             "role": memory.role or "user",
             "speaker": memory.speaker,
             "sessionId": memory.session_id,
             "messages": self.messages(memory),
-            "metadata": {**kept(memory.metadata, self.metadata_values), BENCH_ID: memory.id},
+            "metadata": {**accepted_metadata(memory.metadata, self.metadata_values), BENCH_ID: memory.id},
             "embedding": None if embedding is None else list(embedding),
-            "uuid": own_uuid(namespace, memory.id),
+            "uuid": memory_uuid(namespace, memory.id),
             "index": index,
         }
 
@@ -110,37 +110,37 @@ class Shape:
             content = f"{turn.speaker}: {content}"
         second = turn.speaker is not None and speakers[1:2] == [turn.speaker]
         role = turn.role or ("assistant" if second else "user")
-        return {"content": content, "role": role, "speaker": turn.speaker, "when": self.instant(turn.when)}
+        return {"content": content, "role": role, "speaker": turn.speaker, "when": self.format_date(turn.when)}
 
-    def batch(
+    def batch_variables(
         self, space: Space, memories: Sequence[Memory], embeddings: Sequence[Sequence[float]]
     ) -> dict[str, object]:
         """Return the variables of one add; for a single memory, its own variables are included."""
-        vectors: Sequence[Sequence[float] | None] = embeddings or [None] * len(memories)
+        embedder: Sequence[Sequence[float] | None] = embeddings or [None] * len(memories)
         items = [
-            self.element(memory, index=index, namespace=space.namespace, embedding=vector)
-            for index, (memory, vector) in enumerate(zip(memories, vectors, strict=True))
+            self.item_variables(memory, index=index, namespace=space.namespace, embedding=vector)
+            for index, (memory, vector) in enumerate(zip(memories, embedder, strict=True))
         ]
         values: dict[str, object] = {"items": items, "batchKey": batch_key(space, memories)}
         if len(items) == 1:
             values |= items[0]
-            if self.threaded:
+            if self.session_scoped:
                 values["sessionId"] = space.namespace
         return values
 
-    def query(self, query: Query, *, embedding: Sequence[float] | None) -> dict[str, object]:
+    def query_variables(self, query: Query, *, embedding: Sequence[float] | None) -> dict[str, object]:
         """Return the variables of one search."""
         return {
             "query": query.text,
             "k": query.k,
             "limit": query.k,
-            "queryWhen": self.instant(query.when),
+            "queryWhen": self.format_date(query.when),
             "queryEmbedding": None if embedding is None else list(embedding),
             "threshold": query.threshold,
             "includeChunks": query.include_chunks,
         }
 
-    def instant(self, when: datetime | None) -> object:
+    def format_date(self, when: datetime | None) -> object:
         """Return a date in the format of the service; a time without zone is UTC."""
         if when is None or self.timestamp == "omit":
             return None
@@ -156,7 +156,7 @@ class Shape:
                 return int(utc.timestamp() * 1000)
 
 
-def kept(metadata: Mapping[str, object], allowed: Kept) -> dict[str, object]:
+def accepted_metadata(metadata: Mapping[str, object], allowed: MetadataValues) -> dict[str, object]:
     """Return the metadata that the service accepts."""
     if allowed == "none":
         return {}
@@ -168,7 +168,7 @@ def kept(metadata: Mapping[str, object], allowed: Kept) -> dict[str, object]:
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}
 
 
-def known_ids(captures: Mapping[str, object]) -> frozenset[str]:
+def sent_ids(captures: Mapping[str, object]) -> frozenset[str]:
     """Return the ids of every memory that was sent to the namespace."""
     sent = captures.get(SENT)
     return frozenset(map(str, sent)) if isinstance(sent, Iterable) else frozenset()

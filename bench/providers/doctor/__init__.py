@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bench.providers.doctor.examination import DoctorCheck, DoctorReport, Examination
-from bench.providers.doctor.questions import QUESTIONS
+from bench.providers.doctor.provider_checks import CHECKS
 from bench.providers.factory import open_provider
 from bench.providers.protocol import ProviderContext
 
@@ -29,8 +29,8 @@ __all__ = ["DoctorCheck", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
 ATTEMPT_MS = 15_000
-"""timeout of the calls in ``LOOKS`` that set none, and of all calls if the config sets none"""
-LOOKS = ("version", "health", "count")
+"""timeout of the calls in ``QUICK_CALLS`` that set none, and of all calls if the config sets none"""
+QUICK_CALLS = ("version", "health", "count")
 """calls without input, which even a slow service answers quickly"""
 
 
@@ -52,17 +52,17 @@ async def examine(
     checks = [] if checks is None else checks
     with ExitStack() as stack:
         lines: list[str] = []
-        stack.enter_context(_listening(lines))
+        stack.enter_context(_log_capture(lines))
         tell("opening")
-        async with open_provider(_impatient(config), context) as provider:
+        async with open_provider(_with_short_timeouts(config), context) as provider:
             examination = Examination(config, provider, lines, tell)
             try:
-                for question in QUESTIONS:
-                    checks.append(await examination.ask(question))
+                for check in CHECKS:
+                    checks.append(await examination.run(check))
             finally:
                 if not keep:
                     with anyio.CancelScope(shield=True):  # Ctrl-C too leaves nothing behind
-                        await examination.leave()
+                        await examination.clear_namespaces()
     return DoctorReport(
         provider=config.name,
         version=examination.version,
@@ -73,7 +73,7 @@ async def examine(
     )
 
 
-def _impatient(config: ProviderConfig) -> ProviderConfig:
+def _with_short_timeouts(config: ProviderConfig) -> ProviderConfig:
     """Return the config with short pauses, and short timeouts where it sets none, since a user waits."""
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
@@ -82,13 +82,13 @@ def _impatient(config: ProviderConfig) -> ProviderConfig:
         "connection": config.connection.model_copy(update=times),
     }
     if config.endpoints is not None:
-        looks = {name: call for name in LOOKS if (call := getattr(config.endpoints, name)) is not None}
+        looks = {name: call for name in QUICK_CALLS if (call := getattr(config.endpoints, name)) is not None}
         short = {name: call.model_copy(update={"timeout": call.timeout or ATTEMPT_MS}) for name, call in looks.items()}
         changes["endpoints"] = config.endpoints.model_copy(update=short)
     return config.model_copy(update=changes)
 
 
-class _listening(logging.Handler):  # noqa: N801  used as a context manager
+class _log_capture(logging.Handler):  # noqa: N801  used as a context manager
     """A handler that collects log records during the block."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -98,7 +98,7 @@ class _listening(logging.Handler):  # noqa: N801  used as a context manager
     def emit(self, record: logging.LogRecord) -> None:
         self._lines.append(str(record.msg))
 
-    def __enter__(self) -> _listening:
+    def __enter__(self) -> _log_capture:
         logging.getLogger().addHandler(self)
         return self
 

@@ -19,7 +19,7 @@ import anyio
 from bench.errors import BenchError, CallError, NotReady, Unavailable
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
-from bench.providers.batching import batches, cut_as, pieces
+from bench.providers.batching import batches, pieces, with_split_rule
 from bench.providers.namespaces import namespace
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
 
@@ -77,7 +77,7 @@ class DoctorReport:
         }
 
 
-FACTS = (
+SAMPLE_FACTS = (
     ("Ana moved to Lisbon in May because of a new job at a harbour office.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
     ("Bruno is allergic to peanuts and carries a spray wherever he goes.", datetime(2023, 6, 2, 9, 5, tzinfo=UTC)),
     ("Carla adopted a grey cat called Miso from the shelter on Sunday.", datetime(2023, 7, 16, 18, 30, tzinfo=UTC)),
@@ -91,16 +91,16 @@ OTHER = "Dmitri repairs old clocks in a workshop behind the station."
 EMPTY = "empty namespace"
 
 
-class Failed(Exception):
+class CheckFailed(Exception):
     """The provider does not meet the check."""
 
 
-class Skipped(Exception):
+class CheckSkipped(Exception):
     """The check does not apply to this provider."""
 
 
 @dataclass(slots=True)
-class Room:
+class ScratchNamespace:
     """One namespace of the examination, and the memories added to it."""
 
     space: Space
@@ -115,7 +115,7 @@ class Examination:
     def __init__(self, config: ProviderConfig, provider: Provider, log: list[str], tell: Callable[[str], None]) -> None:
         self.config = config
         self.provider = provider
-        self.batching = cut_as(config.ingest, provider.batching)
+        self.batching = with_split_rule(config.ingest, provider.batching)
         self.log = log
         self.tell = tell
         """called with each step as it begins"""
@@ -123,21 +123,21 @@ class Examination:
         self.run_id = f"doctor-{uuid.uuid4().hex[:8]}"
         self.memories = [
             Memory(id=f"m{index}-{uuid.uuid4().hex[:8]}", content=text, when=when, session_id=f"s{index}")
-            for index, (text, when) in enumerate(FACTS)
+            for index, (text, when) in enumerate(SAMPLE_FACTS)
         ]
-        self.first = self.room("first")
-        self.second = self.room("second")
+        self.first = self.new_namespace("first")
+        self.second = self.new_namespace("second")
         self.texts: list[str] = []
         self.rewrites = False
         """the service stores other texts than it was given, so texts cannot be compared"""
         self.refused = False
         self.hung: DoctorCheck | None = None
         """the check without a response in time, after which no further check runs"""
-        self._answered: set[str] = set()
+        self._passed: set[str] = set()
         """names of the passed checks"""
-        self._lost: dict[str, str] = {}
+        self._failed_checks: dict[str, str] = {}
         """name of a check without a result -> reason why checks that depend on it cannot run"""
-        self._away = ""
+        self._unreachable = ""
         """reason why no more check can run: the provider does not respond, or rejects the key"""
 
     @property
@@ -145,7 +145,7 @@ class Examination:
         """Return True when the service has only one namespace."""
         return self.config.scoping.single
 
-    def room(self, corpus: str, attempt: int = 1) -> Room:
+    def new_namespace(self, corpus: str, attempt: int = 1) -> ScratchNamespace:
         """Return a new namespace."""
         name = namespace(
             self.config,
@@ -156,85 +156,87 @@ class Examination:
             corpus=corpus,
             attempt=attempt,
         )
-        return Room(Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt))
+        return ScratchNamespace(
+            Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt)
+        )
 
-    async def ask(self, question: DoctorQuestion) -> DoctorCheck:
+    async def run(self, check: CheckDefinition) -> DoctorCheck:
         """Run one check and time it; skip it if it depends on a failed check."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
         hung = False
         try:
-            self._require(question)
-            self.tell(question.name)
-            detail = await question.ask(self)
-            self._answered.add(question.name)
-        except Skipped as skipped:
+            self._require(check)
+            self.tell(check.name)
+            detail = await check.run(self)
+            self._passed.add(check.name)
+        except CheckSkipped as skipped:
             outcome, detail = "skip", str(skipped)
-        except Failed as failed:
+        except CheckFailed as failed:
             outcome, detail = "fail", str(failed)
         except BenchError as error:
             outcome, detail = "fail", f"{error.kind}: {error}"
-            self._away = f'not run, because of "{question.name}"' if is_away(error) else ""
+            self._unreachable = f'not run, because of "{check.name}"' if is_unreachable(error) else ""
             self.refused = self.refused or is_refusal(error)
             hung = error.kind == TIMEOUT
-        if outcome == "fail" and self.single and question.name == EMPTY:
+        if outcome == "fail" and self.single and check.name == EMPTY:
             self.first.used = False
-            self._away = "not run: the only namespace of the service may contain memories, so it is not changed"
+            self._unreachable = "not run: the only namespace of the service may contain memories, so it is not changed"
         if outcome == "fail":
-            self._lost[question.name] = f'needs "{question.name}", which failed'
+            self._failed_checks[check.name] = f'needs "{check.name}", which failed'
         self.texts.append(detail)
         took_ms = (time.perf_counter() - started) * 1000
-        check = DoctorCheck(name=question.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
+        result = DoctorCheck(name=check.name, outcome=outcome, detail=redact(detail), latency_ms=took_ms)
         if hung:
-            self.hung = check
-        return check
+            self.hung = result
+        return result
 
-    def _require(self, question: DoctorQuestion) -> None:
-        reason = self._away if question.asks else ""
-        reason = reason or next((self._lost[name] for name in question.needs if name in self._lost), "")
+    def _require(self, check: CheckDefinition) -> None:
+        reason = self._unreachable if check.calls_provider else ""
+        reason = reason or next((self._failed_checks[name] for name in check.needs if name in self._failed_checks), "")
         if reason:
-            self._lost.setdefault(question.name, reason)
-            raise Skipped(reason)
+            self._failed_checks.setdefault(check.name, reason)
+            raise CheckSkipped(reason)
 
     @property
-    def filled(self) -> bool:
+    def is_filled(self) -> bool:
         """Return True when the first namespace is known to hold memories."""
-        return self._answered.issuperset(("found by own text", "adding again"))
+        return self._passed.issuperset(("found by own text", "adding again"))
 
-    async def leave(self) -> None:
+    async def clear_namespaces(self) -> None:
         """Clear the namespaces; a provider that cannot clear, or does not respond, keeps them."""
-        for room in (self.first, self.second):
+        for scratch in (self.first, self.second):
             try:
-                if room.used:
-                    self.tell(f"clearing {room.space.namespace}")
-                    await self.provider.clear(room.space)
+                if scratch.used:
+                    self.tell(f"clearing {scratch.space.namespace}")
+                    await self.provider.clear(scratch.space)
             except CallError as error:
                 self.texts.append(str(error))
-                self.tell(redact(f"{room.space.namespace} was not cleared: {error}"))
-                if is_away(error):
+                self.tell(redact(f"{scratch.space.namespace} was not cleared: {error}"))
+                if is_unreachable(error):
                     return
 
-    async def prepare(self, room: Room) -> None:
+    async def prepare(self, scratch: ScratchNamespace) -> None:
         """Set a namespace up."""
-        room.used = room.used or isinstance(self.provider, Prepares)
+        scratch.used = scratch.used or isinstance(self.provider, Prepares)
         if isinstance(self.provider, Prepares):
-            room.space = replace(room.space, captures=dict(await self.provider.prepare(room.space)))
+            scratch.space = replace(scratch.space, captures=dict(await self.provider.prepare(scratch.space)))
 
-    async def fill(self, room: Room, memories: Sequence[Memory]) -> None:
+    async def fill(self, scratch: ScratchNamespace, memories: Sequence[Memory]) -> None:
         """Add memories without waiting for the index."""
-        room.used = True
+        scratch.used = True
         added = Ingested()
         for batch in batches(pieces(memories, self.batching), self.batching):
-            added = merge_ingested(added, await self.provider.ingest(room.space, batch))
+            added = merge_ingested(added, await self.provider.ingest(scratch.space, batch))
         if isinstance(self.provider, Finishes):
-            added = merge_ingested(added, await self.provider.finish(room.space, added))
+            added = merge_ingested(added, await self.provider.finish(scratch.space, added))
         if added.rejected:
             reasons = "; ".join(f"{memory}: {reason}" for memory, reason in added.rejected.items())
-            raise Failed(f"the service rejected {len(added.rejected)} memories: {reasons}")
-        room.space = replace(room.space, captures=merge_captures(room.space.captures, added.captures))
-        room.ingested = merge_ingested(room.ingested, added)
+            raise CheckFailed(f"the service rejected {len(added.rejected)} memories: {reasons}")
+        scratch.space = replace(scratch.space, captures=merge_captures(scratch.space.captures, added.captures))
+        scratch.ingested = merge_ingested(scratch.ingested, added)
 
-    async def until_ready(self, room: Room, wanted: Sequence[str]) -> str:
+    async def until_ready(self, scratch: ScratchNamespace, wanted: Sequence[str]) -> str:
         """Wait by status calls, then by reading; return a text with the duration.
 
         Raises:
@@ -244,57 +246,57 @@ class Examination:
         pause_s, detail = wait.interval_s, ""
         with anyio.move_on_after(wait.timeout_s):
             while True:
-                seen = await self.provider.ready(room.space, room.ingested)
+                seen = await self.provider.ready(scratch.space, scratch.ingested)
                 if seen.state == "failed":
-                    raise Failed(f"the provider reports that indexing failed: {seen.detail}")
-                room.space = replace(room.space, captures=merge_captures(room.space.captures, seen.captures))
+                    raise CheckFailed(f"the provider reports that indexing failed: {seen.detail}")
+                scratch.space = replace(scratch.space, captures=merge_captures(scratch.space.captures, seen.captures))
                 detail = seen.detail
-                if seen.state == "ready" and await self._readable(room, wanted):
+                if seen.state == "ready" and await self._readable(scratch, wanted):
                     await anyio.sleep(wait.settle_s)
                     return f"after {time.perf_counter() - started:.1f} s"
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, wait.max_interval_s)
         raise NotReady(f"not ready within {wait.timeout_s:g} s: {detail or 'nothing found'}")
 
-    async def _readable(self, room: Room, wanted: Sequence[str]) -> bool:
+    async def _readable(self, scratch: ScratchNamespace, wanted: Sequence[str]) -> bool:
         if self.provider.wait.by != "sentinel":
             return True
-        return all([bool(await self.hits(room, text)) for text in wanted])
+        return all([bool(await self.hits(scratch, text)) for text in wanted])
 
-    async def hits(self, room: Room, text: str, k: int = 3) -> tuple[Hit, ...]:
+    async def hits(self, scratch: ScratchNamespace, text: str, k: int = 3) -> tuple[Hit, ...]:
         """Search a namespace and return the hits."""
-        return (await self.found(room, text, k)).hits
+        return (await self.search(scratch, text, k)).hits
 
-    async def found(self, room: Room, text: str, k: int) -> Found:
+    async def search(self, scratch: ScratchNamespace, text: str, k: int) -> Found:
         """Search a namespace; the result also has the number of hits before the cut to k."""
-        return await self.provider.search(room.space, Query(text=text, k=k, key=text[:40]))
+        return await self.provider.search(scratch.space, Query(text=text, k=k, key=text[:40]))
 
-    async def held(self, room: Room, text: str) -> int:
+    async def count(self, scratch: ScratchNamespace, text: str) -> int:
         """Return the number of memories in a namespace, by its count or by a search."""
         if isinstance(self.provider, Counts):
-            return await self.provider.count(room.space)
-        return len(await self.hits(room, text, 10))
+            return await self.provider.count(scratch.space)
+        return len(await self.hits(scratch, text, 10))
 
-    def needs_store(self) -> None:
+    def require_store(self) -> None:
         """Skip the check for a provider that stores nothing."""
         if not self.provider.keeps_store:
-            raise Skipped("the provider stores nothing")
+            raise CheckSkipped("the provider stores nothing")
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorQuestion:
+class CheckDefinition:
     """One check of the list."""
 
     name: str
-    ask: Callable[[Examination], Awaitable[str]]
+    run: Callable[[Examination], Awaitable[str]]
     """returns the detail of a pass; raises Failed, Skipped or a CallError"""
     needs: tuple[str, ...] = ()
     """checks that this one depends on: it is skipped if one of them failed"""
-    asks: bool = True
+    calls_provider: bool = True
     """False: the check makes no call"""
 
 
-def is_away(error: BenchError) -> bool:
+def is_unreachable(error: BenchError) -> bool:
     """Return True when every further call must fail in the same way: no connection, or a rejected key."""
     return is_refusal(error) or (
         isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == TIMEOUT)

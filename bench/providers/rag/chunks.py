@@ -8,7 +8,7 @@ Example::
 
     await chunks(text, Chunking(size=200, overlap=20, strategy="paragraph"), embed)
     words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 0.61}
-    fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
+    rank_fusion({"c1": 0.9, "c2": 0.3}, words)                                                # {"c1": 0.0328, ...}
 
 A token is four characters, or one character of a script without spaces. No strategy loses text: a part that is too long
 for a chunk is split into fixed windows.
@@ -24,7 +24,7 @@ from itertools import pairwise
 
 from bench.metrics.answers.text_normalization import search_words
 from bench.providers.batching import split_text
-from bench.providers.embedding import Vector, normalised
+from bench.providers.embedding import Vector, normalized
 from bench.providers.rag.settings import Chunking
 from bench.tokens import chars_for_tokens
 
@@ -46,48 +46,50 @@ async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
         case "fixed":
             return split_text(text, size, overlap)
         case "paragraph":
-            return pack(cut(text, PARAGRAPH), size, overlap)
+            return join_parts(split_after(text, PARAGRAPH), size, overlap)
         case "semantic":
-            return [piece for part in await subjects(text, embed) for piece in pack([part], size, overlap)]
+            return [
+                piece for part in await split_by_subject(text, embed) for piece in join_parts([part], size, overlap)
+            ]
 
 
-def cut(text: str, pattern: re.Pattern[str]) -> list[str]:
+def split_after(text: str, pattern: re.Pattern[str]) -> list[str]:
     """Split a text after each match; the joined parts are the text."""
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [0, *ends]
     return [part for start, end in zip(starts, [*ends, len(text)], strict=True) if (part := text[start:end])]
 
 
-def pack(parts: Sequence[str], size: int, overlap: int) -> list[str]:
+def join_parts(parts: Sequence[str], size: int, overlap: int) -> list[str]:
     """Join adjacent parts while they fit in a chunk; split a part that does not fit."""
     found: list[str] = []
-    held = ""
+    joined = ""
     for part in parts:
-        if held and len(held) + len(part) > size:
-            found.append(held)
-            held = ""
+        if joined and len(joined) + len(part) > size:
+            found.append(joined)
+            joined = ""
         if len(part) > size:
             found += split_text(part, size, overlap)
         else:
-            held += part
-    return [*found, held] if held else found
+            joined += part
+    return [*found, joined] if joined else found
 
 
-async def subjects(text: str, embed: Embed) -> list[str]:
+async def split_by_subject(text: str, embed: Embed) -> list[str]:
     """Return runs of sentences on one subject: a new one starts where two neighbors are unusually dissimilar.
 
     Unusual is a cosine more than one standard deviation below the mean of all neighbors.
     """
-    sentences = cut(text, SENTENCE)
+    sentences = split_after(text, SENTENCE)
     if len(sentences) < 3:
         return sentences
-    vectors = [normalised(vector) for vector in await embed(sentences)]
-    likeness = [math.fsum(x * y for x, y in zip(left, right, strict=True)) for left, right in pairwise(vectors)]
-    mean = math.fsum(likeness) / len(likeness)
-    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in likeness) / len(likeness))
+    vectors = [normalized(vector) for vector in await embed(sentences)]
+    similarities = [math.fsum(x * y for x, y in zip(left, right, strict=True)) for left, right in pairwise(vectors)]
+    mean = math.fsum(similarities) / len(similarities)
+    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in similarities) / len(similarities))
     found = [sentences[0]]
-    for sentence, like in zip(sentences[1:], likeness, strict=True):
-        if like < mean - spread:
+    for sentence, similarity in zip(sentences[1:], similarities, strict=True):
+        if similarity < mean - spread:
             found.append(sentence)
         else:
             found[-1] += sentence
@@ -124,7 +126,7 @@ def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
     return {key: found[key] for key in texts if key in found}
 
 
-def weighted(first: Scores, second: Scores, shares: tuple[float, float]) -> dict[str, float]:
+def weighted_sum(first: Scores, second: Scores, shares: tuple[float, float]) -> dict[str, float]:
     """Return ``shares[0] * first + shares[1] * second``; a chunk that is missing in the second counts by the first."""
     return {
         key: shares[0] * score + shares[1] * second[key] if key in second else sum(shares) * score
@@ -132,11 +134,11 @@ def weighted(first: Scores, second: Scores, shares: tuple[float, float]) -> dict
     }
 
 
-def fused(*lists: Scores) -> dict[str, float]:
+def rank_fusion(*lists: Scores) -> dict[str, float]:
     """Return the reciprocal rank fusion: per chunk, the sum of ``1 / (60 + rank)`` over the lists that contain it."""
     found: dict[str, float] = {}
     for scores in lists:
-        for rank, key in enumerate(ordered(scores), 1):
+        for rank, key in enumerate(ranked(scores), 1):
             found[key] = found.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
     return found
 
@@ -147,6 +149,6 @@ def scaled(scores: Scores) -> dict[str, float]:
     return {key: score / largest for key, score in scores.items()} if largest > 0 else dict(scores)
 
 
-def ordered(scores: Scores) -> list[str]:
+def ranked(scores: Scores) -> list[str]:
     """Return the ids, best score first; ties are in the order of writing."""
     return sorted(scores, key=lambda key: -scores[key])

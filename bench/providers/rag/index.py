@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     await index.put("ns", [Piece(id="m1#0", memory="m1", text="Ana lives in Lisbon.", vector=(0.6, 0.8))])
-    likeness = await index.alike("ns", (1.0, 0.0))
+    likeness = await index.similarities("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
 
 A line is a piece, or a list of deleted memories. The last line of an id is used, so that a batch can be written again
@@ -29,7 +29,7 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from bench.providers.embedding import Vector, normalised
+from bench.providers.embedding import Vector, normalized
 from bench.providers.snapshot import copy_store, store_digest
 
 
@@ -58,7 +58,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
+class Similarities:
     """The cosines of chunks to a question."""
 
     chunks: Mapping[str, float] = field(default_factory=dict)
@@ -75,11 +75,11 @@ class ChunkIndex(Protocol):
         """Return every piece without its vectors, in the order of writing."""
         ...
 
-    async def alike(self, namespace: str, vector: Vector) -> Likeness:
+    async def similarities(self, namespace: str, vector: Vector) -> Similarities:
         """Return the exact cosines of all pieces of the namespace."""
         ...
 
-    async def forget(self, namespace: str, memories: Sequence[str]) -> None:
+    async def delete(self, namespace: str, memories: Sequence[str]) -> None:
         """Remove the pieces of some memories."""
         ...
 
@@ -102,22 +102,22 @@ class NamespaceIndex:
     vectors: dict[str, array[float]] = field(default_factory=dict)
     questions: dict[str, list[array[float]]] = field(default_factory=dict)
 
-    def take(self, piece: Piece) -> None:
+    def add(self, piece: Piece) -> None:
         self.pieces[piece.id] = replace(piece, vector=(), question_vectors=())
-        self.vectors[piece.id] = array("f", normalised(piece.vector))
-        self.questions[piece.id] = [array("f", normalised(vector)) for vector in piece.question_vectors]
+        self.vectors[piece.id] = array("f", normalized(piece.vector))
+        self.questions[piece.id] = [array("f", normalized(vector)) for vector in piece.question_vectors]
 
-    def drop(self, memories: Sequence[str]) -> None:
+    def remove(self, memories: Sequence[str]) -> None:
         for key in [key for key, piece in self.pieces.items() if piece.memory in memories]:
             del self.pieces[key], self.vectors[key], self.questions[key]
 
 
-class Files:
+class FileIndex:
     """The index files in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: dict[str, NamespaceIndex] = {}
+        self._cached: dict[str, NamespaceIndex] = {}
 
     def path(self, namespace: str) -> Path:
         """Return the file of a namespace; its name is quoted, so that it cannot lead to another folder."""
@@ -125,46 +125,46 @@ class Files:
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
         """Append a batch durably."""
-        held = await self._read(namespace)
+        cached = await self._read(namespace)
         await self._append(namespace, [_packed(piece) for piece in pieces])
         for piece in pieces:
-            held.take(piece)
+            cached.add(piece)
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
         """Return every piece in the order of writing."""
         return (await self._read(namespace)).pieces
 
-    async def alike(self, namespace: str, vector: Vector) -> Likeness:
+    async def similarities(self, namespace: str, vector: Vector) -> Similarities:
         """Return the cosines of all pieces."""
-        held = await self._read(namespace)
-        wanted = array("f", normalised(vector))
-        return Likeness(
-            chunks={key: sum(map(mul, wanted, one)) for key, one in held.vectors.items()},
+        cached = await self._read(namespace)
+        wanted = array("f", normalized(vector))
+        return Similarities(
+            chunks={key: sum(map(mul, wanted, one)) for key, one in cached.vectors.items()},
             questions={
                 key: max(sum(map(mul, wanted, one)) for one in vectors)
-                for key, vectors in held.questions.items()
+                for key, vectors in cached.questions.items()
                 if vectors
             },
         )
 
-    async def forget(self, namespace: str, memories: Sequence[str]) -> None:
+    async def delete(self, namespace: str, memories: Sequence[str]) -> None:
         """Remove the pieces of some memories."""
         if not self.path(namespace).exists():
             return
-        held = await self._read(namespace)
+        cached = await self._read(namespace)
         await self._append(namespace, [{"forget": list(memories)}])
-        held.drop(memories)
+        cached.remove(memories)
 
     async def clear(self, namespace: str) -> int:
         """Delete the file and return its number of pieces."""
         count = len((await self._read(namespace)).pieces)
-        self._held.pop(namespace, None)
+        self._cached.pop(namespace, None)
         self.path(namespace).unlink(missing_ok=True)
         return count
 
     async def restore(self, namespace: str, folder: Path) -> None:
         """Copy a namespace from the files of another run."""
-        self._held.pop(namespace, None)
+        self._cached.pop(namespace, None)
         path = self.path(namespace)
         await copy_store(folder / self._folder.name / path.name, path)
 
@@ -174,25 +174,25 @@ class Files:
 
     async def close(self) -> None:
         """Release the cached namespaces; no file is open between calls."""
-        self._held.clear()
+        self._cached.clear()
 
     async def _append(self, namespace: str, rows: Sequence[Mapping[str, object]]) -> None:
         text = "".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n" for row in rows)
         await anyio.to_thread.run_sync(_write, self.path(namespace), text)
 
     async def _read(self, namespace: str) -> NamespaceIndex:
-        held = self._held.pop(namespace, None)
-        if held is None:
-            held = NamespaceIndex()
+        cached = self._cached.pop(namespace, None)
+        if cached is None:
+            cached = NamespaceIndex()
             for row in await anyio.to_thread.run_sync(_rows, self.path(namespace)):
                 if "forget" in row:
-                    held.drop(row["forget"])
+                    cached.remove(row["forget"])
                 else:
-                    held.take(_unpacked(row))
-        self._held[namespace] = held
-        while len(self._held) > READ_NAMESPACES:
-            del self._held[next(iter(self._held))]
-        return held
+                    cached.add(_unpacked(row))
+        self._cached[namespace] = cached
+        while len(self._cached) > READ_NAMESPACES:
+            del self._cached[next(iter(self._cached))]
+        return cached
 
 
 def _write(path: Path, text: str) -> None:

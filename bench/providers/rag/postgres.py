@@ -14,14 +14,14 @@ import psycopg
 from anyio import CancelScope, Lock
 
 from bench.providers.embedding import Vector
-from bench.providers.postgres import Connection, Database, body, literal, storable
-from bench.providers.rag.index import Likeness, Piece
+from bench.providers.postgres import Connection, Database, json_body, storable, vector_literal
+from bench.providers.rag.index import Piece, Similarities
 from bench.providers.statements import statements
 
 SQL = statements(__file__, "postgres.sql")
 
 
-class Postgres:
+class PostgresIndex:
     """An index with one connection, used by one call at a time."""
 
     def __init__(self, database: Database, schema: str | None) -> None:
@@ -34,7 +34,9 @@ class Postgres:
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
         """Write a batch in one transaction."""
         rows = [(namespace, storable(one.id), storable(one.memory), _body(one)) for one in pieces]
-        vectors = [(namespace, storable(one.id), kind, literal(v)) for one in pieces for kind, v in _vectors(one)]
+        vectors = [
+            (namespace, storable(one.id), kind, vector_literal(v)) for one in pieces for kind, v in _vectors(one)
+        ]
         async with self._transaction() as connection, connection.cursor() as cursor:
             await cursor.executemany(SQL["drop"], [row[:2] for row in rows])
             await cursor.executemany(SQL["put_piece"], rows)
@@ -47,17 +49,17 @@ class Postgres:
         found = [_piece(row[0]) for row in rows]
         return {piece.id: piece for piece in found}
 
-    async def alike(self, namespace: str, vector: Vector) -> Likeness:
+    async def similarities(self, namespace: str, vector: Vector) -> Similarities:
         """Return the cosines of all pieces, and of the best question of each."""
-        values = {"ns": namespace, "wanted": literal(vector)}
+        values = {"ns": namespace, "wanted": vector_literal(vector)}
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["alike"], values)).fetchall()
-        return Likeness(
+        return Similarities(
             chunks={str(key): float(str(score)) for key, kind, score in rows if kind == "chunk"},
             questions={str(key): float(str(score)) for key, kind, score in rows if kind == "question"},
         )
 
-    async def forget(self, namespace: str, memories: Sequence[str]) -> None:
+    async def delete(self, namespace: str, memories: Sequence[str]) -> None:
         """Remove the pieces of some memories."""
         async with self._transaction() as connection:
             await connection.execute(SQL["forget"], (namespace, list(memories)))
@@ -102,7 +104,7 @@ def _vectors(piece: Piece) -> list[tuple[str, Vector]]:
 
 
 def _body(piece: Piece) -> str:
-    return body({**asdict(piece), "vector": [], "question_vectors": []})
+    return json_body({**asdict(piece), "vector": [], "question_vectors": []})
 
 
 def _piece(row: object) -> Piece:

@@ -20,16 +20,16 @@ import anyio
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.embedding import Vectors
+from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import Durability, ProviderContext, Waiting
-from bench.providers.rag.chunks import bm25, chunks, fused, ordered, scaled, weighted
-from bench.providers.rag.index import ChunkIndex, Files, Likeness, Piece
+from bench.providers.rag.chunks import bm25, chunks, rank_fusion, ranked, scaled, weighted_sum
+from bench.providers.rag.index import ChunkIndex, FileIndex, Piece, Similarities
 from bench.providers.rag.settings import RagLocal
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
-ABREAST = 8
+CONCURRENT_CHUNKS = 8
 """chunks that a model enriches concurrently"""
 
 Strategy = Literal["weighted", "rrf", "vector"]
@@ -47,11 +47,11 @@ class Rag:
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         self.wait = Waiting()
         self.local = local_of(config, RagLocal)
-        self._vectors = Vectors.of(config, context.embedder)
+        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
         self._config = config
         self._context = context
         self._index = index = self._opened_index()
-        if isinstance(index, Files):
+        if isinstance(index, FileIndex):
             self.restore: Restore = lambda space, run_dir: index.restore(space.namespace, run_dir)
             self.digest: Digest = lambda space: index.digest(space.namespace)
         self.model: Model | None = None
@@ -64,13 +64,13 @@ class Rag:
     def _opened_index(self) -> ChunkIndex:
         database = self.local.database
         if database.type == "file":
-            return Files(self._context.run_dir / self._config.name)
+            return FileIndex(self._context.run_dir / self._config.name)
         from bench.providers.postgres import Database
-        from bench.providers.rag.postgres import Postgres
+        from bench.providers.rag.postgres import PostgresIndex
 
         where = self._config.place("local", "database", "connectionString")
-        opened = Database.of(self._config.name, database.connection_string or "", self._context, where=where)
-        return Postgres(opened, self._schema(database.schema_))
+        opened = Database.resolve(self._config.name, database.connection_string or "", self._context, where=where)
+        return PostgresIndex(opened, self._schema(database.schema_))
 
     def _schema(self, file: str | None) -> str | None:
         if file is None:
@@ -98,7 +98,7 @@ class Rag:
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Split, enrich, embed and write the batch; a memory with an existing id is replaced."""
         pieces = [piece for memory in memories for piece in await self._pieces(memory)]
-        await self._index.forget(space.namespace, [memory.id for memory in memories])
+        await self._index.delete(space.namespace, [memory.id for memory in memories])
         await self._index.put(space.namespace, await self._embedded(pieces))
         flagged = sum(bool(piece.flags) for piece in pieces)
         captures = {"flagged_chunks": [flagged]} if flagged else {}
@@ -124,7 +124,7 @@ class Rag:
 
     async def _enriched(self, model: Model, memory: Memory, plain: Sequence[Piece]) -> list[Piece]:
         found = list(plain)
-        free = anyio.CapacityLimiter(ABREAST)
+        free = anyio.CapacityLimiter(CONCURRENT_CHUNKS)
 
         async def one(index: int) -> None:
             async with free:
@@ -160,23 +160,23 @@ class Rag:
         if not query.text.strip() or not pieces:
             return Found(requested=query.k)
         vector = query.embedding or await self._vectors.query(query.text)
-        scores = self._scores(query.text, pieces, await self._index.alike(space.namespace, vector))
+        scores = self._scores(query.text, pieces, await self._index.similarities(space.namespace, vector))
         most = min(query.k, self.local.retrieval.max_results or query.k)
-        hits = tuple(_hit(pieces[key], scores[key]) for key in ordered(scores)[:most])
+        hits = tuple(_hit(pieces[key], scores[key]) for key in ranked(scores)[:most])
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
-    def _scores(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
+    def _scores(self, text: str, pieces: Mapping[str, Piece], similarities: Similarities) -> Mapping[str, float]:
         settings = self.local.retrieval
         match settings.strategy or self.strategy:
             case "vector":
-                return alike.chunks
+                return similarities.chunks
             case "rrf":
-                return fused(alike.chunks, self.second(text, pieces, alike))
+                return rank_fusion(similarities.chunks, self.second_scores(text, pieces, similarities))
             case "weighted":
                 shares = (settings.weights.chunk, settings.weights.questions)
-                return weighted(alike.chunks, self.second(text, pieces, alike), shares)
+                return weighted_sum(similarities.chunks, self.second_scores(text, pieces, similarities), shares)
 
-    def second(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
+    def second_scores(self, text: str, pieces: Mapping[str, Piece], similarities: Similarities) -> Mapping[str, float]:
         """Return the second list of scores: BM25 of the indexed texts, scaled to 1."""
         return scaled(bm25(text, {key: piece.indexed for key, piece in pieces.items()}))
 
@@ -190,7 +190,7 @@ class Rag:
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
         """Remove memories by id."""
-        await self._index.forget(space.namespace, memory_ids)
+        await self._index.delete(space.namespace, memory_ids)
 
     async def update(self, space: Space, memories: Sequence[Memory]) -> None:
         """Replace memories by id."""

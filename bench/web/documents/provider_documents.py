@@ -82,13 +82,13 @@ async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
 def _facts(site: Site, name: str) -> Json | None:
     """Return the document of ``bench describe`` and which variables are set; None if there is no such config."""
     from bench.plan.provider import embedded_by, load_named
-    from bench.providers.facts import described, variables
+    from bench.providers.description import detailed_entry, variables
     from bench.settings import DryRunEnvironment
 
     try:
         config = load_named(Catalog.load(site.workspace), name)
         ahead = DryRunEnvironment(values=site.environment.values, dotenv=site.environment.dotenv)
-        found = described(config, embedding=embedded_by(config, ahead))
+        found = detailed_entry(config, embedding=embedded_by(config, ahead))
     except BenchError:
         return None
     named = variables(config).items()

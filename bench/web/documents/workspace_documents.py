@@ -78,13 +78,13 @@ def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
 def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
     """Return the variables that a provider requires; cached until its file changes."""
     from bench.config.provider.file import load_provider
-    from bench.providers.facts import needs
+    from bench.providers.description import required_variables
 
     stat = entry.path.stat()
     key = (entry.path, stat.st_mtime_ns, stat.st_size)
     if key not in _needs_by_file:
         try:
-            _needs_by_file[key] = needs(load_provider(entry.path))
+            _needs_by_file[key] = required_variables(load_provider(entry.path))
         except BenchError:
             _needs_by_file[key] = ()
     return _needs_by_file[key]

@@ -1,4 +1,4 @@
-"""The sixteen checks in order. Each is a function of the examination; add new ones to ``QUESTIONS``."""
+"""The sixteen checks in order. Each is a function of the examination; add new ones to ``CHECKS``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from bench.errors import CallError, Rejected, Unavailable
 from bench.events import redactor
 from bench.model import Hit, Memory
 from bench.providers.batching import pieces, whole_id
-from bench.providers.doctor.examination import EMPTY, FACTS, OTHER, DoctorQuestion, Examination, Failed, Skipped
+from bench.providers.doctor.examination import (
+    EMPTY,
+    OTHER,
+    SAMPLE_FACTS,
+    CheckDefinition,
+    CheckFailed,
+    CheckSkipped,
+    Examination,
+)
 from bench.providers.protocol import Versioned
 from bench.providers.ranking import reversed_scores
 
-AWKWARD = (
+AWKWARD_TEXT = (
     "Line one\nline \"two\" with 'quotes' and \\ back\\slashes; \U0001f408 cat, \u05e2\u05d1\u05e8\u05d9\u05ea, "
     "${x} and $.x, {{y}} & <b>\u00e9</b> zephyrine"
 )
@@ -23,14 +31,14 @@ EDGE = 40
 """characters of the beginning and the end that must be found when a service splits a memory"""
 _LINES = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
 _END = " Here the marmalade ledger ends: shelf 41."
-LONG = _LINES[: 10_000 - len(_END)] + _END
+LONG_TEXT = _LINES[: 10_000 - len(_END)] + _END
 """a long text with unique words at its beginning and end, to detect truncation"""
 LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
-WORST_FIRST = (
+REVERSED_WARNING = (
     "; warning: by its scores, the best hit comes last in {} of {} searches: perhaps the order is worst first "
-    "(in search.response.score, kind declares which scores are better, and order sorts)"
+    "(in found.response.score, kind declares which scores are better, and order sorts)"
 )
 _K = re.compile(r"\$\.k\b|\$\{k\b")
 
@@ -39,7 +47,7 @@ async def _version(exam: Examination) -> str:
     if isinstance(exam.provider, Versioned):
         exam.version = await exam.provider.upstream_version()
         if not exam.version.strip():
-            raise Failed("the provider reports an empty version")
+            raise CheckFailed("the provider reports an empty version")
     return exam.version
 
 
@@ -52,12 +60,12 @@ async def _setup(exam: Examination) -> str:
 
 
 async def _empty(exam: Examination) -> str:
-    exam.needs_store()
-    held = await exam.held(exam.first, FACTS[0][0])
-    found = len(await exam.hits(exam.first, FACTS[0][0]))
-    if held or found:
-        raise Failed(
-            f"a new namespace is not empty: memories stored {held}, hits of a search {found}; expected 0 and 0"
+    exam.require_store()
+    count = await exam.count(exam.first, SAMPLE_FACTS[0][0])
+    found = len(await exam.hits(exam.first, SAMPLE_FACTS[0][0]))
+    if count or found:
+        raise CheckFailed(
+            f"a new namespace is not empty: memories stored {count}, hits of a search {found}; expected 0 and 0"
         )
     return "contains nothing"
 
@@ -69,43 +77,43 @@ async def _add(exam: Examination) -> str:
 
 async def _ready(exam: Examination) -> str:
     if not exam.provider.keeps_store:
-        raise Skipped("the provider stores nothing")
-    return await exam.until_ready(exam.first, [text for text, _ in FACTS])
+        raise CheckSkipped("the provider stores nothing")
+    return await exam.until_ready(exam.first, [text for text, _ in SAMPLE_FACTS])
 
 
 async def _found(exam: Examination) -> str:
-    exam.needs_store()
+    exam.require_store()
     mapped, reversed_in = True, 0
     for memory in exam.memories:
         hits = await exam.hits(exam.first, memory.content)
         reversed_in += reversed_scores(exam.config, hits) is not None
         if not hits:
-            raise Failed(f'a search for the text of a stored memory has no hits: "{memory.content[:40]}"')
+            raise CheckFailed(f'a search for the text of a stored memory has no hits: "{memory.content[:40]}"')
         own = [hit for hit in hits if memory.id in map(whole_id, hit.source_ids)]
         mapped = mapped and any(hit.source_ids for hit in hits)
         if any(hit.source_ids for hit in hits) and not own:
-            raise Failed(
+            raise CheckFailed(
                 f'the memory "{memory.content[:40]}" is not among the first 3 hits of a search for its own text'
             )
         exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
         _check_date(memory, own)
     how = "by id" if mapped else "by text; hits have no id that was sent, so retrieval metrics do not apply"
-    return how + (WORST_FIRST.format(reversed_in, len(exam.memories)) if reversed_in else "")
+    return how + (REVERSED_WARNING.format(reversed_in, len(exam.memories)) if reversed_in else "")
 
 
 def _check_date(memory: Memory, own: Sequence[Hit]) -> None:
     """Check that the date of a hit is the date sent; a service that extracts facts may return no date."""
     for hit in own[:1]:
         if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
-            raise Failed(
+            raise CheckFailed(
                 f"the hit of {memory.id} has the date {hit.when.isoformat()}, but {memory.when.isoformat()} was sent"
             )
 
 
 async def _dates(exam: Examination) -> str:
-    exam.needs_store()
+    exam.require_store()
     if not exam.provider.capabilities.timestamps:
-        raise Skipped("the config declares that memories keep no date (capabilities.timestamps: false)")
+        raise CheckSkipped("the config declares that memories keep no date (capabilities.timestamps: false)")
     mapped = True
     for memory in exam.memories:
         hits = await exam.hits(exam.first, memory.content)
@@ -114,66 +122,70 @@ async def _dates(exam: Examination) -> str:
         mapped = mapped and any(hit.source_ids for hit in hits)
     endpoints = exam.config.endpoints
     if endpoints is not None and endpoints.search.response.when is not None:
-        raise Failed("no hit has a date, although search.response.when is set")
+        raise CheckFailed("no hit has a date, although search.response.when is set")
     if mapped:
-        raise Skipped(
+        raise CheckSkipped(
             "hits have no date, so each gets the date of its memory; set search.response.when if the service has dates"
         )
-    raise Failed(
+    raise CheckFailed(
         "hits have no date and cannot be mapped to memories, so the answering model gets no dates: "
         "set search.response.when, or declare capabilities.timestamps: false"
     )
 
 
 async def _long_question(exam: Examination) -> str:
-    exam.needs_store()
+    exam.require_store()
     limit = exam.provider.capabilities.max_query_chars
     try:
-        found = await exam.found(exam.first, _asked(LONG_QUESTION), 3)
+        found = await exam.search(exam.first, _question(LONG_QUESTION), 3)
     except (Rejected, Unavailable) as error:
-        taken = await _longest_taken(exam)
-        raise Failed(
+        taken = await _longest_accepted(exam)
+        raise CheckFailed(
             f"a question of {LONG_QUESTION} characters fails ({error.kind}: {str(error)[:120]}); "
             f"a question of {taken} characters is answered: set capabilities: {{max_query_chars: {taken}}}"
             if taken
             else f"{error.kind}: {error}"
         ) from error
     if not found.hits:
-        raise Failed(
+        raise CheckFailed(
             f"a question of {LONG_QUESTION} characters finds nothing, although it contains the text of a memory"
         )
     return f"cut to {limit}" if limit and limit < LONG_QUESTION else f"{LONG_QUESTION} characters"
 
 
-def _asked(size: int) -> str:
+def _question(size: int) -> str:
     """Return a question of this many characters about the first memory."""
-    return f"{FACTS[0][0]} {FILLER}"[:size]
+    return f"{SAMPLE_FACTS[0][0]} {FILLER}"[:size]
 
 
-async def _longest_taken(exam: Examination) -> int | None:
+async def _longest_accepted(exam: Examination) -> int | None:
     """Return the first of a few common lengths that is accepted."""
     for size in SHORTER_QUESTIONS:
         try:
-            await exam.found(exam.first, _asked(size), 3)
+            await exam.search(exam.first, _question(size), 3)
         except CallError:
             continue
         return size
     return None
 
 
-async def _cut(exam: Examination) -> str:
+async def _k_limit(exam: Examination) -> str:
     if exam.provider.unbounded:
-        raise Skipped("the provider returns all memories by design")
-    exam.needs_store()
-    found = [await exam.found(exam.first, FACTS[0][0], k) for k in (1, 2)]
+        raise CheckSkipped("the provider returns all memories by design")
+    exam.require_store()
+    found = [await exam.search(exam.first, SAMPLE_FACTS[0][0], k) for k in (1, 2)]
     one, two = (len(each.hits) for each in found)
     if one != 1 or two > 2:
-        raise Failed(f"expected 1 hit for k = 1 and at most 2 hits for k = 2, but k = 1 gives {one}, k = 2 gives {two}")
+        raise CheckFailed(
+            f"expected 1 hit for k = 1 and at most 2 hits for k = 2, but k = 1 gives {one}, k = 2 gives {two}"
+        )
     sent = [each.returned for each in found]
     if sent[0] <= 1 and sent[1] <= 2:
         return f"1 and {two}"
     if _sends_k(exam):
-        raise Failed(f"the search sends k, but the service ignores it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}")
+        raise CheckFailed(
+            f"the search sends k, but the service ignores it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
+        )
     return f"1 and {two}, after a cut: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
 
 
@@ -184,42 +196,42 @@ def _sends_k(exam: Examination) -> bool:
     return any(call is not None and _K.search(call.model_dump_json()) for call in calls)
 
 
-async def _apart(exam: Examination) -> str:
-    exam.needs_store()
+async def _isolation(exam: Examination) -> str:
+    exam.require_store()
     if exam.single:
-        raise Skipped("the provider has one namespace only (scoping: single)")
-    found = await exam.hits(exam.second, FACTS[0][0])
+        raise CheckSkipped("the provider has one namespace only (scoping: single)")
+    found = await exam.hits(exam.second, SAMPLE_FACTS[0][0])
     if found:
-        raise Failed(f"a search in the second namespace finds {len(found)} memories of the first")
-    await exam.fill(exam.second, [Memory(id="other-1", content=OTHER, when=FACTS[0][1])])
+        raise CheckFailed(f"a search in the second namespace finds {len(found)} memories of the first")
+    await exam.fill(exam.second, [Memory(id="other-1", content=OTHER, when=SAMPLE_FACTS[0][1])])
     await exam.until_ready(exam.second, [OTHER])
     return "the second does not see the first"
 
 
-async def _again(exam: Examination) -> str:
-    exam.needs_store()
+async def _repeat_batch(exam: Examination) -> str:
+    exam.require_store()
     rule = exam.provider.on_unknown
     if rule != "repeat":
         await exam.provider.clear(exam.first.space)
-        exam.first = exam.room("first", attempt=2)
+        exam.first = exam.new_namespace("first", attempt=2)
         await exam.prepare(exam.first)
     await exam.fill(exam.first, exam.memories)
-    await exam.until_ready(exam.first, [text for text, _ in FACTS])
-    hits = await exam.hits(exam.first, FACTS[1][0], 10)
+    await exam.until_ready(exam.first, [text for text, _ in SAMPLE_FACTS])
+    hits = await exam.hits(exam.first, SAMPLE_FACTS[1][0], 10)
     sources = [source for hit in hits for source in set(map(whole_id, hit.source_ids))]
     if rule == "repeat" and len(sources) != len(set(sources)):
-        raise Failed(f"on_unknown is repeat, but a batch that was sent twice is stored twice: {sources}")
+        raise CheckFailed(f"on_unknown is repeat, but a batch that was sent twice is stored twice: {sources}")
     if not hits:
-        raise Failed("a memory is not found after it was added a second time")
+        raise CheckFailed("a memory is not found after it was added a second time")
     return f"{rule}: each memory once" if sources else rule
 
 
-async def _survives(exam: Examination) -> str:
-    exam.needs_store()
+async def _text_unchanged(exam: Examination) -> str:
+    exam.require_store()
     if exam.rewrites:
-        raise Skipped("the service changes the texts that it stores")
-    awkward = [Memory(id="awkward-1", content=AWKWARD), Memory(id="long-1", content=LONG)]
-    dated = [replace(memory, when=FACTS[0][1]) for memory in awkward]
+        raise CheckSkipped("the service changes the texts that it stores")
+    awkward = [Memory(id="awkward-1", content=AWKWARD_TEXT), Memory(id="long-1", content=LONG_TEXT)]
+    dated = [replace(memory, when=SAMPLE_FACTS[0][1]) for memory in awkward]
     await exam.fill(exam.first, dated)
     await exam.until_ready(exam.first, [memory.content for memory in dated])
     for memory in pieces(dated, exam.batching):
@@ -227,20 +239,20 @@ async def _survives(exam: Examination) -> str:
         if any(hit.content == memory.content for hit in hits):
             continue
         hits += await exam.hits(exam.first, memory.content[-200:], 10)
-        if not _in_parts(memory, hits):
+        if not _is_in_parts(memory, hits):
             shown = json.dumps([hit.content[:60] for hit in hits], ensure_ascii=False)
-            raise Failed(f"{memory.id} is returned with a changed text: found {shown}")
+            raise CheckFailed(f"{memory.id} is returned with a changed text: found {shown}")
     return "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"
 
 
-def _in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
+def _is_in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
     """Return True when hits are literal parts of a memory, including its beginning and end."""
     parts = [hit.content for hit in hits if memory.id in hit.source_ids and hit.content.strip() in memory.content]
     edges = (memory.content[:EDGE].strip(), memory.content[-EDGE:].strip())
     return all(any(edge in part for part in parts) for edge in edges)
 
 
-async def _nothing_asked(exam: Examination) -> str:
+async def _empty_query(exam: Examination) -> str:
     try:
         found = await exam.hits(exam.first, "")
     except Rejected as error:
@@ -250,53 +262,53 @@ async def _nothing_asked(exam: Examination) -> str:
 
 async def _clear(exam: Examination) -> str:
     if not exam.provider.capabilities.clear:
-        raise Skipped("the config declares that the provider cannot clear (capabilities.clear: false)")
-    if exam.provider.keeps_store and exam.filled and not await exam.held(exam.first, FACTS[0][0]):
-        raise Failed("the search finds nothing in a namespace with memories, so clearing cannot be checked")
+        raise CheckSkipped("the config declares that the provider cannot clear (capabilities.clear: false)")
+    if exam.provider.keeps_store and exam.is_filled and not await exam.count(exam.first, SAMPLE_FACTS[0][0]):
+        raise CheckFailed("the search finds nothing in a namespace with memories, so clearing cannot be checked")
     await exam.provider.clear(exam.first.space)
     await exam.provider.clear(exam.first.space)
     if not exam.provider.keeps_store:
         return "nothing to clear"
     await exam.prepare(exam.first)
-    held = await exam.held(exam.first, FACTS[0][0])
-    if held:
-        raise Failed(f"{held} memories are left after clearing")
+    count = await exam.count(exam.first, SAMPLE_FACTS[0][0])
+    if count:
+        raise CheckFailed(f"{count} memories are left after clearing")
     return "cleared twice; nothing is left"
 
 
-async def _other_lives(exam: Examination) -> str:
-    exam.needs_store()
+async def _other_namespace(exam: Examination) -> str:
+    exam.require_store()
     if exam.single:
-        raise Skipped("the provider has one namespace only (scoping: single)")
+        raise CheckSkipped("the provider has one namespace only (scoping: single)")
     found = await exam.hits(exam.second, OTHER)
     if not found:
-        raise Failed("clearing one namespace also cleared the other")
+        raise CheckFailed("clearing one namespace also cleared the other")
     return "still there"
 
 
 async def _no_secret(exam: Examination) -> str:
-    kept = [repr((room.space.captures, room.ingested)) for room in (exam.first, exam.second)]
+    kept = [repr((scratch.space.captures, scratch.ingested)) for scratch in (exam.first, exam.second)]
     for place, texts in (("an error or detail", exam.texts), ("the journal", kept), ("the log", exam.log)):
         if any(redactor.holds_secret(text) for text in texts):
-            raise Failed(f"a secret is visible in {place}")
+            raise CheckFailed(f"a secret is visible in {place}")
     return "not visible in log, journal or errors"
 
 
-QUESTIONS: tuple[DoctorQuestion, ...] = (
-    DoctorQuestion("version", _version),
-    DoctorQuestion("setup twice", _setup),
-    DoctorQuestion(EMPTY, _empty, ("setup twice",)),
-    DoctorQuestion("add", _add, ("setup twice",)),
-    DoctorQuestion("ready", _ready, ("add",)),
-    DoctorQuestion("found by own text", _found, ("ready",)),
-    DoctorQuestion("dates come back", _dates, ("found by own text",)),
-    DoctorQuestion("long question", _long_question, ("found by own text",)),
-    DoctorQuestion("k is kept", _cut, ("ready",)),
-    DoctorQuestion("namespaces apart", _apart, ("ready",)),
-    DoctorQuestion("adding again", _again, ("ready",)),
-    DoctorQuestion("text survives", _survives, ("adding again",)),
-    DoctorQuestion("empty query", _nothing_asked, ("found by own text",)),
-    DoctorQuestion("clear", _clear, ("setup twice",)),
-    DoctorQuestion("other namespace lives", _other_lives, ("namespaces apart", "clear")),
-    DoctorQuestion("no secret shown", _no_secret, asks=False),
+CHECKS: tuple[CheckDefinition, ...] = (
+    CheckDefinition("version", _version),
+    CheckDefinition("setup twice", _setup),
+    CheckDefinition(EMPTY, _empty, ("setup twice",)),
+    CheckDefinition("add", _add, ("setup twice",)),
+    CheckDefinition("ready", _ready, ("add",)),
+    CheckDefinition("found by own text", _found, ("ready",)),
+    CheckDefinition("dates come back", _dates, ("found by own text",)),
+    CheckDefinition("long question", _long_question, ("found by own text",)),
+    CheckDefinition("k is kept", _k_limit, ("ready",)),
+    CheckDefinition("namespaces apart", _isolation, ("ready",)),
+    CheckDefinition("adding again", _repeat_batch, ("ready",)),
+    CheckDefinition("text survives", _text_unchanged, ("adding again",)),
+    CheckDefinition("empty query", _empty_query, ("found by own text",)),
+    CheckDefinition("clear", _clear, ("setup twice",)),
+    CheckDefinition("other namespace lives", _other_namespace, ("namespaces apart", "clear")),
+    CheckDefinition("no secret shown", _no_secret, calls_provider=False),
 )

@@ -2,9 +2,8 @@
 
 Example::
 
-    facts.capabilities(config).operations       # gates benchmarks: frozenset({"add_memory", "retrieve_memory"})
-    facts.needs(config)                         # ("MEM0_API_KEY",): variables that must be set
-    facts.embedding(config)                     # ClientEmbeddings(model="openai/text-embedding-3-small", ...) or None
+    required_variables(config)      # ("MEM0_API_KEY",)
+    embedding_model(config)         # "openai/text-embedding-3-small", or None
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from bench.config.value_rules import find_variables
 from bench.errors import ConfigError
 from bench.providers.adapters import (
     builtin_config,
-    declared_capabilities,
     entry_point_names,
-    is_foreign,
+    is_plugin,
     local_of,
-    plugged_config,
+    plugin_config,
     provider_class,
 )
 from bench.providers.protocol import Capabilities
@@ -29,12 +27,11 @@ from bench.providers.protocol import Capabilities
 if TYPE_CHECKING:
     from bench.config.catalog import CatalogEntry
     from bench.config.provider.config import ProviderConfig
-    from bench.config.provider.sections import ClientEmbeddings
     from bench.providers.rag.settings import RagLocal
 
 EMBEDS_ITSELF = "builtin"
 """value of ``embeds_with`` for a service that embeds with an unknown model"""
-FIRST_CLASS = frozenset(
+PUBLISHED_PROVIDERS = frozenset(
     {
         "bm25", "vector", "full-context", "oracle", "random", "no-memory", "chroma", "pgvector", "mem0-library",
         "hindsight",
@@ -43,17 +40,12 @@ FIRST_CLASS = frozenset(
 """providers that results of this project use: each passes the contract suite against the real service"""
 
 
-def embedding(config: ProviderConfig) -> ClientEmbeddings | None:
-    """Return the settings of the embedder that the caller must open for this provider; None when it needs none."""
-    return config.client_embeddings
-
-
 def embedding_model(config: ProviderConfig) -> str | None:
     """Return the embedding model by its full or short name; None when the provider needs none."""
     return config.client_embeddings.model if config.client_embeddings else None
 
 
-def inner_embedding(config: ProviderConfig) -> str | None:
+def service_embedding_model(config: ProviderConfig) -> str | None:
     """Return the model with which the service embeds, as its file names it; variables are not filled in.
 
     `EMBEDS_ITSELF` when the model is unknown; None when nothing embeds, or it is unknown whether the service embeds.
@@ -62,9 +54,9 @@ def inner_embedding(config: ProviderConfig) -> str | None:
     return config.embeds_with or (own if isinstance(own, str) else None)
 
 
-def enriching(config: ProviderConfig) -> RagLocal | None:
+def enrichment_settings(config: ProviderConfig) -> RagLocal | None:
     """Return the settings of a provider whose language model enriches stored chunks; None for other providers."""
-    if not is_foreign(config):
+    if not is_plugin(config):
         return None
     from bench.providers.rag.provider import Rag
     from bench.providers.rag.settings import RagLocal
@@ -74,11 +66,6 @@ def enriching(config: ProviderConfig) -> RagLocal | None:
         return None
     local = local_of(config, RagLocal)
     return local if local.enhancement.enabled else None
-
-
-def capabilities(config: ProviderConfig) -> Capabilities:
-    """Return the provider's capabilities, from its config and class."""
-    return declared_capabilities(config)
 
 
 def variables(config: ProviderConfig) -> dict[str, bool]:
@@ -95,18 +82,18 @@ def variables(config: ProviderConfig) -> dict[str, bool]:
     return found
 
 
-def secrets(config: ProviderConfig) -> tuple[str, ...]:
+def secret_variables(config: ProviderConfig) -> tuple[str, ...]:
     """Return the variables whose values are secret."""
     named = [auth.env_var for auth in config.auth if auth.env_var is not None]
     return tuple(sorted({*named, *(config.mcp.env.values() if config.mcp else ())}))
 
 
-def needs(config: ProviderConfig) -> tuple[str, ...]:
+def required_variables(config: ProviderConfig) -> tuple[str, ...]:
     """Return the variables that must be set to use the provider."""
     return tuple(sorted(name for name, required in variables(config).items() if required))
 
 
-def listed(config: ProviderConfig) -> dict[str, object]:
+def list_entry(config: ProviderConfig) -> dict[str, object]:
     """Return the entry of ``bench list providers --json``."""
     verified = config.verified
     return {
@@ -118,40 +105,40 @@ def listed(config: ProviderConfig) -> dict[str, object]:
         "verified": {"level": verified.level, "date": verified.date.isoformat(), "upstream": verified.upstream}
         if verified
         else None,
-        "capabilities": Capabilities.said_in(config).shown(),
-        "needs": list(needs(config)),
-        "first_class": config.name in FIRST_CLASS,
+        "capabilities": Capabilities.declared_in(config).shown(),
+        "needs": list(required_variables(config)),
+        "first_class": config.name in PUBLISHED_PROVIDERS,
     }
 
 
-def listing(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
+def list_entries(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
     """Return built-ins, files and plug-ins by name; an invalid one is listed with its problem."""
     from bench.config.provider.file import load_provider
 
-    rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
+    rows = {name: list_entry(builtin_config(name)) for name in BUILT_IN}
     for name in entry_point_names():
-        row = _or_problem(name, lambda name=name: plugged_config(name))  # type: ignore[misc]
+        row = _entry_or_problem(name, lambda name=name: plugin_config(name))  # type: ignore[misc]
         doubled = (
             {"problem": "refused in a run, because an installed plug-in has the same name"} if name in rows else {}
         )
         rows[name] = rows.get(name, row) | doubled
     for entry in entries:
-        rows[entry.name] = _or_problem(entry.name, lambda path=entry.path: load_provider(path))  # type: ignore[misc]
+        rows[entry.name] = _entry_or_problem(entry.name, lambda path=entry.path: load_provider(path))  # type: ignore[misc]
     return [rows[name] for name in sorted(rows)]
 
 
-def _or_problem(name: str, load: Callable[[], ProviderConfig | None]) -> dict[str, object]:
+def _entry_or_problem(name: str, load: Callable[[], ProviderConfig | None]) -> dict[str, object]:
     try:
         config = load()
-        return listed(config) if config is not None else {"name": name, "problem": "no such plug-in"}
+        return list_entry(config) if config is not None else {"name": name, "problem": "no such plug-in"}
     except ConfigError as error:
         return {"name": name, "problem": str(error)}
 
 
-def described(config: ProviderConfig, *, embedding: str | None) -> dict[str, object]:
+def detailed_entry(config: ProviderConfig, *, embedding: str | None) -> dict[str, object]:
     """Return the JSON of ``bench describe provider NAME --json``: the list entry and further details."""
     return {
-        **listed(config),
+        **list_entry(config),
         "description": config.description,
         "docs": config.docs,
         "determinism": config.determinism,
