@@ -148,7 +148,7 @@ def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = ("plugged = bench.providers.builtin.bm25:Bm25", "broken = nowhere_at_all:Thing")
-    install(tmp_path, "acme-memory", adapters.GROUP, *points)
+    install(tmp_path, "acme-memory", adapters.ENTRY_POINT_GROUP, *points)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = plugin_config("plugged")
     assert found is not None
@@ -165,8 +165,15 @@ def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(
 def test_a_name_that_two_distributions_claim_is_refused_by_name_and_listed_with_its_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, "acme-memory", adapters.GROUP, "shared = acme:Memory", "own = acme:Memory", "bm25 = acme:Memory")
-    install(tmp_path, "rival-memory", adapters.GROUP, "shared = rival:Memory")
+    install(
+        tmp_path,
+        "acme-memory",
+        adapters.ENTRY_POINT_GROUP,
+        "shared = acme:Memory",
+        "own = acme:Memory",
+        "bm25 = acme:Memory",
+    )
+    install(tmp_path, "rival-memory", adapters.ENTRY_POINT_GROUP, "shared = rival:Memory")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError) as caught:
         plugin_config("shared")

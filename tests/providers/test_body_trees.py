@@ -211,9 +211,9 @@ def test_batch_key_is_the_same_for_every_repeat() -> None:
 def test_timestamp_has_the_form_of_the_service(form: str, wanted: object) -> None:
     shape = MemoryFormat(timestamp=form)  # type: ignore[arg-type]
     aware = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-    assert shape.instant(aware) == wanted
-    assert shape.instant(aware.replace(tzinfo=None)) == wanted
-    assert shape.query(Query(text="q", k=1, when=aware), embedding=None)["queryWhen"] == wanted
+    assert shape.format_date(aware) == wanted
+    assert shape.format_date(aware.replace(tzinfo=None)) == wanted
+    assert shape.query_variables(Query(text="q", k=1, when=aware), embedding=None)["queryWhen"] == wanted
 
 
 def test_role_is_never_null_and_the_second_speaker_is_the_assistant() -> None:

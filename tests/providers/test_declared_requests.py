@@ -247,7 +247,7 @@ async def test_timeout_of_a_call_wins_over_the_connection() -> None:
     import time
 
     async with playing({"connection.timeout": 9000, "endpoints.add.timeout": 123}) as play:
-        call = play.provider._adding.steps[0]  # type: ignore[attr-defined]
+        call = play.provider._add_operation.steps[0]  # type: ignore[attr-defined]
         assert (call.timeout_s, call.endpoint.timeouts.attempt_s) == (0.123, 9.0)
     assert time.monotonic()
 
@@ -263,7 +263,7 @@ async def test_limits_and_seed_pauses_become_limits_of_the_endpoints() -> None:
         "rateLimit": {"addDelayMs": 100, "batchDelayMs": 250, "searchDelayMs": 50, "maxRetries": 5, "retryDelayMs": 10},
     }
     async with playing(changes) as play:
-        ends = play.provider._wire.endpoints  # type: ignore[attr-defined]
+        ends = play.provider._connection.endpoints  # type: ignore[attr-defined]
     assert (ends["add"].limits.rate, ends["add"].limits.burst, ends["add"].limits.concurrency) == (2.0, 3, 4)
     assert (ends["add"].limits.min_interval_s, ends["search"].limits.min_interval_s) == (0.25, 0.05)
     assert (ends["search"].limits.rps, ends["search"].limits.tpm) == (9, 1000)
@@ -480,8 +480,8 @@ async def test_client_embeddings_fill_stored_and_asked_vectors(fault_server, tmp
         ({"capabilities.scores": False}, "capabilities.scores", False),
         ({"capabilities.ids": False}, "capabilities.ids", False),
         ({"capabilities.max_tokens": 4096}, "capabilities.max_tokens", 4096),
-        ({"connection.connect_timeout": 1234}, "_wire.endpoints.add.timeouts.connect_s", 1.234),
-        ({"connection.max_response_bytes": 99}, "_wire.endpoints.search.max_response_bytes", 99),
+        ({"connection.connect_timeout": 1234}, "_connection.endpoints.add.timeouts.connect_s", 1.234),
+        ({"connection.max_response_bytes": 99}, "_connection.endpoints.search.max_response_bytes", 99),
     ],
 )
 async def test_setting_reaches_the_engine(changes: dict[str, object], attribute: str, wanted: object) -> None:

@@ -24,6 +24,11 @@ def guide(root: Path) -> str:
     return (root / "docs" / "add-a-provider.md").read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def pages(root: Path, guide: str) -> str:
+    return guide + (root / "docs" / "reference" / "provider-config.md").read_text(encoding="utf-8")
+
+
 async def test_file_of_the_guide_passes_the_doctor(
     guide: str, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -50,9 +55,9 @@ def models(annotation: object) -> Iterator[type[BaseModel]]:
         yield from models(inner)
 
 
-def test_guide_has_every_key_of_the_dialect(guide: str) -> None:
+def test_guide_and_reference_have_every_key_of_the_dialect(pages: str) -> None:
     wanted = set(keys(ProviderConfig))
-    missing = [key for key in sorted(wanted) if not re.search(rf"\b({key}|{snake(key)})\b", guide)]
+    missing = [key for key in sorted(wanted) if not re.search(rf"\b({key}|{snake(key)})\b", pages)]
     assert missing == []
 
 
@@ -60,7 +65,7 @@ def snake(key: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])", lambda match: "_" + match.group(1).lower(), key)
 
 
-def test_guide_names_every_variable_and_operator(guide: str) -> None:
+def test_guide_and_reference_name_every_variable_and_operator(pages: str) -> None:
     names = terms.EVERYWHERE | terms.ELEMENT | terms.ADD | terms.SEARCH | terms.WAIT | terms.CLEAR | terms.DELETE
-    missing = [name for name in sorted(names | set(terms.OPERATORS) | set(IdForm.model_fields)) if name not in guide]
+    missing = [name for name in sorted(names | set(terms.OPERATORS) | set(keys(IdForm))) if name not in pages]
     assert missing == []
