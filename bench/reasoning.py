@@ -21,6 +21,7 @@ _TAG = pattern(
     r"|◁(?P<close2>/?)(?P<name2>think)▷"
     r"|\[(?P<close3>/?)(?P<name3>THINK)\]"
     r"|<\|(?P<edge>begin|start|end)_(?:of_)?(?P<name4>think|thinking|thought|reasoning)\|>"
+    rf"|<\|(?P<close8>/?)(?P<name8>{_NAMES})\|>"
     r"|<(?P<name5>unused9)(?P<last>[45])>"
     r"|<details[ ][^<>]{0,80}type=\"(?P<name6>reasoning)\"[^<>]{0,200}>|<(?P<close6>/details)>"
     r"|```(?<![^\n]```)[ ]?(?P<name7>thinking|thought|reasoning)[ ]*$|``(?P<close7>`)(?<![^\n]```)[ ]*$",
@@ -32,6 +33,8 @@ _ENDS = {"close6": "details", "close7": "fence"}
 _CHANNEL = pattern(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
 _BARE_CHANNELS = ("analysis", "assistantfinal")
 """channels whose marks the server removed"""
+_DONE = pattern(r"^[ \t]*\.\.\.done thinking\.[ \t\r]*$", re.MULTILINE)
+"""end of the reasoning in the output of ``ollama run``, which begins with ``Thinking...``"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
 """maximum number of opening brackets that are searched for tags; a text with more is a loop of the model, not an answer
@@ -57,6 +60,8 @@ def without_reasoning(text: str) -> str | None:
     after an end-of-turn mark is dropped, and invisible characters do not count as text.
     """
     # in nearly every text none of the marks can be; a long one is reported at once too
+    if done := list(_DONE.finditer(text)) if "...done thinking." in text else ():
+        text = text[done[-1].end() :].lstrip()
     if not ("<" in text or "[" in text or "&" in text or "◁" in text or "```" in text or text[:8] == _BARE_CHANNELS[0]):
         return text if _SEEN.search(text) or not text.strip() else ""
     rest = _outside_blocks(_final_channel(text))
@@ -108,8 +113,8 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
         return "unused", tag["last"] == "5"
     if tag["name6"] or tag["name7"]:
         return "details" if tag["name6"] else "fence", False
-    name = next(found for key in ("name", "name2", "name3", "name4") if (found := tag[key]))
-    closes = bool(tag["close"] or tag["close2"] or tag["close3"]) or (tag["edge"] or "").lower() == "end"
+    name = next(found for key in ("name", "name2", "name3", "name4", "name8") if (found := tag[key]))
+    closes = any(tag[key] for key in ("close", "close2", "close3", "close8")) or (tag["edge"] or "").lower() == "end"
     return name.lower(), closes
 
 

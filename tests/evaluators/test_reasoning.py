@@ -30,6 +30,14 @@ MIB = 1024 * 1024
             "Paris",
         ),
         ("<|channel|>analysis<|message|>hm", None),
+        ("Thinking...\nhm\n...done thinking.\n\nParis", "Paris"),
+        ("hm <think>\n...done thinking.\r\nParis", "Paris"),
+        ("hm\n...done thinking.", ""),
+        ("He is ...done thinking. Paris", "He is ...done thinking. Paris"),
+        ("Thinking... Paris", "Thinking... Paris"),
+        ("<|thinking|>hm<|/thinking|>Paris", "Paris"),
+        ("<|THINK|>hm<|/THINK|>Paris", "Paris"),
+        ("<|thinking|>hm", None),
         ("<think>hm", None),
         ("Paris <think>or", None),
         ("<think>a</thinking> Paris", None),
@@ -56,6 +64,7 @@ def test_a_reasoning_block_is_no_part_of_what_is_said(text: str, rest: str | Non
         "```\n",
         "</s>",
         "<|assistant|>",
+        "...done thinking.\n",
     ],
 )
 def test_eight_mebibytes_of_anything_are_read_at_once(unit: str) -> None:

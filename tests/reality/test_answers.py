@@ -146,6 +146,8 @@ THOUGHTS = [
     ALL.replace("<think>", '<reasoning effort="high">').replace("</think>", "</reasoning>"),
     ALL.replace("<think>", "◁think▷").replace("</think>", "◁/think▷"),
     ALL.removeprefix("<think>"),
+    ALL.replace("<think>", "Thinking...").replace("</think>", "...done thinking."),
+    ALL.replace("<think>", "<|thinking|>").replace("</think>", "<|/thinking|>"),
 ]
 
 
