@@ -35,6 +35,14 @@ def run(arguments: Sequence[str]) -> int:
     console.prepare_streams()
     interrupts.listen()
     try:
+        return _run(arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
         flags, rest = global_flags.split(arguments)
     except UsageError as problem:
         global_flags.current.set(global_flags.Globals(json="--json" in arguments))
@@ -47,8 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         code = ungrouped(rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
+        raise
     except KeyboardInterrupt as interrupt:
         return interrupts.ended(interrupt)
     except BenchError as problem:

@@ -211,6 +211,17 @@ def test_a_reader_that_went_away_is_no_error_of_ours(
     assert capsys.readouterr().err == ""
 
 
+def test_an_error_as_json_for_a_reader_that_went_away_needs_no_traceback(
+    raising: Raising, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raising(ConfigError("bad key"))
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert cli.run(["status", "--json"]) == 141
+
+
 @pytest.mark.parametrize(
     ("interrupt", "code", "name"), [(KeyboardInterrupt(), 130, "SIGINT"), (interrupts.Terminated(), 143, "SIGTERM")]
 )
