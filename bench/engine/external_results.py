@@ -33,9 +33,9 @@ from bench.datasets import Dataset, RenderedMemory, evidence_level, ranked_ids
 from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.external_rows import ExternalRow, Hits
-from bench.engine.items.evaluate import StoredReplies, evaluate
+from bench.engine.items.evaluate import StoredReplies, evaluate_item
 from bench.engine.items.item_row import failed_row
-from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of
+from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of, phase_row
 from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_models
 from bench.engine.open_lane import OpenLane, ReadyCorpus
@@ -46,7 +46,7 @@ from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import StopControl
 from bench.errors import DataError, NoAnswer
 from bench.http import Http
-from bench.journal import Event, Journal, JournaledPhase, Key, RunState
+from bench.journal import Event, Journal, Key, RunState
 from bench.model import Completion, Hit, Item, Memory, Phase
 from bench.models import missing_answer_error, strip_reasoning
 from bench.plan import NONE, Job, Lane, Plan, make_plan
@@ -272,45 +272,33 @@ class ExternalScoring:
     async def _score(self, row: ExternalRow, ready: ReadyCorpus, known: CorpusIds) -> None:
         lane, item = self.lane.plan, self.lane.plan.benchmark.dataset.item(row.item)
         sentences = evidence_sentences(item, ready.content.turn_texts) if lane.level == "text" else None
-        found = search_result_of(row, known, lane, sentences)
-        self._append(self._key(item, lane.key, Phase.SEARCH), found)
-        said = (
-            None if row.answer is None else given_answer(row.answer, item, exact=lane.benchmark.scoring.compares_whole)
-        )
-        failure = None if said is None else said.failure
-        for owner in dict.fromkeys(job.answer_owner for job in lane.jobs):
-            if said is not None:
-                self._append(self._key(item, owner, Phase.ANSWER), said, failure)
+        search, answer, failure = search_result_of(row, known, lane, sentences), None, None
+        journal = self.lane.run.journal
+        journal.append(phase_row(self._key(item, lane.key, Phase.SEARCH), search, None))
+        if row.answer is not None:
+            answer = given_answer(row.answer, item, exact=lane.benchmark.scoring.compares_whole)
+            failure = answer.failure
+            for owner in dict.fromkeys(job.answer_owner for job in lane.jobs):
+                journal.append(phase_row(self._key(item, owner, Phase.ANSWER), answer, failure))
         for job in lane.jobs:
             if failure is not None:
-                self.lane.run.journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
+                journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
             else:
-                await self._evaluate(job, ready, item, found, said)
+                await self._evaluate(job, ready, item, search, answer)
 
     async def _evaluate(
-        self, job: Job, ready: ReadyCorpus, item: Item, found: SearchResult, said: AnswerResult | None
+        self, job: Job, ready: ReadyCorpus, item: Item, search: SearchResult, answer: AnswerResult | None
     ) -> None:
+        replies = self.replies.get(item.id)
         done = await self.lane.run.attempt(
-            lambda: evaluate(self.lane, job, ready, item, 1, found, said, [], kept=self.replies.get(item.id)),
+            lambda: evaluate_item(self.lane, job, ready, item, 1, search, answer, [], known_replies=replies),
             CallOwner(job.key, item.corpus),
         )
         key = self._key(item, job.key, Phase.EVALUATE)
         if done.value is not None:
-            self.lane.run.journal.append(done.value.entry(key, done, generation=0))
+            self.lane.run.journal.append(done.value.journal_row(key, done))
         elif done.failure is not None:
             self.lane.run.journal.append(failed_row(self.lane.plan, key, item, done.failure))
-
-    def _append(self, key: Key, result: SearchResult | AnswerResult, failure: Failure | None = None) -> None:
-        self.lane.run.journal.append(
-            JournaledPhase(
-                key=key,
-                outcome="ok" if failure is None else failure.kind,
-                message="" if failure is None else failure.message,
-                data=result.data,
-                measured=result.measured,
-                payloads=result.payloads,
-            )
-        )
 
     def _key(self, item: Item, owner: str, phase: Phase) -> Key:
         return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id)
@@ -318,18 +306,18 @@ class ExternalScoring:
 
 def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
     """Return the given answer without reasoning; its prompt and model are unknown."""
-    said = strip_reasoning(Completion(text=text, model=GIVEN))
-    error = missing_answer_error(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
+    reply = strip_reasoning(Completion(text=text, model=GIVEN))
+    error = missing_answer_error(reply) or (None if reply.text.strip() else NoAnswer("the answer in the file is empty"))
     return AnswerResult(
-        text=said.text,
-        finish=said.finish if error is None else "other",
+        text=reply.text,
+        finish=reply.finish if error is None else "other",
         failure=None if error is None else Failure.of(error),
-        raw=said.raw,
+        raw=reply.raw,
         context_hits=0,
         prompt="",
         prompt_sha256="",
         model=GIVEN,
-        flags=flags_of(said, item, exact=exact),
+        flags=flags_of(reply, item, exact=exact),
     )
 
 

@@ -17,8 +17,9 @@ from bench.config.provider.config import ProviderConfig
 from bench.engine.batches import WAITING_ITEMS
 from bench.engine.corpora.anonymizer import opaque_id
 from bench.engine.corpora.isolation import Ownership
+from bench.engine.items.deletion import deletions_begun
 from bench.engine.items.item_row import unsupported_rows
-from bench.engine.items.search import Oracle, deletions_begun
+from bench.engine.items.oracle import Oracle
 from bench.engine.models import CallPricing, OpenModels
 from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import CircuitBreaker, RunContext

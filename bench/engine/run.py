@@ -34,7 +34,7 @@ import anyio.to_thread
 from bench.config.run import new_run_id
 from bench.engine.batches import batching
 from bench.engine.corpora.reused_builds import reuse_builds
-from bench.engine.items.evaluate import calibrate_judges
+from bench.engine.items.judge_calibration import calibrate_judges
 from bench.engine.lane import run_lane
 from bench.engine.lane_setup import open_lanes, skip_lane
 from bench.engine.models import OpenModels, open_models

@@ -12,7 +12,7 @@ from bench.datasets import RenderedMemory
 from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
 from bench.engine.corpora.corpus_state import CorpusState, Step
 from bench.engine.corpora.isolation import samples, shares_text, start_of
-from bench.engine.items.item_pipeline import fill_context
+from bench.engine.items.answer import fill_context
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop, StopControl

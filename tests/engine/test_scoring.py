@@ -10,6 +10,7 @@ import pytest
 
 from bench.datasets import RenderedMemory
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
+from bench.engine.items.hit_mapping import map_hits, query_of
 from bench.engine.items.item_row import (
     LONGEST_LABEL,
     failed_row,
@@ -20,8 +21,8 @@ from bench.engine.items.item_row import (
     row_of,
     unsupported_rows,
 )
+from bench.engine.items.oracle import Oracle
 from bench.engine.items.phase_results import AnswerResult, SearchResult
-from bench.engine.items.search import Oracle, map_hits, query_of
 from bench.engine.run_context import Failure
 from bench.journal import Key
 from bench.model import Call, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict

@@ -42,7 +42,7 @@ from bench.engine.corpora.isolation import (
     samples,
     shares_text,
 )
-from bench.engine.items.item_pipeline import full_context_tokens
+from bench.engine.items.answer import full_context_tokens
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
 from bench.engine.run_context import OCCUPIED, CallOwner, retry_unreadable

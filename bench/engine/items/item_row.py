@@ -2,7 +2,7 @@
 
 Example::
 
-    row = row_of(lane, item, epoch, found, said, verdicts, state=state, judging=calls)
+    row = row_of(lane, item, epoch, search, answer, verdicts, state=state, judging=calls)
     entry = failed_row(lane.plan, key, item, failure)
 """
 
@@ -29,8 +29,8 @@ def row_of(
     lane: Lane,
     item: Item,
     epoch: int,
-    found: SearchResult,
-    said: AnswerResult | None,
+    search: SearchResult,
+    answer: AnswerResult | None,
     verdicts: Sequence[Verdict],
     *,
     state: State,
@@ -48,18 +48,18 @@ def row_of(
         answerable=not item.abstention,
         adversarial=item.question_type == ADVERSARIAL,
         abstained=any(verdict.abstained for verdict in verdicts),
-        retrieved=found.retrieved,
-        returned_scores=tuple([hit.score for hit in found.hits[: lane.benchmark.k]]),
+        retrieved=search.retrieved,
+        returned_scores=tuple([hit.score for hit in search.hits[: lane.benchmark.k]]),
         relevant=relevant,
         grades=grades_of(item, relevant) if item.evidence.grades else (),
-        prediction=None if said is None else said.text,
+        prediction=None if answer is None else answer.text,
         references=item.answers,
         verdicts=tuple(verdicts),
         category=_text(item.metadata.get("category")),
-        times_us=_times(found, said),
-        tokens={**_tokens(said), **_judge_tokens(judging)},
-        costs_usd={**_costs(found, said), **_judge_costs(judging)},
-        reason=found.reason or no_gold,
+        times_us=_times(search, answer),
+        tokens={**_tokens(answer), **_judge_tokens(judging)},
+        costs_usd={**_costs(search, answer), **_judge_costs(judging)},
+        reason=search.reason or no_gold,
     )
 
 
@@ -142,10 +142,10 @@ def item_data(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Seq
     }
 
 
-def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
-    phases: dict[str, Mapping[str, int]] = {"search": found.times_us}
-    if said is not None:
-        phases["answer"] = {UNTIMED_PART: 1} if said.flags and said.untimed else said.times_us
+def _times(search: SearchResult, answer: AnswerResult | None) -> dict[str, int]:
+    phases: dict[str, Mapping[str, int]] = {"search": search.times_us}
+    if answer is not None:
+        phases["answer"] = {UNTIMED_PART: 1} if answer.flags and answer.untimed else answer.times_us
     return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
 
 
@@ -155,15 +155,15 @@ def _spent_in(phase: str, part: str) -> str:
     return phase if part == "total" else f"{phase}.{part}"
 
 
-def _tokens(said: AnswerResult | None) -> dict[str, int | None]:
-    if said is None:
+def _tokens(answer: AnswerResult | None) -> dict[str, int | None]:
+    if answer is None:
         return {}
-    return {"context": said.context_tokens, "answer_in": said.tokens_in, "answer_out": said.tokens_out}
+    return {"context": answer.context_tokens, "answer_in": answer.tokens_in, "answer_out": answer.tokens_out}
 
 
-def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | None]:
-    costs = {"search": found.cost_usd} if found.priced else {}
-    return costs if said is None else {**costs, "answer": said.cost_usd}
+def _costs(search: SearchResult, answer: AnswerResult | None) -> dict[str, str | None]:
+    costs = {"search": search.cost_usd} if search.priced else {}
+    return costs if answer is None else {**costs, "answer": answer.cost_usd}
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:

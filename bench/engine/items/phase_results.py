@@ -2,8 +2,8 @@
 
 Example::
 
-    row = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
-    SearchResult.of(row)        # equal to found
+    row = phase_row(key, search, None, calls=calls)
+    SearchResult.of(row)        # equal to ``search``
 
 Values that must be equal in two runs of one plan are in ``data``, measured values in ``measured``, and large texts in
 ``payloads``.
@@ -25,7 +25,7 @@ from typing import NotRequired, TypedDict, cast
 from bench.engine.outcome import Failure
 from bench.evaluators import is_refusal
 from bench.events import redactor
-from bench.journal import JournaledPhase
+from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
 from bench.metrics.answers.text import occurs
 from bench.model import Call, Completion, Hit, Item
@@ -353,6 +353,27 @@ class AnswerResult:
             flags=tuple(measured.get("flags", ())),
             times_us=entry.times_us,
         )
+
+
+def phase_row(
+    key: Key,
+    result: SearchResult | AnswerResult | None,
+    failure: Failure | None,
+    *,
+    times_us: Mapping[str, int] | None = None,
+    calls: tuple[Call, ...] = (),
+) -> JournaledPhase:
+    """Return the row of a search or an answer; ``times_us`` are its times if there is no result."""
+    return JournaledPhase(
+        key=key,
+        outcome=OK if failure is None else failure.kind,
+        message="" if failure is None else failure.message,
+        data=result.data if result else {},
+        measured=result.measured if result else {},
+        payloads=result.payloads if result else {},
+        times_us=result.times_us if result else times_us or {},
+        calls=calls,
+    )
 
 
 def _hit_to_json(hit: Hit) -> StoredHit:

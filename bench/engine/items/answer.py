@@ -1,0 +1,185 @@
+"""The answer phase of one item: hits within the token budget, the prompt, the model.
+
+Example::
+
+    answer = await answer_item(lane, "openai/gpt-4o-mini", ready.content.corpus, item, search)     # an AnswerResult
+    context = fill_context(hits, budget_tokens=4000, dated=True)
+    context.text, context.kept, context.tokens       # the context for the model; number of hits used
+
+Every provider gets the same prompt, k and budget. Hits are used in rank order while they fit; only a first hit that is
+longer than the whole budget is truncated. Tokens are counted by :mod:`bench.tokens`, without a tokenizer.
+
+A refusal of the model is an answer. A reply without text is a failure (`AnswerResult.failure`) if it was truncated or
+did not end with a normal stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.config.file import fold
+from bench.config.template import Markers
+from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets, flags_of
+from bench.engine.open_lane import OpenLane
+from bench.engine.outcome import Failure
+from bench.metrics.answers.choices import listed
+from bench.model import ChatMessage, Corpus, Hit, Item, Memory, Prompt
+from bench.models import missing_answer_error, non_answer_error
+from bench.plan.model_settings import answer_tokens
+from bench.plan.prompts import ChosenPrompt
+from bench.tokens import CHARS_PER_TOKEN, count_tokens, cut_to_quarters, token_quarters
+from bench.values import dataclass
+
+SEPARATOR = "\n\n"
+DATE_CHARS = len("[2024-01-31 12:00] ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerContext:
+    """The hits that fit into an answer prompt."""
+
+    texts: tuple[str, ...]
+    kept: int
+    """number of hits used, from the front"""
+    tokens: int
+
+    @property
+    def text(self) -> str:
+        return SEPARATOR.join(self.texts)
+
+
+def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
+    """Take hits from the front while they fit into ``budget_tokens`` (None = all).
+
+    If the first hit alone is too long, its beginning is used.
+    """
+    texts: list[str] = []
+    room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
+    for hit in hits:
+        text = _hit_text(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
+        if room is not None:
+            size = token_quarters(text)
+            if size > room:
+                if texts:
+                    break
+                text, size = cut_to_quarters(text, room), room
+            room -= size + len(SEPARATOR)
+        texts.append(text)
+        if room is not None and room <= 0:
+            break
+    return AnswerContext(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
+
+
+def full_context_tokens(memories: Sequence[Memory], *, dated: bool) -> int:
+    """Return the number of tokens of a context that contains every memory of a corpus."""
+    size = sum(token_quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
+    return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
+
+
+def _hit_text(hit: Hit, *, dated: bool) -> str:
+    """Return the text of a hit; with ``dated``, its date is added because the text has none."""
+    body = "\n".join(hit.chunks) if hit.chunks else hit.content
+    return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
+
+
+async def answer_item(
+    lane: OpenLane, model: str, corpus: Corpus, item: Item, search: SearchResult, *, epoch: int = 1
+) -> AnswerResult:
+    """Generate the answer of one model from the search result."""
+    benchmark = lane.plan.benchmark
+    chosen = benchmark.prompts.answer(item.question_type, choices=bool(item.choices))
+    limit = answer_tokens(benchmark, lane.run.plan.request)
+    budget = _budget(lane, model, chosen, corpus, item, limit)
+    context = fill_context(search.hits, budget_tokens=budget, dated=lane.plan.unit != "session")
+    text = chosen.template.render(_prompt_values(chosen, corpus, item, context))
+    prompt = Prompt(
+        messages=(ChatMessage(role="user", content=text),),
+        max_tokens=limit,
+        temperature=benchmark.config.evaluation.answering_model.temperature,
+        seed=lane.run.plan.request.seed,
+        question=item.question,
+        context=context.texts,
+        stable=_shared_prefix_chars(lane, corpus, context, text),
+        epoch=epoch,
+    )
+    reply = completion_without_secrets(await lane.models.model(model).complete(prompt))
+    accepted = (*item.answers, *item.choices)
+    usage, error = reply.usage, missing_answer_error(reply) or non_answer_error(reply, prompt=text, accepted=accepted)
+    reported = usage is not None and not usage.estimated
+    return AnswerResult(
+        text=reply.text,
+        finish=reply.finish,
+        failure=None if error is None else Failure.of(error),
+        native_finish=reply.native_finish,
+        raw=reply.raw,
+        reasoning=reply.reasoning,
+        reasoning_tokens=usage.reasoning_tokens if usage is not None and reported else None,
+        sent_tokens=reply.sent_tokens,
+        context_hits=context.kept,
+        prompt=chosen.name,
+        prompt_sha256=chosen.sha256,
+        model=reply.model,
+        fingerprint=reply.fingerprint,
+        context_tokens=context.tokens,
+        tokens_in=usage.input_tokens if usage else None,
+        tokens_out=usage.output_tokens if usage else None,
+        cost_usd=reply.cost_usd,
+        saved_usd=reply.saved_usd,
+        ignored=reply.ignored,
+        flags=flags_of(
+            reply,
+            item,
+            prompt=text,
+            most=prompt.max_tokens,
+            context=context.texts,
+            exact=benchmark.scoring.compares_whole,
+        ),
+        messages=tuple((message.role, message.content) for message in prompt.messages),
+    )
+
+
+def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
+    """Return the length, in characters, of the prompt prefix that other calls share, for the vendor's prompt cache."""
+    if lane.plan.benchmark.epochs > 1:
+        return len(text)
+    shown = context.text
+    if (digest := hash((corpus.id, shown))) not in lane.contexts:
+        lane.contexts.add(digest)
+        return 0
+    start = text.find(shown) if shown else -1
+    return start + len(shown) if start >= 0 else 0
+
+
+def _budget(
+    lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int
+) -> int | None:
+    """Return the token budget of the context: the benchmark's, or less if the model's context is smaller."""
+    own = lane.plan.benchmark.context_budget
+    prefix, _, name = model.partition("/")
+    file = lane.run.plan.model_files.get(prefix)
+    settings = file.models.get(name) if file is not None else None
+    if settings is None or settings.context is None:
+        return own
+    rest = chosen.template.render(_prompt_values(chosen, corpus, item, AnswerContext(texts=(), kept=0, tokens=0)))
+    room = max(0, settings.context - max_tokens - count_tokens(rest))
+    return room if own is None else min(own, room)
+
+
+def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
+    """Return the template values of the prompt; unknown names are looked up in item and corpus metadata.
+
+    Tags of the prompt are escaped in the values.
+    """
+    texts = {"question": item.question, "retrievedContext": context.text}
+    if item.choices:
+        texts["choices"] = "\n".join(listed(item.choices))
+    ours: dict[str, object] = {
+        "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
+        "choices": None,
+        **Markers.of(chosen.template.text).defused(texts),
+    }
+    names = chosen.template.names
+    if names <= ours.keys():
+        return ours
+    metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
+    return {name: ours[name] if name in ours else metadata.get(fold(name)) for name in names}

@@ -1,0 +1,104 @@
+"""The calibration of a run's judges before the first item, with probes whose right verdict is known.
+
+Example::
+
+    await calibrate_judges(run, models)       # one event per judge and judge prompt, kind ``judge_calibration``
+
+``bench describe`` shows the events, and ``bench compare`` reads the judge noise from them. A judge and prompt with an
+event are not calibrated again. A judge that cannot be called gives an event, but does not stop the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from decimal import Decimal
+
+from bench.engine.items.evaluate import MemoizedJudge
+from bench.engine.models import OpenModels
+from bench.engine.run_context import CallOwner, RunContext
+from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
+from bench.evaluators.judged import JudgeEvaluator
+from bench.evaluators.routed import distinct_evaluators
+from bench.journal import Event, Reader
+from bench.model import Call
+from bench.plan import NONE, Job, Lane
+from bench.plan.model_settings import judge_tokens
+
+KIND = "judge_calibration"
+FAILED = "judge_calibration_failed"
+WARNING = "judge_warning"
+
+
+async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
+    """Calibrate each judge with the prompts of each benchmark; warn about judges that accept wrong answers."""
+    known = await _known(run)
+    for lane, job, evaluator in _judged(run, models):
+        if run.stopping.requested:
+            break
+        prompts = lane.benchmark.prompts.judges
+        if {(job.judge, prompt.sha256) for prompt in prompts.all} <= known.keys():
+            continue
+        plain = models.unbatched_judge(job.judge)
+        assert plain is not None
+        judge = MemoizedJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, run.plan.request))
+        done = await run.attempt_and_journal(
+            lambda: calibrate(judge, prompts, evaluator=evaluator),  # noqa: B023  awaited here
+            CallOwner(job.key),
+        )
+        if done.failure is not None:
+            run.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
+        for found in done.value or ():
+            known[job.judge, found.prompt_sha256] = found.fpr.value
+            run.journal.append(Event(kind=KIND, data=_data(job.judge, found, done.calls)))
+    for lane, job, _ in _judged(run, models):
+        _warn(run, lane, job, known)
+    await run.journal.flush()
+
+
+def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
+    """Yield the jobs with a judge that decides whether answers are right."""
+    for lane in run.plan.running:
+        opened = distinct_evaluators(models.evaluators(lane))
+        evaluator = next((one for one in opened if isinstance(one, JudgeEvaluator)), None)
+        for job in lane.jobs if evaluator is not None else ():
+            if job.judge != NONE and evaluator is not None:
+                yield lane, job, evaluator
+
+
+async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
+    """Return the false positive rates by (judge, prompt) from an earlier process of this run."""
+    found: dict[tuple[str, str], float | None] = {}
+    async with Reader.open(run.folder) as reader:
+        for _, event in await reader.events():
+            if event.kind == KIND:
+                rate = event.data["fpr"]
+                value = rate.get("value") if isinstance(rate, Mapping) else None
+                found[str(event.data["judge"]), str(event.data["prompt_sha256"])] = value
+    return found
+
+
+def _data(judge: str, found: Calibration, calls: tuple[Call, ...]) -> dict[str, object]:
+    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
+    total = None if None in costs else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
+    return {
+        "judge": judge,
+        "prompt": found.prompt_name,
+        "prompt_sha256": found.prompt_sha256,
+        "fpr": asdict(found.fpr),
+        "fnr": asdict(found.fnr),
+        "by_kind": {kind: asdict(rate) for kind, rate in found.by_kind.items()},
+        "unparsed": found.unparsed,
+        "judge_noise": found.noise,
+        "calls_of_all_prompts": len(calls),
+        "cost_usd_of_all_prompts": None if total is None else str(total),
+    }
+
+
+def _warn(run: RunContext, lane: Lane, job: Job, known: Mapping[tuple[str, str], float | None]) -> None:
+    rates = [known.get((job.judge, prompt.sha256)) for prompt in lane.benchmark.prompts.judges.all]
+    worst = max((rate for rate in rates if rate is not None), default=0.0)
+    if worst > WARN_ABOVE:
+        text = f"{job.judge} judges {worst:.0%} of the wrong answers as right, so its scores are too high"
+        run.journal.append(Event(kind=WARNING, scope=job.key, message=text))
+        run.progress.events.append(f"{job.key}: {text}")

@@ -1,0 +1,95 @@
+"""The oracle: a provider that returns exactly the memories with the evidence, the upper bound of retrieval metrics.
+
+Example::
+
+    found = await Oracle().with_evidence(evidence_memories).search(space, query)
+
+The oracle is part of the engine, because only the engine has the gold evidence; plug-ins never get it. The oracle has
+no store, so the isolation checks do not apply to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from bench.datasets import gold_ids, ids_at_level
+from bench.datasets.memories import contained_ids, evidence_sentences
+from bench.engine.open_lane import OpenLane, ReadyCorpus
+from bench.model import (
+    Found,
+    Hit,
+    Ingested,
+    Item,
+    Memory,
+    Query,
+    Readiness,
+    Space,
+)
+from bench.providers import Batching, Capabilities, Durability, OnUnknown, Provider, Waiting
+from bench.providers.builtin.store import cpu_timed
+
+
+class Oracle:
+    """A provider that returns the evidence of one item, see `knowing`."""
+
+    name = "oracle"
+    version = "1"
+    durability: Durability = "service"
+    capabilities = Capabilities()
+    keeps_store = False
+    unbounded = False
+    on_unknown: OnUnknown = "repeat"
+    wait = Waiting()
+    batching = Batching()
+
+    def __init__(self, evidence: Sequence[Memory] = ()) -> None:
+        self._evidence = tuple(evidence)
+
+    def with_evidence(self, evidence: Sequence[Memory]) -> Oracle:
+        """Return the oracle of one item."""
+        return Oracle(evidence)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+        return Ingested(ids={memory.id: (memory.id,) for memory in memories})
+
+    async def ready(self, space: Space, ingested: Ingested) -> Readiness:
+        return Readiness(state="ready")
+
+    @cpu_timed
+    async def search(self, space: Space, query: Query) -> Found:
+        hits = tuple(
+            Hit(id=memory.id, content=memory.content, source_ids=(memory.id,), when=memory.when)
+            for memory in self._evidence
+        )
+        return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
+
+    async def clear(self, space: Space) -> int | None:
+        return 0
+
+
+def provider_for(lane: OpenLane, ready: ReadyCorpus, item: Item) -> Provider:
+    """Return the lane's provider; the oracle also gets the evidence of the item."""
+    provider = lane.provider
+    if not isinstance(provider, Oracle):
+        return provider
+    anonymized = ready.content.anonymized
+    wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
+    sentences = evidence_sentences(item, ready.content.turn_texts)
+
+    def told(memory: Memory) -> tuple[str, ...]:
+        if lane.plan.level == "text":
+            return contained_ids(sentences, memory.content)
+        return ids_at_level(anonymized.sources([memory.id]), lane.plan.level)
+
+    holding = [memory for memory in anonymized.memories if wanted.intersection(told(memory))]
+    return provider.with_evidence(holding)
