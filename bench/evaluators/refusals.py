@@ -1,7 +1,7 @@
 """Texts that count as a refusal to answer, in the languages of the benchmarks.
 
 Only the *beginning* of an answer counts, after an apology or an introduction: "Paris, though I don't know the street"
-and "In Paris, but the street is not mentioned" are answers. This rule is for evaluators without a judge; a judge
+and "In Paris, but the street is not mentioned" are answers, and so is "I'm not sure, but I think Paris". This rule is for evaluators without a judge; a judge
 decides on refusals itself.
 
 Example::
@@ -39,7 +39,7 @@ _LABEL = pattern(
 _BREAK = "[,.:;!、。،؛ ]*"
 _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
-REVISION = 2
+REVISION = 3
 """number of the version of the rule in this module: increased when it decides differently on any text"""
 WORDS = {
     "TALK": (
@@ -77,6 +77,34 @@ class Language(NamedTuple):
     """reference to the conversation that may precede a refusal"""
     refusal: str
 
+
+GUESSES: Mapping[str, str] = {
+    "en": (
+        "(?:i (?:would |do |'d )?|my (?:best )?)(?:think|believe|guess|suppose|assume|suspect|say)(?: (?:is|would be))?"
+        "|if i had to guess|maybe|perhaps|probably|possibly|presumably|(?:most )?likely"
+        "|(?:it|he|she|they|that)(?:'s| is| was| are| were| may| might| could| must)?"
+        " (?:be|have been|probably|likely|possibly|perhaps)"
+    ),
+    "zh": "我?(?:觉得|覺得|认为|認為|猜测|猜測|猜|估计|估計)|(?:可能|应该|應該|大概|也许|也許)是",
+    "de": "ich (?:glaube|denke|vermute|schätze|nehme an)|wahrscheinlich|vermutlich",
+    "fr": "je (?:pense|crois|suppose|dirais)|probablement|sans doute",
+    "es": "(?:yo )?(?:creo|pienso|supongo|diría)|probablemente|seguramente",
+    "pt": "(?:eu )?(?:acho|acredito|penso|creio|suponho|diria)|provavelmente",
+    "it": "(?:io )?(?:credo|penso|suppongo|direi)|probabilmente",
+    "ru": "(?:я )?(?:думаю|полагаю|считаю|предполагаю)|кажется|наверное|вероятно|скорее всего",
+    "nl": "ik (?:denk|geloof|vermoed)|waarschijnlijk|vermoedelijk",
+    "pl": "myślę|sądzę|przypuszczam|chyba|prawdopodobnie",
+    "sv": "jag (?:tror|gissar)|troligen|förmodligen",
+    "da, nb": "jeg (?:tror|gætter|gjetter)|sandsynligvis|sannsynligvis",
+}
+"""language -> words that follow ``but`` or a comma, and begin a guess, which is an answer"""
+_THAT = pattern(r"\A[ ,:]*(?:(?:that|dass|que|che|что|że|dat|att|at) )?")
+_OFFER = pattern(
+    r"(?:there )?(?:(?:you|we|i|one|someone)(?: (?:can|could|should|may|might|need|would|will|must|have to|want)|'(?:d|ll))\b"
+    r"|(?:if|ask|check|try|look|see|consult|search|provide|let|more"
+    r"|additional|further|(?:in |from |with )?(?:another|other|an? (?:different|earlier|later)))\b)"
+)
+"""beginning of a text that is not a guess: "but perhaps you can tell me", "but it may be in another one"."""
 
 LANGUAGES: Mapping[str, Language] = {
     "en": Language(
@@ -428,11 +456,20 @@ def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
     first = _SENTENCE_END.split(text, maxsplit=1)[0]
     if any((wanted := _plain(phrase)) and (wanted in first or text.startswith(wanted)) for phrase in phrases):
         return True
-    for refusal, but in _patterns(text.isascii()):
+    for refusal, but, guess in _patterns(text.isascii()):
         found = refusal.match(text)
         if found is not None and not _is_of_detail(found, but):
-            return True
+            return not _ends_in_answer(text[found.end() :], guess)
     return False
+
+
+def _ends_in_answer(rest: str, guess: re.Pattern[str]) -> bool:
+    """Return True when the text after a refusal is a guess: "but I think Lund", not "but I think it is unknown"."""
+    begins = guess.match(rest)
+    if begins is None:
+        return False
+    guessed = _THAT.sub("", rest[begins.end() :], count=1)
+    return any(map(str.isalnum, guessed)) and not _OFFER.match(guessed) and not _is_refusal(guessed, ())
 
 
 def _is_of_detail(refusal: re.Match[str], but: re.Pattern[str]) -> bool:
@@ -449,22 +486,22 @@ def _plain(text: str) -> str:
 
 
 @functools.cache
-def _patterns(ascii_only: bool) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    """Return for each language the pattern of a refusal, and of a word such as ``but`` between two words.
+def _patterns(ascii_only: bool) -> list[tuple[re.Pattern[str], ...]]:
+    """Return for each language the patterns of a refusal, of a word such as ``but`` between two words, and of a guess.
 
     With ``ascii_only``, languages in other scripts are left out, which halves the time to compile.
     """
     found = []
-    chosen = [entry for name, entry in LANGUAGES.items() if not (ascii_only and name in OTHER_SCRIPTS)]
-    for sorry, but, source, refusal in chosen:
+    chosen = {name: entry for name, entry in LANGUAGES.items() if not (ascii_only and name in OTHER_SCRIPTS)}
+    for language, (sorry, but, source, refusal) in chosen.items():
         whole = (
             rf"(?:(?:{sorry}){_BREAK}){{0,2}}(?:(?:{but}){_BREAK})?"
             rf"(?:(?P<source>{source}){_BREAK}(?:(?:{sorry}){_BREAK})?)?(?P<refusal>{refusal})"
         )
         for name, words in WORDS.items():
             whole = whole.replace(name, words)
-        between = but if is_cut(but) else rf"(?<=\s)(?:{but})(?=\s)"
-        found.append(
-            (re.compile(unicodedata.normalize("NFKC", whole)), re.compile(unicodedata.normalize("NFKC", between)))
-        )
+        between, gap, end = (but, "?", "") if is_cut(but) else (rf"(?<=\s)(?:{but})(?=\s)", "", r"(?!\w)")
+        before = rf"(?:[,;:–—-]\s*(?:(?:{but})[\s,]*)?|[.!]?\s{gap}(?:{but})[\s,]*)"
+        guess = rf"[^.!?。।؟]{{0,200}}?{before}(?:{GUESSES.get(language, '(?!)')}){end}"
+        found.append(tuple(re.compile(unicodedata.normalize("NFKC", one)) for one in (whole, between, guess)))
     return found

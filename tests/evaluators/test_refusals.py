@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from bench.evaluators import is_refusal
-from bench.evaluators.refusals import LANGUAGES, REVISION, WORDS
+from bench.evaluators.refusals import GUESSES, LANGUAGES, REVISION, WORDS
 from bench.metrics import resolve
 from tests.cpu_time import at_most
 from tests.rows import each_row
@@ -80,6 +80,16 @@ Conversația nu menționează pașaportul.|Nu se menționează.
 Xin lỗi, tôi không biết.|Không có thông tin về điều đó trong cuộc trò chuyện.|Maaf, saya tidak tahu.
 Tidak ada informasi tentang itu dalam percakapan.
 Svar: Jag vet inte|Vastaus: en tiedä|Sorry, but I don't know|But I don't know|抱歉，但我不知道。
+I don't know, but I can search for it|I don't know, but I think it is not mentioned.
+I'm not sure, but I think you did not mention it|I don't know, but perhaps you can tell me
+I don't know, but maybe if you tell me more I can help
+I don't have that information, but it might be in another conversation
+I'm not sure, but I think we haven't discussed that.|I don't know. I think the conversation doesn't mention it.
+I don't know, but I think I can help you find it|I don't know what I think
+I don't know, but probably you should ask Tove|I'm not sure, but I think there is no information about that.
+I don't know, but maybe.|Ich weiß es nicht, aber ich kann suchen|Je ne sais pas, mais je peux chercher
+I don't know, maybe ask Tove|No lo sé, pero creo que no se menciona.|I'm not sure, but I think I don't know
+Not sure, but let me check
 """
 ANSWERS = """
 Not sure-footed|No information desk|I have no idea bank|She isn't mentioned often|We haven't met|Nothing|None|Neither
@@ -119,6 +129,16 @@ Nu este acasă|La Lund, dar strada nu este menționată
 Tidak makan daging
 Нет|Не ест мясо|В Москве|لا يأكل اللحم|नहीं|वह दिल्ली में रहता है|ไม่ชอบกาแฟ|เธอมีแมวสองตัว
 Unfortunately, she lost the race
+I'm not sure, but I think Lund|I'm not sure, but I think she lives in Lund.
+I don't know the exact date, but it was probably in May.|I don't know for certain, but I believe that it's Pelle.
+I am not certain. But I think it was Lund.|Not sure, maybe Lund?|It's not mentioned, but it is likely Lund.
+I can't say for sure, but my best guess is Lund|The conversation does not mention it, but she probably lives in Lund.
+I'm not sure, however, I would guess Lund|I don't have information about the street, but perhaps Main Street
+I'm not sure but it might be Lund|Ich bin mir nicht sicher, aber ich glaube Lund.
+Ich weiß es nicht, aber wahrscheinlich in Lund|Je ne sais pas, mais je pense que c'est Lund.
+No lo sé, pero creo que es Lund.|No estoy seguro, pero creo que Lund|Não sei, mas acho que é Lund.
+Non lo so, ma credo Lund.|我不确定，但我觉得是隆德。|Я не знаю, но думаю, что Лунд.|Ik weet het niet, maar ik denk Lund
+Jag vet inte, men jag tror Lund|Nie wiem, ale chyba Lund
 """
 
 
@@ -132,9 +152,9 @@ def test_a_refusal_is_known_in_its_language(answer: str) -> None:
 
 
 def test_other_patterns_are_another_revision() -> None:
-    digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), WORDS)).encode()).hexdigest()
+    digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), WORDS, GUESSES)).encode()).hexdigest()
     assert resolve("over_abstention_rate").definition == f"over_abstention_rate/{REVISION}"
-    assert (REVISION, digest[:12]) == (2, "e2580bf36acd")
+    assert (REVISION, digest[:12]) == (3, "07ac927f3344")
 
 
 def test_a_refusal_below_a_heading_is_one() -> None:

@@ -74,7 +74,7 @@ def test_a_record_says_what_a_report_shows(world: World) -> None:
         "accuracy/1", "hit@5/1", "recall_fraction@10/1", "mrr/1",
     ]  # fmt: skip
     assert found.metric_folder == f"{world.workspace}/configs/benchmarks"
-    assert found.evaluators == ("contains/3",)
+    assert found.evaluators == ("contains/4",)
     assert set(found.prompts) == {"answer.default", "judge.default", "judge.abstention"}
     assert all(len(digest) == 64 for digest in found.prompts.values())
 

@@ -235,6 +235,18 @@ def test_a_refusal_that_contains_the_gold_is_told(answer: str, told: bool, serve
     assert ("or in a refusal: rules" in found["shown"]) is told
 
 
+@pytest.mark.parametrize(
+    ("answer", "states"),
+    [
+        ("I'm not sure, but I think it is in the red drawer.", {"incorrect"}),
+        ("I'm not sure, but I can look into it.", {"abstained", "correct"}),
+    ],
+)
+def test_a_guess_after_words_of_doubt_is_no_refusal(answer: str, states: set[str], serve: Serve, job: Job) -> None:
+    serve(completion(answer))
+    assert {row["state"] for row in job(benchmark="abst")["rows"]} == states
+
+
 @pytest.mark.parametrize(("share", "told"), [(4, True), (2, False)])
 def test_questions_that_contain_their_gold_are_told_of_the_data(
     share: int, told: bool, bench: Callable[..., Any], workspace: Path

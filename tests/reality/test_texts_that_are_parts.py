@@ -58,7 +58,7 @@ def test_two_evaluators_are_not_compared_as_one(bench: Bench) -> None:
         bench("rescore", run_id, "--evaluators", method)
     refused = bench("compare", "r1", "r2", check=None)
     assert refused.returncode != 0
-    assert "evaluator: A has exact-match/2, B has contains/3" in refused.stdout + refused.stderr
+    assert "evaluator: A has exact-match/3, B has contains/4" in refused.stdout + refused.stderr
 
 
 @each_row(

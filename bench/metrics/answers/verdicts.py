@@ -265,7 +265,7 @@ ENTRIES = (
         category="answer",
         build=_over_abstention,
         lower_is_better=True,
-        version=2,  # the revision of the rule for refusals, which judged answers use too
+        version=3,  # the revision of the rule for refusals, which judged answers use too
     ),
     RegisteredMetric(
         name="faithfulness",
