@@ -52,14 +52,14 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         if rest[:1] and rest[0] in READS_DATA:
             console.show_reading()
-        code = ungrouped(rest)
+        code = dispatch_ungrouped(rest)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except KeyboardInterrupt as interrupt:
         return interrupts.ended(interrupt)
     except BenchError as problem:
-        name_command(problem, rest)
+        add_command_hint(problem, rest)
         if flags.traceback or problem.exit_code == EXIT_BUG:
             show_traceback()
         console.error(problem)
@@ -67,9 +67,9 @@ def _run(arguments: Sequence[str]) -> int:
     except OSError as problem:
         if flags.traceback:
             show_traceback()
-        told = of_system(problem)
-        say(told)
-        return told.exit_code
+        error = from_os_error(problem)
+        print_error(error)
+        return error.exit_code
     except Exception as problem:
         show_traceback()
         console.error(
@@ -81,25 +81,25 @@ def _run(arguments: Sequence[str]) -> int:
     return code
 
 
-def say(problem: BenchError) -> None:
+def print_error(problem: BenchError) -> None:
     """Print an error; if stdout cannot be written, for example because the disk is full, print it on stderr."""
-    console.drop_what_is_left()
+    console.discard_output()
     try:
         console.error(problem)
     except OSError:
-        console.drop_what_is_left()
+        console.discard_output()
         global_flags.current.set(replace(global_flags.current.get(), json=False))
         with suppress(OSError):
             console.error(problem)
 
 
-def name_command(problem: BenchError, rest: Sequence[str]) -> None:
+def add_command_hint(problem: BenchError, rest: Sequence[str]) -> None:
     """Let a usage error without a specific hint point to the help of the command."""
     if isinstance(problem, UsageError) and problem.hint == UsageError.default_hint and rest:
         problem.hint = f"bench {rest[0]} --help shows the flags"
 
 
-def of_system(problem: OSError) -> BenchError:
+def from_os_error(problem: OSError) -> BenchError:
     """Convert an OSError to an error with a hint; a full disk becomes `DiskFull`."""
     what = f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
     if is_disk_full(problem):
@@ -107,7 +107,7 @@ def of_system(problem: OSError) -> BenchError:
     return UsageError(what, hint="check that the path exists and that you have access to it")
 
 
-def ungrouped(arguments: list[str]) -> int:
+def dispatch_ungrouped(arguments: list[str]) -> int:
     """Run the command; an exception group that contains a single error raises that error."""
     try:
         return dispatch(arguments)

@@ -156,7 +156,7 @@ def call(arguments: Sequence[str]) -> int:
     Raises:
         UsageError: the command, a flag or a value is unknown or missing.
     """
-    arguments = _as_known(arguments)
+    arguments = _known_command(arguments)
     app = build()
     try:
         code = app(
@@ -167,11 +167,11 @@ def call(arguments: Sequence[str]) -> int:
             result_action="return_value",
         )
     except CycloptsError as problem:
-        raise UsageError(_text(problem), hint=f"bench {arguments[0]} --help shows the flags") from problem
+        raise UsageError(_error_text(problem), hint=f"bench {arguments[0]} --help shows the flags") from problem
     return code if isinstance(code, int) else 0
 
 
-def _as_known(arguments: Sequence[str]) -> Sequence[str]:
+def _known_command(arguments: Sequence[str]) -> Sequence[str]:
     """Replace another tool's name of a command by ours; raise UsageError for an unknown command."""
     from difflib import get_close_matches
 
@@ -186,7 +186,7 @@ def _as_known(arguments: Sequence[str]) -> Sequence[str]:
     raise UsageError(f'there is no command "{command}"', hint=POINTERS.get(command, hint))
 
 
-def _text(problem: CycloptsError) -> str:
+def _error_text(problem: CycloptsError) -> str:
     if isinstance(problem, UnusedCliTokensError):
         words = " ".join(f'"{word}"' for word in problem.unused_tokens or ())
         return f"unexpected argument: {words}"

@@ -40,7 +40,7 @@ def prepare_streams() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def drop_what_is_left() -> None:
+def discard_output() -> None:
     """Redirect stdout and stderr to the null device if they cannot be written, so that the exit is quiet."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -54,7 +54,7 @@ def dump(value: object, *, indent: int | None = None) -> str:
     return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
-def one_form(flags: Mapping[str, bool]) -> None:
+def require_one_format(flags: Mapping[str, bool]) -> None:
     """Raise UsageError if more than one output format is given; ``--json`` counts as one."""
     asked = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
     if len(asked) > 1:
@@ -110,7 +110,7 @@ def show_reading() -> None:
 
 class _ReadingLine:
     def __init__(self) -> None:
-        self.told = ("", -1)
+        self.shown = ("", -1)
 
     def __call__(self, reading: ReadingProgress) -> None:
         if is_terminal(sys.stderr):
@@ -118,8 +118,8 @@ class _ReadingLine:
             sys.stderr.flush()
             return
         tenth = (reading.what, 10 * reading.done // max(reading.total, 1))
-        if tenth != self.told:
-            self.told = tenth
+        if tenth != self.shown:
+            self.shown = tenth
             note(reading.text)
 
 
@@ -157,11 +157,11 @@ def table(
     lines = [tuple(map(visible, row)) for row in rows]
     columns = [_TableColumn.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]
     for at in optional:
-        if _least(columns) > width():
+        if _least_width(columns) > width():
             columns = [one for one in columns if one.at != at]
     if title is not None:
         _heading(visible(title))
-    if _least(columns) > width() and lines and (is_terminal(sys.stdout) or "COLUMNS" in os.environ):
+    if _least_width(columns) > width() and lines and (is_terminal(sys.stdout) or "COLUMNS" in os.environ):
         raw(_blocks(columns, lines))
     else:
         raw(_page(columns, lines, breaks))
@@ -198,7 +198,7 @@ class _TableColumn:
         return cls(at, name, number, max(word, cell_len(name), min(widest, WORDS)))
 
 
-def _least(columns: Sequence[_TableColumn]) -> int:
+def _least_width(columns: Sequence[_TableColumn]) -> int:
     return sum(one.least + GAP for one in columns)
 
 
@@ -230,7 +230,7 @@ def _page(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]], break
         grid.add_row(*(Text(row[one.at]) for one in columns))
     system: Literal["auto"] | None = "auto" if color else None
     page = io.StringIO()
-    screen = max(width(), _least(columns))
+    screen = max(width(), _least_width(columns))
     Console(file=page, width=screen, no_color=not color, color_system=system, force_terminal=color).print(grid)
     return page.getvalue()
 

@@ -292,18 +292,18 @@ class LiveDisplay:
 
         faint = "dim" if self._color else ""
         table = Table(box=None, pad_edge=False, header_style=faint)
-        for name in (head := heading(progress)):
+        for name in (head := column_names(progress)):
             table.add_column(name, no_wrap=name not in NAMES)
         cells = BAR_CELLS if console.width() >= COLUMNS_FOR_BARS else 0
         for job in progress.jobs.values():
-            table.add_row(*(Text(text) for text in row(progress, job, head, cells)))
+            table.add_row(*(Text(text) for text in job_cells(progress, job, head, cells)))
         return Group(table, Text(totals_text(progress), style=faint))
 
 
 NAMES = ("benchmark", "provider", "answering")
 
 
-def heading(progress: Progress) -> list[str]:
+def column_names(progress: Progress) -> list[str]:
     """Return the columns for a run: the provider, and other names only if jobs differ in them."""
     jobs = list(progress.jobs.values())
     same = {
@@ -313,7 +313,7 @@ def heading(progress: Progress) -> list[str]:
     return [*(name for name in NAMES if not same.get(name)), *map(str, BARS), str(Phase.EVALUATE), "score"]
 
 
-def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> list[str]:
+def job_cells(progress: Progress, job: JobProgress, head: list[str], cells: int) -> list[str]:
     """Return the cells of one job under ``head``."""
     lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(f"{key}|"))
     texts = {
@@ -321,11 +321,11 @@ def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> li
         "provider": visible(job.provider),
         "answering": job.answering or "none",
         "score": job.stopped or score_text(job),
-        str(Phase.EVALUATE): bar(job.ended, job.planned, cells),
+        str(Phase.EVALUATE): bar_text(job.ended, job.planned, cells),
     }
     for phase in BARS:
         count = lane.phases[phase]
-        texts[str(phase)] = bar(count.done + count.failed, count.total, cells)
+        texts[str(phase)] = bar_text(count.done + count.failed, count.total, cells)
     if cells and lane.memories and lane.phases[Phase.INGEST].total:
         texts[str(Phase.INGEST)] += f" ({lane.memories} memories)"
     if job.earlier and job.ended >= job.planned and all(texts[str(phase)] == "-" for phase in BARS):
@@ -344,7 +344,7 @@ def score_text(job: JobProgress) -> str:
     return f"{job.score:.3f}{bounds} n={job.scored}"
 
 
-def bar(done: int, total: int, cells: int = BAR_CELLS) -> str:
+def bar_text(done: int, total: int, cells: int = BAR_CELLS) -> str:
     """Format a bar of ``cells`` characters with its numbers; a phase without work is a dash."""
     if total == 0:
         return "-"
@@ -356,14 +356,14 @@ def bar(done: int, total: int, cells: int = BAR_CELLS) -> str:
 async def ticking(every_s: float, tick: Callable[[], None]) -> AsyncIterator[None]:
     """Call ``tick`` every ``every_s`` seconds inside the block; an error of the block is raised unchanged."""
 
-    async def on_and_on() -> None:
+    async def tick_forever() -> None:
         while True:
             await anyio.sleep(every_s)
             tick()
 
     try:
         async with anyio.create_task_group() as ticker:
-            ticker.start_soon(on_and_on)
+            ticker.start_soon(tick_forever)
             yield
             ticker.cancel_scope.cancel()
     except BaseExceptionGroup as group:

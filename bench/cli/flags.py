@@ -23,7 +23,7 @@ Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())
 Maybe = Annotated[str | None, Parameter()]
 
 
-def spread(given: Sequence[str] | None) -> list[str]:
+def split_values(given: Sequence[str] | None) -> list[str]:
     """Return the values of a list flag; a value may also contain several values separated by commas."""
     return [word for text in given or () for word in text.split(",") if word]
 
@@ -192,7 +192,7 @@ class RunFlags(SelectionFlags):
 NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker", "dry_run"})
 
 
-def given(flags: SelectionFlags) -> Json:
+def given_flags(flags: SelectionFlags) -> Json:
     """Return the flags that were given on the command line, under the names that a run file uses.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from bench.cli import console
-from bench.cli.flags import RunFlags, given
+from bench.cli.flags import RunFlags, given_flags
 from bench.cli.global_flags import current
 from bench.config.run import RunRequest
 from bench.journal.paths import CHECKPOINTS
@@ -33,11 +33,11 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
             | ({"detect": [one._asdict() for one in powers]} if detect is not None else {})
         )
         return
-    _jobs(plan)
+    _show_jobs(plan)
     if detect is not None:
         _show_powers(powers, detect)
-    _traffic(found)
-    _settings(plan, flags)
+    _show_traffic(found)
+    _show_settings(plan, flags)
     least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
     console.line(f"items {found.items}, calls {found.calls}{least}")
     console.line(f"builds {found.builds} (ingests), searches {found.searches}")
@@ -111,11 +111,11 @@ def _cache_text(plan: Plan) -> str:
     return f"call cache ({plan.request.cache}): {count_replies(path):,} replies in {CHECKPOINTS}/{CACHE_FILE}{saved}"
 
 
-def _in_turn(lane: Lane) -> str:
+def _serial_text(lane: Lane) -> str:
     return ", one corpus at a time (scoping: single)" if lane.provider.config.scoping.single else ""
 
 
-def _jobs(plan: Plan) -> None:
+def _show_jobs(plan: Plan) -> None:
     rows = [
         (
             lane.provider.label,
@@ -124,7 +124,7 @@ def _jobs(plan: Plan) -> None:
             job.judge,
             lane.provider.embedded_by or "-",
             str(lane.benchmark.n_selected),
-            lane.skipped or _how(lane),
+            lane.skipped or _method_text(lane),
         )
         for lane in plan.lanes
         for job in lane.jobs
@@ -132,7 +132,9 @@ def _jobs(plan: Plan) -> None:
     head = ("provider", "benchmark", "answering", "judge", "embedding", "items", "how")
     same = [at for at in range(1, len(head)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
     shown = [at for at in range(len(head)) if at not in same]
-    shared = [rows[0][at] if head[at] in ("benchmark", "how") else _shared(head[at], rows[0][at]) for at in same]
+    shared = [
+        rows[0][at] if head[at] in ("benchmark", "how") else _shared_value_text(head[at], rows[0][at]) for at in same
+    ]
     console.table(
         [head[at] for at in shown],
         [[row[at] for at in shown] for row in rows],
@@ -141,15 +143,15 @@ def _jobs(plan: Plan) -> None:
     )
 
 
-def _shared(name: str, value: str) -> str:
+def _shared_value_text(name: str, value: str) -> str:
     """Format a value that all jobs share, for the title."""
     if name == "items":
         return f"{value} items each"
     return f"no {name} model" if value in ("none", "-") else f"{name} {value}"
 
 
-def _how(lane: Lane) -> str:
-    batch = f"{_batch_text(lane)}{_in_turn(lane)}"
+def _method_text(lane: Lane) -> str:
+    batch = f"{_batch_text(lane)}{_serial_text(lane)}"
     return f"k={lane.benchmark.k}, one memory per {lane.unit}{batch}{_shared_text(lane)}"
 
 
@@ -162,7 +164,7 @@ def _batch_text(lane: Lane) -> str:
     return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
 
 
-def _traffic(found: Estimate) -> None:
+def _show_traffic(found: Estimate) -> None:
     rows = [
         (
             one.endpoint,
@@ -186,31 +188,31 @@ def _seconds(time_s: float | None) -> str:
     return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"
 
 
-def _settings(plan: Plan, flags: RunFlags) -> None:
+def _show_settings(plan: Plan, flags: RunFlags) -> None:
     rows = [(name, value, origin) for name, value, origin in settings(plan, flags)]
     console.table(("setting", "value", "from"), rows, title="settings")
 
 
 def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
     """Return (name, value, source) for each setting; the source is flag, run file or default."""
-    on_line = given(flags)
+    on_line = given_flags(flags)
     found = []
     for name in RunRequest.model_fields:
         value = getattr(plan.request, name)
         origin = "flag" if name in on_line else "run file" if name in plan.request.model_fields_set else "default"
         if origin != "default" or value not in (None, (), {}, False):
-            found.append((name, _worded(value), origin))
+            found.append((name, _setting_text(value), origin))
     return found
 
 
-def _worded(value: object) -> str:
+def _setting_text(value: object) -> str:
     """Format a setting as text: yes and no, and names with their values."""
     if isinstance(value, BaseModel):
-        return _worded(value.model_dump(mode="json", exclude_unset=True))
+        return _setting_text(value.model_dump(mode="json", exclude_unset=True))
     if isinstance(value, tuple | list):
-        return " ".join(map(_worded, value))
+        return " ".join(map(_setting_text, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={_worded(one)}" for name, one in value.items())
+        return ", ".join(f"{name}={_setting_text(one)}" for name, one in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)

@@ -23,11 +23,11 @@ from bench.cli.display import (
     LiveDisplay,
     PlainDisplay,
     QuietDisplay,
-    bar,
+    bar_text,
+    column_names,
     display_for,
     follow,
-    heading,
-    row,
+    job_cells,
     score_text,
     seconds_text,
     totals_text,
@@ -285,7 +285,7 @@ async def test_an_error_of_the_display_ends_the_block() -> None:
     ],
 )
 def test_a_name_that_all_jobs_share_takes_no_column(jobs: list[JobProgress], names: list[str]) -> None:
-    assert heading(progress(*jobs)) == [*names, "ingest", "search", "answer", "evaluate", "score"]
+    assert column_names(progress(*jobs)) == [*names, "ingest", "search", "answer", "evaluate", "score"]
 
 
 def test_a_row_shows_its_own_lane_also_where_a_name_begins_another() -> None:
@@ -293,14 +293,14 @@ def test_a_row_shows_its_own_lane_also_where_a_name_begins_another() -> None:
     found = progress(plain, variant)
     found.lanes["demo/bm25@wide"].phases[Phase.SEARCH] = Count(total=99, done=99)
     head = ["provider", "search"]
-    assert row(found, plain, head, 0) == ["bm25", "4/10"]
-    assert row(found, variant, head, 0) == ["bm25@wide", "99/99"]
+    assert job_cells(found, plain, head, 0) == ["bm25", "4/10"]
+    assert job_cells(found, variant, head, 0) == ["bm25@wide", "99/99"]
 
 
 def test_a_row_shows_names_as_text_and_why_a_job_stopped() -> None:
     one = job("\x1b[31mp", answering=None, stopped="401: the key is refused")
     found = progress(one)
-    assert row(found, one, ["benchmark", "provider", "answering", "score"], 0) == [
+    assert job_cells(found, one, ["benchmark", "provider", "answering", "score"], 0) == [
         "demo", "\\x1b[31mp", "none", "401: the key is refused",
     ]  # fmt: skip
 
@@ -329,7 +329,7 @@ def test_the_running_score_has_the_interval_of_the_final_table_and_its_n(
 
 @given(done=some.integers(0, 300), total=some.integers(1, 200), cells=some.integers(0, 12))
 def test_a_bar_has_its_cells_and_fills_from_the_left(done: int, total: int, cells: int) -> None:
-    text = bar(done, total, cells)
+    text = bar_text(done, total, cells)
     drawn, _, numbers = text.rpartition(" ")
     assert numbers == f"{done}/{total}"
     assert len(drawn) == cells

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from bench.cli.commands import list as listing
-from bench.cli.commands.list import KINDS, read_flags, tagged
+from bench.cli.commands.list import KINDS, filter_by_tags, read_flags
 from bench.cli.commands.workspace import list_
 from bench.config.catalog import builtin_root
 from bench.errors import UsageError
@@ -93,12 +93,12 @@ def test_a_row_is_shown_when_it_has_every_tag_that_is_asked_for(
     own: list[frozenset[str]], wanted: frozenset[str]
 ) -> None:
     given_rows: list[dict[str, object]] = [{"tags": sorted(tags)} for tags in own]
-    assert tagged(given_rows, wanted) == [{"tags": sorted(tags)} for tags in own if wanted <= tags]
+    assert filter_by_tags(given_rows, wanted) == [{"tags": sorted(tags)} for tags in own if wanted <= tags]
 
 
 def test_what_has_no_tags_is_shown_when_none_is_asked_for() -> None:
-    assert tagged([{"name": "x"}], frozenset()) == [{"name": "x"}]
-    assert tagged([{"name": "x"}], frozenset({"a"})) == []
+    assert filter_by_tags([{"name": "x"}], frozenset()) == [{"name": "x"}]
+    assert filter_by_tags([{"name": "x"}], frozenset({"a"})) == []
 
 
 # --------------------------------------------------------------------------- show

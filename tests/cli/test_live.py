@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.display import bar
+from bench.cli.display import bar_text
 from tests import forked
 from tests.rows import each_row
 
@@ -60,4 +60,4 @@ def test_no_color_leaves_only_the_codes_that_move_the_cursor(tmp_path: Path) -> 
     [(0, 0, 8, "-"), (1, 2, 8, "████░░░░ 1/2"), (3, 2, 4, "████ 3/2"), (1, 3, 0, "1/3")],
 )
 def test_a_bar_never_runs_over_its_end(done: int, total: int, cells: int, text: str) -> None:
-    assert bar(done, total, cells) == text
+    assert bar_text(done, total, cells) == text

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.cli.commands.keys import read_roles, shown
+from bench.cli.commands.keys import cell_text, read_roles
 from bench.errors import UsageError
 from tests.rows import each_row
 
@@ -72,7 +72,7 @@ def test_a_role_that_is_none_names_those_there_are(names: list[str], word: str) 
 
 @each_row(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
 def test_a_cell_shows_a_list_as_words_and_nothing_as_nothing(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert cell_text(value) == text
 
 
 def test_a_new_key_says_its_fingerprint_and_its_files(bench: Bench, keys: Path) -> None:

@@ -145,7 +145,7 @@ SCORES: list[tuple[dict[str, Any], str]] = [
 
 @each_row(("changes", "line"), SCORES)
 def test_a_score_is_shown_with_everything_that_qualifies_it(changes: dict[str, Any], line: str) -> None:
-    from bench.cli.commands.verify import _scores
+    from bench.cli.commands.verify import _score_lines
     from bench.receipt.base_model import admit
     from bench.receipt.schema import Receipt
 
@@ -153,7 +153,7 @@ def test_a_score_is_shown_with_everything_that_qualifies_it(changes: dict[str, A
     document["scores"]["deterministic"] = {}
     document["scores"]["judged"]["accuracy"].update(changes)
     document["signer"] = {"algorithm": "Ed25519", "publicKeyFingerprint": "x"}
-    assert list(_scores(admit(Receipt, document), recomputed=True)) == [
+    assert list(_score_lines(admit(Receipt, document), recomputed=True)) == [
         "  judged by a model", f"    {line}",
     ]  # fmt: skip
 

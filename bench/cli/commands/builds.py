@@ -18,7 +18,7 @@ from bench.journal.paths import CHECKPOINTS, find_run, run_ids
 if TYPE_CHECKING:
     from bench.plan.builds import Build
 
-LEAST_DIGITS = 6
+MIN_DIGITS = 6
 """minimum number of digits that identify a fingerprint"""
 
 builds_app = App(name="builds", help="List ingested corpora: identity, cost, and data that providers still hold.")
@@ -28,13 +28,13 @@ builds_app = App(name="builds", help="List ingested corpora: identity, cost, and
 @builds_app.command(name="list")
 def builds_list() -> int:
     """List every build of this workspace, newest run first."""
-    found = _every(current.get().workspace)
+    found = _all_builds(current.get().workspace)
     if current.get().json:
         console.json_value({"builds": [asdict(one) for one in found]})
     elif not found:
         console.note("no run of this workspace has ingested anything")
     else:
-        _table(found)
+        _show_table(found)
     return 0
 
 
@@ -47,12 +47,12 @@ def builds_show(name: str, /) -> int:
     name
         A run id, a run folder or journal file, or at least 6 digits of a fingerprint.
     """
-    found = _named(name)
+    found = _builds_named(name)
     if current.get().json:
         console.json_value({"builds": [asdict(one) for one in found]})
         return 0
     for one in found:
-        rows = [(key, _text(value)) for key, value in asdict(one).items()]
+        rows = [(key, _cell_text(value)) for key, value in asdict(one).items()]
         console.table(("field", "value"), rows, title=f"{one.run_id}: {one.build}")
     return 0
 
@@ -73,17 +73,17 @@ def builds_rm(run_id: str, /, *, yes: Annotated[bool, Parameter(name=["--yes", "
     return clean(run_id, orphans=True, yes=yes)
 
 
-def _every(workspace: Path) -> list[Build]:
+def _all_builds(workspace: Path) -> list[Build]:
     found = []
     for name in run_ids(workspace):
         try:
-            found += _of(workspace / CHECKPOINTS / name)
+            found += _builds_of_run(workspace / CHECKPOINTS / name)
         except JournalError as problem:
             console.note(f"{name}: {problem.message}")
     return found
 
 
-def _of(path: Path) -> list[Build]:
+def _builds_of_run(path: Path) -> list[Build]:
     return [one for one in anyio.run(_read, path) if one.n_corpora or one.n_held]
 
 
@@ -94,13 +94,13 @@ async def _read(path: Path) -> list[Build]:
         return await builds_of(reader)
 
 
-def _named(name: str) -> list[Build]:
+def _builds_named(name: str) -> list[Build]:
     workspace = current.get().workspace
-    if len(name) >= LEAST_DIGITS and set(name) <= set("0123456789abcdef"):
-        found = [one for one in _every(workspace) if one.fingerprint and one.fingerprint.startswith(name)]
+    if len(name) >= MIN_DIGITS and set(name) <= set("0123456789abcdef"):
+        found = [one for one in _all_builds(workspace) if one.fingerprint and one.fingerprint.startswith(name)]
         if found:
             return found
-    found = _of(find_run(workspace, name))
+    found = _builds_of_run(find_run(workspace, name))
     if not found:
         raise UsageError(
             f"run {name} has no build: it has ingested nothing",
@@ -109,7 +109,7 @@ def _named(name: str) -> list[Build]:
     return found
 
 
-def _table(found: list[Build]) -> None:
+def _show_table(found: list[Build]) -> None:
     from bench.plan.builds import SHORT
 
     rows = [
@@ -131,5 +131,5 @@ def _table(found: list[Build]) -> None:
     console.table(head, rows, title="builds", right=tuple(range(3, 9)))
 
 
-def _text(value: object) -> str:
+def _cell_text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else "-" if value is None else str(value)

@@ -61,10 +61,10 @@ def clean(
         Confirm. Without it, the command only shows what it would do.
     """
     workspace = current.get().workspace
-    found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]
+    found = [_read_cleanable(folder) for folder in _chosen_folders(workspace, run_id, older_than, orphans=orphans)]
     if orphans:
         found = [one for one in found if one.namespaces and not one.running]
-    services = Services(moved=_names(moved), forgotten=_names(forget))
+    services = NamedProviders(moved=_split_names(moved), forgotten=_split_names(forget))
     services.refuse_unknown(found)
     if not current.get().json:
         for one in found:
@@ -74,12 +74,14 @@ def clean(
     else:
         freed = frozenset() if orphans else frozenset(one.folder.name for one in found)
         environment = _environment(workspace)
-        work = Work(workspace=workspace, environment=environment, services=services, orphans=orphans, freed=freed)
+        work = CleanSettings(
+            workspace=workspace, environment=environment, services=services, orphans=orphans, freed=freed
+        )
         if not yes:
-            _foretell(work, found)
-            console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
+            _preview(work, found)
+            console.note("nothing was changed; add --yes to do it" if orphans else _confirmation_text(found))
         elif orphans:
-            _each(found, partial(_clear, work))
+            _for_each_run(found, partial(_clear, work))
         else:
             _delete_all(work, found)
     if current.get().json:  # what is said to be done is done
@@ -93,12 +95,12 @@ def _environment(workspace: Path) -> Environment:
     return Environment.load(workspace, current.get().env_file)
 
 
-def _names(given: Sequence[str] | None) -> frozenset[str]:
+def _split_names(given: Sequence[str] | None) -> frozenset[str]:
     return frozenset(name for text in given or () for name in text.split(","))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class NamedProviders:
     """The providers that the user named with ``--moved`` and ``--forget``."""
 
     moved: frozenset[str]
@@ -122,12 +124,12 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class CleanSettings:
     """The settings that are the same for every run to clean."""
 
     workspace: Path
     environment: Environment
-    services: Services
+    services: NamedProviders
     orphans: bool
     """True if the runs are kept"""
     freed: frozenset[str]
@@ -171,7 +173,7 @@ class Cleanable:
         return known if self.readable else "unknown data left at providers"
 
 
-def _cleanable(folder: Path) -> Cleanable:
+def _read_cleanable(folder: Path) -> Cleanable:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     try:
         holder, left = anyio.run(_held_and_left, folder)
@@ -189,21 +191,21 @@ async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
         return (await reader.status()).holder, await leftovers(reader)
 
 
-def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
+def _chosen_folders(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
     if run_id is None and older_than is None and not orphans:
         raise UsageError(
             "no run was given", hint="name a run (bench clean RUN_ID), or use --older-than 30d or --orphans"
         )
     if run_id is not None:
-        return [_own(workspace, run_id)]
+        return [_own_folder(workspace, run_id)]
     folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
     if older_than is None:
         return folders
-    before = datetime.now(UTC) - _span(older_than)
+    before = datetime.now(UTC) - _parse_age(older_than)
     return [path for path in folders if (path / "journal.sqlite").stat().st_mtime < before.timestamp()]
 
 
-def _own(workspace: Path, run_id: str) -> Path:
+def _own_folder(workspace: Path, run_id: str) -> Path:
     """Return the folder of a run of this workspace.
 
     Raises:
@@ -218,7 +220,7 @@ def _own(workspace: Path, run_id: str) -> Path:
     return folder
 
 
-def _span(text: str) -> timedelta:
+def _parse_age(text: str) -> timedelta:
     units = {"d": "days", "h": "hours", "m": "minutes"}
     found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
     if found is None:
@@ -226,13 +228,13 @@ def _span(text: str) -> timedelta:
     return timedelta(**{units[found[2]]: int(found[1])})
 
 
-def _before_deleting(found: Sequence[Cleanable]) -> str:
+def _confirmation_text(found: Sequence[Cleanable]) -> str:
     runs, them = ("the run", "it") if len(found) == 1 else (f"all {len(found)} runs", "them")
     kept = f"; --orphans clears the namespaces and keeps {them}" if any(one.namespaces for one in found) else ""
     return f"nothing was changed; --yes deletes {runs}: journal, report and receipts{kept}"
 
 
-def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
+def _preview(work: CleanSettings, found: Sequence[Cleanable]) -> None:
     """Note the namespaces that would be abandoned and the runs that would be refused; send nothing."""
     for one in found:
         name = one.folder.name
@@ -241,12 +243,12 @@ def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
             kept = "the journal records this" if work.orphans else "no record is kept, because the journal is deleted"
             console.note(f"{name}: {given_up} namespaces would be abandoned without clearing them; {kept}")
         try:
-            _refuse(work, one)
+            _require_deletable(work, one)
         except BenchError as problem:
             console.note(f"{name}: --yes would be refused: {problem}\n  hint: {problem.hint}")
 
 
-def _refuse(work: Work, one: Cleanable) -> None:
+def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
     """Raise if a live process writes the run, if the run contains a public log, or if its providers have changed."""
     from bench.engine.corpora.cleanup import clearing_plan
 
@@ -260,10 +262,10 @@ def _refuse(work: Work, one: Cleanable) -> None:
         anyio.run(partial(known, freed=work.freed), work.workspace, one.folder, work.environment)
 
 
-def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
+def _delete_all(work: CleanSettings, found: Sequence[Cleanable]) -> None:
     """Check all runs, then delete each; a run whose provider cannot be reached is kept."""
     for one in found:
-        _refuse(work, one)
+        _require_deletable(work, one)
 
     def deleted(one: Cleanable) -> None:
         _clear(work, one)
@@ -275,10 +277,10 @@ def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
             shutil.rmtree(report, ignore_errors=True)
         console.note(f"{one.folder.name}: deleted")
 
-    _each(found, deleted)
+    _for_each_run(found, deleted)
 
 
-def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
+def _for_each_run(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
     """Call ``act`` for every run; then note all errors and raise the first."""
     problems = []
     for one in found:
@@ -286,7 +288,7 @@ def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
             act(one)
         except BenchError as problem:
             if len(found) > 1:
-                problem.message = f"{one.folder.name}: {_cleanable(one.folder).standing}: {problem.message}"
+                problem.message = f"{one.folder.name}: {_read_cleanable(one.folder).standing}: {problem.message}"
             problems.append(problem)
     for other in problems[1:]:
         console.note(f"{other}\n  hint: {other.hint}")
@@ -294,7 +296,7 @@ def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
         raise problems[0]
 
 
-def _clear(work: Work, one: Cleanable) -> None:
+def _clear(work: CleanSettings, one: Cleanable) -> None:
     from bench.engine.corpora.cleanup import clear_run, forget
 
     if not one.namespaces:

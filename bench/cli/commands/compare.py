@@ -9,7 +9,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import Many, run_or_newest, spread
+from bench.cli.flags import Many, run_or_newest, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
@@ -59,13 +59,13 @@ def compare(
         conclusions,
     )
 
-    console.one_form({"--markdown": markdown})
-    gates = [_gate(text) for text in spread(fail_on_regression)]
+    console.require_one_format({"--markdown": markdown})
+    gates = [_parse_gate(text) for text in split_values(fail_on_regression)]
     if not pairs and not providers and benchmark is None:
         pairs = (run_or_newest(None),)
-    groups = anyio.run(_loaded, current.get().workspace, pairs, benchmark, spread(providers))
-    found = compare_sides(groups, metrics=spread(metric), force=force)
-    checked = [one for gate in gates for one in _checked(groups, gate, force=force)]
+    groups = anyio.run(_load_sides, current.get().workspace, pairs, benchmark, split_values(providers))
+    found = compare_sides(groups, metrics=split_values(metric), force=force)
+    checked = [one for gate in gates for one in _check_gate(groups, gate, force=force)]
     if current.get().json:
         console.json_value(comparison_json(found))
     elif markdown:
@@ -82,7 +82,7 @@ def compare(
     return GATE_FAILED if any(one.missed for one in checked) else 0
 
 
-def _gate(text: str) -> tuple[str, float]:
+def _parse_gate(text: str) -> tuple[str, float]:
     metric, _, points = text.rpartition(":")
     try:
         allowed = float(points)
@@ -96,7 +96,7 @@ def _gate(text: str) -> tuple[str, float]:
     return metric, allowed
 
 
-async def _loaded(
+async def _load_sides(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
     """Load the sides to compare; note which run was selected for a provider that is given by name."""
@@ -111,7 +111,7 @@ async def _loaded(
     return await sides_of(workspace, [target for target, _ in chosen], benchmark=benchmark)
 
 
-def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
+def _check_gate(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
     """Check a gate on its metric, also if no row of this metric is shown."""
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison import gate_outcomes
@@ -146,8 +146,8 @@ def leaderboard(
     """
     from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
 
-    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None})
-    tables = tables_of(anyio.run(load_board, current.get().workspace, spread(benchmark)), view)
+    console.require_one_format({"--markdown": markdown, "--csv": csv, "--html": html is not None})
+    tables = tables_of(anyio.run(load_board, current.get().workspace, split_values(benchmark)), view)
     if current.get().json:
         console.json_value(board_json(view, tables))
     elif csv:

@@ -11,7 +11,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import SelectionFlags, given
+from bench.cli.flags import SelectionFlags, given_flags
 from bench.cli.global_flags import current
 from bench.config.catalog import Catalog
 from bench.errors import UsageError
@@ -42,9 +42,9 @@ def describe(
     """
     chosen = selection or SelectionFlags()
     if memories or chosen.items is not None:
-        _stream(name, replace(chosen, items=chosen.items or None), memories=memories)
+        _print_json_lines(name, replace(chosen, items=chosen.items or None), memories=memories)
         return 0
-    found = _described(name)
+    found = _description(name)
     if current.get().json:
         console.json_value(found)
     else:
@@ -52,7 +52,7 @@ def describe(
     return 0
 
 
-def _stream(name: str, flags: SelectionFlags, *, memories: bool) -> None:
+def _print_json_lines(name: str, flags: SelectionFlags, *, memories: bool) -> None:
     from bench.datasets import open_benchmark
     from bench.datasets.dataset import item_lines, memory_lines
 
@@ -69,7 +69,7 @@ def selection_of(flags: SelectionFlags) -> Selection:
     from bench.datasets import Selection
     from bench.plan.benchmark import filters_of
 
-    request = RunRequest.combine(None, given(flags))
+    request = RunRequest.combine(None, given_flags(flags))
     filters = filters_of(request)
     shard = tuple(int(part) for part in request.shard.split("/")) if request.shard else None
     return Selection(
@@ -86,7 +86,7 @@ def selection_of(flags: SelectionFlags) -> Selection:
     )
 
 
-def _described(name: str) -> Mapping[str, object]:
+def _description(name: str) -> Mapping[str, object]:
     """Return the description of the first benchmark, provider, run or metric with this name."""
     from bench.journal.paths import run_ids
 
@@ -168,7 +168,7 @@ def _in_words(found: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _show(found: Mapping[str, object]) -> None:
-    for text in _lines(found, ""):
+    for text in _description_lines(found, ""):
         console.line(text)
 
 
@@ -176,29 +176,29 @@ NOTHING: tuple[object, ...] = (None, "", [], (), {})
 LONGEST_LINE = 100
 
 
-def _lines(found: Mapping[str, object], indent: str) -> Iterator[str]:
+def _description_lines(found: Mapping[str, object], indent: str) -> Iterator[str]:
     """Yield one line per value; nested values are indented below their name, and empty values are left out."""
     width = max((len(str(key)) for key, value in found.items() if not _is_nested(value)), default=0)
     for key, value in found.items():
         if value in NOTHING:
             continue
         if isinstance(value, Mapping):
-            inner = list(_lines(value, indent + "  "))
+            inner = list(_description_lines(value, indent + "  "))
             yield from [f"{indent}{key}:", *inner] if inner else []
         elif _is_nested(value):
             yield f"{indent}{key}:"
             for one in cast("Sequence[object]", value):
-                yield from _listed(one, indent + "  ")
+                yield from _list_lines(one, indent + "  ")
         else:
             yield f"{indent}{key:<{width}}  {_text(value)}"
 
 
-def _listed(one: object, indent: str) -> Iterator[str]:
+def _list_lines(one: object, indent: str) -> Iterator[str]:
     if not isinstance(one, Mapping):
         yield f"{indent}{_text(one)}"
         return
     first = True
-    for text in _lines(one, indent + "  "):
+    for text in _description_lines(one, indent + "  "):
         yield f"{indent}- {text[len(indent) + 2 :]}" if first else text
         first = False
 

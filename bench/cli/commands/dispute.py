@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.commands.rescore import prompt_names
-from bench.cli.flags import Many, spread
+from bench.cli.flags import Many, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from bench.report.judges.review import AnswerKey, Review
     from bench.settings import Environment
 
-LEAST = 2
+MIN_JUDGES_AND_PROMPTS = 2
 UNKNOWN = "unknown"
 Switch = Annotated[bool, Parameter(negative=())]
 RECEIPT = "bench.receipt/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class AnswerSet:
     """One set of answers before it is judged."""
 
     name: str
@@ -85,23 +85,23 @@ def dispute(
     html
         Write one page without external resources to this file.
     """
-    from bench.cli.commands.run_command import surroundings
+    from bench.cli.commands.run_command import load_workspace
     from bench.report.judges.dispute import dispute_grids
     from bench.report.rendering import grids_page
     from bench.report.rendering import markdown as as_markdown
 
-    console.one_form({"--markdown": markdown, "--html": html is not None})
-    judges, prompts = spread(judge_model), list(judge_prompt or ())
+    console.require_one_format({"--markdown": markdown, "--html": html is not None})
+    judges, prompts = split_values(judge_model), list(judge_prompt or ())
     for flag, given in (("--judge-model", judges), ("--judge-prompt", prompts)):
-        if len(given) < LEAST:
+        if len(given) < MIN_JUDGES_AND_PROMPTS:
             raise UsageError(
-                f"a dispute needs at least {LEAST} values of {flag}, got {len(given)}",
+                f"a dispute needs at least {MIN_JUDGES_AND_PROMPTS} values of {flag}, got {len(given)}",
                 hint=f"give another value to {flag}",
             )
     if not targets:
         raise UsageError("no answers were given", hint="name a run, a receipt or an answer file: bench dispute RUN")
-    catalog, environment = surroundings()
-    found = anyio.run(_judged, catalog, environment, targets, benchmark, (judges, prompts))
+    catalog, environment = load_workspace()
+    found = anyio.run(_judge_all, catalog, environment, targets, benchmark, (judges, prompts))
     grids = dispute_grids(found)
     if current.get().json:
         console.json_value(found.to_json())
@@ -117,7 +117,7 @@ def dispute(
     return 0
 
 
-async def _judged(
+async def _judge_all(
     catalog: Catalog,
     environment: Environment,
     targets: Sequence[str],
@@ -129,16 +129,16 @@ async def _judged(
 
     name = benchmark or await _benchmark_of(catalog.workspace, targets)
     dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
-    sides = [side for target in targets for side in await _answers(catalog, target, dataset)]
+    sides = [side for target in targets for side in await _answer_sets(catalog, target, dataset)]
     if not sides:
         raise UsageError(
             f"{', '.join(targets)} has no answers to the benchmark {name}", hint="bench results shows a run's jobs"
         )
     if len({side.name for side in sides}) < len(sides):
         raise UsageError("two of the given runs, receipts or files have the same name", hint="name each of them once")
-    planned = [await _cells(catalog, environment, dataset, side, cells) for side in sides]
+    planned = [await _plan_cells(catalog, environment, dataset, side, cells) for side in sides]
     _note_calls([cell for some in planned for cell in some])
-    panels = [await _panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]
+    panels = [await _judge_panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]
     return Dispute(
         benchmark=dataset.name,
         sides=tuple(
@@ -150,7 +150,7 @@ async def _judged(
     )
 
 
-def _reviews(side: Answers, panel: Panel) -> tuple[Review | None, ...]:
+def _reviews(side: AnswerSet, panel: Panel) -> tuple[Review | None, ...]:
     """Return one review per cell from people's labels of a run's answers; empty without labels."""
     from bench.report.judges.review import review_of
 
@@ -165,7 +165,7 @@ async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
     from bench.plan.job_record import read
 
     for target in targets:
-        if (receipt := _receipt(target)) is not None:
+        if (receipt := _read_receipt_file(target)) is not None:
             return receipt.benchmark.name
         if not Path(target).is_file():
             async with Reader.open(find_run(workspace, target.partition(":")[0])) as reader:
@@ -173,15 +173,15 @@ async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
     raise UsageError("an answer file does not contain the name of its benchmark", hint="add --benchmark NAME")
 
 
-async def _answers(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
-    if (receipt := _receipt(target)) is not None:
-        return [_of_receipt(Path(target), receipt, dataset)]
+async def _answer_sets(catalog: Catalog, target: str, dataset: Dataset) -> list[AnswerSet]:
+    if (receipt := _read_receipt_file(target)) is not None:
+        return [_answers_of_receipt(Path(target), receipt, dataset)]
     if Path(target).is_file():
-        return [_of_file(Path(target), dataset)]
-    return await _of_run(catalog, target, dataset)
+        return [_answers_of_file(Path(target), dataset)]
+    return await _answers_of_run(catalog, target, dataset)
 
 
-def _receipt(target: str) -> Receipt | None:
+def _read_receipt_file(target: str) -> Receipt | None:
     """Return the receipt in the file ``target``; None if the file is not a receipt.
 
     Raises:
@@ -205,20 +205,20 @@ def _receipt(target: str) -> Receipt | None:
         raise UsageError(f"{path}: {misfit}", hint=f"bench verify {path} shows what is wrong") from misfit
 
 
-def _of_file(path: Path, dataset: Dataset) -> Answers:
+def _answers_of_file(path: Path, dataset: Dataset) -> AnswerSet:
     from bench.engine.external_rows import read_external
     from bench.engine.vendor_results import read_vendor
 
     if path.suffix == ".json":
         found = read_vendor(path, dataset)
-        return Answers(name=path.stem, rows=found.rows, source=found.text)
+        return AnswerSet(name=path.stem, rows=found.rows, source=found.text)
     rows = [row for row in read_external(path) if row.answer is not None]
     mapped = [row for row in rows if dataset.index_of(row.item) is not None]
     text = f"{len(mapped)} of {len(rows)} rows mapped to items, {len(rows) - len(mapped)} not mapped"
-    return Answers(name=path.stem, rows=mapped, source=f"answers: {text}")
+    return AnswerSet(name=path.stem, rows=mapped, source=f"answers: {text}")
 
 
-def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
+def _answers_of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> AnswerSet:
     from bench.engine.external_rows import ExternalRow
     from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
     from bench.receipt.receipt_sheet import context_of, receipt_rows
@@ -235,7 +235,7 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
             f"{path}: the items file of this receipt has no answers", hint="bench sign --with-answers includes them"
         )
     named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
-    return Answers(
+    return AnswerSet(
         name=receipt.receipt_id,
         rows=rows,
         source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
@@ -244,7 +244,7 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
     )
 
 
-async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
+async def _answers_of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[AnswerSet]:
     from bench.journal import Reader
     from bench.journal.paths import find_run
     from bench.plan.job_record import read
@@ -256,13 +256,13 @@ async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answe
         every = {one.answer_owner: one for one in jobs if one.benchmark == dataset.name}
         events = [event for _, event in await reader.events()]
         return [
-            await _of_job(reader, LabelSource(record, folder, events))
+            await _answers_of_job(reader, LabelSource(record, folder, events))
             for record in every.values()
             if provider in ("", record.provider)
         ]
 
 
-async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
+async def _answers_of_job(reader: Reader, labels: LabelSource) -> AnswerSet:
     from bench.engine.external_rows import ExternalRow
     from bench.model import Phase
     from bench.receipt.sheet import context_text
@@ -273,7 +273,7 @@ async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
         answered = item.phases.get(Phase.ANSWER)
         if item.epoch == 1 and answered is not None and answered.ok:
             rows.append(ExternalRow(item=item.item, where=reader.meta.run_id, answer=str(answered.data.get("answer"))))
-    return Answers(
+    return AnswerSet(
         name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
         rows=rows,
         source=f"run {reader.meta.run_id}, {len(rows)} answers",
@@ -286,11 +286,11 @@ async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
 # ------------------------------------------------------------------------------ judging
 
 
-async def _cells(
+async def _plan_cells(
     catalog: Catalog,
     environment: Environment,
     dataset: Dataset,
-    side: Answers,
+    side: AnswerSet,
     asked: tuple[list[str], list[str]],
 ) -> list[tuple[str, JudgeCell]]:
     """Plan each prompt with each judge over the answers of one side; return pairs of prompt name and cell."""
@@ -326,7 +326,7 @@ def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
     )
 
 
-async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
+async def _judge_panel(environment: Environment, side: AnswerSet, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
     """Judge the answers of one side; existing verdicts are reused."""
     from bench.journal import Reader
     from bench.plan.job_record import read

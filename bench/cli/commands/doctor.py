@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHECK_FAILED = 4
 REFUSED = 3
-TELL_EVERY_S = 10.0
+REPORT_EVERY_S = 10.0
 
 
 def doctor(
@@ -54,17 +54,17 @@ def doctor(
     timeout_s = RunRequest.combine(None, {"timeout": timeout}).timeout
     answered: list[DoctorCheck] = []
     try:
-        report = anyio.run(_examined, provider, embedding_model, keep, timeout_s, answered)
+        report = anyio.run(_examine, provider, embedding_model, keep, timeout_s, answered)
     except KeyboardInterrupt:
         _show(provider, answered)
         signals.stage(f"{len(answered)} checks were finished", hint="give the command again")
         raise
     if current.get().json:
         console.json_value(report.as_json())
-        console.note(f"doctor: {_verdict(report)}")
+        console.note(f"doctor: {_verdict_text(report)}")
     else:
         _show(f"{report.provider} {report.version}", report.checks)
-        console.line(_verdict(report))
+        console.line(_verdict_text(report))
         if not report.ok and report.hung is None:
             console.note("hint: start with the first failed check; docs/troubleshooting.md lists causes by message")
     if report.refused:
@@ -78,7 +78,7 @@ def _show(title: str, checks: Sequence[DoctorCheck]) -> None:
         console.table(("check", "outcome", "took", "detail"), rows, title=title, right=(2,))
 
 
-def _verdict(report: DoctorReport) -> str:
+def _verdict_text(report: DoctorReport) -> str:
     from bench.events import redact
     from bench.settings import hide_secrets
 
@@ -108,7 +108,7 @@ class DoctorSteps:
         console.note(f"doctor: {self.name}: {perf_counter() - self.since:.0f} s so far{request}")
 
 
-async def _examined(
+async def _examine(
     name: str, embedding_model: str | None, keep: bool, timeout_s: float | None, answered: list[DoctorCheck]
 ) -> DoctorReport:
     from bench import events
@@ -152,5 +152,5 @@ async def _examined(
                 embedder=embedder,
                 open_model=reader,
             )
-            async with ticking(TELL_EVERY_S, steps.waiting):
+            async with ticking(REPORT_EVERY_S, steps.waiting):
                 return await examine(config, context, keep=keep, tell=steps.begin, checks=answered)

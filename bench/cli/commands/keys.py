@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from bench.cli import console
 from bench.cli.app import examples
-from bench.cli.commands.receipts import Many, keyring, now
+from bench.cli.commands.receipts import Many, keyring, log_time
 from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
@@ -80,7 +80,7 @@ def keys_list() -> int:
         return 0
     head = ("name", "status", "roles", "from", "to", "revoked from", "fingerprint")
     fields = ("name", "status", "roles", "validFromIndex", "validToIndex", "revokedFromIndex", "fingerprint")
-    console.table(head, [[shown(key[field]) for field in fields] for key in found])
+    console.table(head, [[cell_text(key[field]) for field in fields] for key in found])
     return 0
 
 
@@ -99,7 +99,7 @@ def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir:
     """
     from bench.receipt.signing.keys import rotate
 
-    change = rotate(keyring(key_dir), old=old, new=new_name, at=now())
+    change = rotate(keyring(key_dir), old=old, new=new_name, at=log_time())
     show_change(change, f"{change.key.name} is the new key")
     return 0
 
@@ -127,7 +127,7 @@ def keys_revoke(
     """
     from bench.receipt.signing.keys import revoke
 
-    change = revoke(keyring(key_dir), name, from_index=from_index, reason=reason or "", at=now())
+    change = revoke(keyring(key_dir), name, from_index=from_index, reason=reason or "", at=log_time())
     show_change(change, f"{change.key.name} is revoked from index {from_index} on")
     return 0
 
@@ -172,7 +172,7 @@ def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], 
     return tuple(role for role in found if role in given)
 
 
-def shown(value: object) -> str:
+def cell_text(value: object) -> str:
     """Format a cell of the table of keys."""
     if isinstance(value, list):
         return ", ".join(map(str, value))

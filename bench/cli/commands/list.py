@@ -39,12 +39,12 @@ def main(arguments: Sequence[str]) -> int:
     """
     kinds, tags = read_flags(arguments)
     shown = kinds or ["benchmarks", "providers"]
-    found = {kind: tagged(LISTERS[kind](current.get().workspace), tags) for kind in shown}
+    found = {kind: filter_by_tags(LISTERS[kind](current.get().workspace), tags) for kind in shown}
     if current.get().json:
         console.json_value(found)
         return 0
     for kind, rows in found.items():
-        show(kind, rows)
+        print_kind(kind, rows)
     return 0
 
 
@@ -74,17 +74,18 @@ def _next_word(tokens: list[str]) -> str:
     return tokens.pop(0) if tokens and not tokens[0].startswith("-") else ""
 
 
-def tagged(rows: Rows, tags: frozenset[str]) -> Rows:
+def filter_by_tags(rows: Rows, tags: frozenset[str]) -> Rows:
     """Return the rows that have every tag."""
     return [row for row in rows if tags <= set(row.get("tags", ()))]  # type: ignore[call-overload]
 
 
-def show(kind: str, rows: Rows) -> None:
+def print_kind(kind: str, rows: Rows) -> None:
     """Print one kind as aligned columns; lines are cut to the width of the terminal."""
     console.line(f"{kind} ({len(rows)})")
     columns = COLUMNS[kind]
     cells = [
-        [_minute(_cell(row.get(name))) if name == DATE else _cell(row.get(name)) for name in columns] for row in rows
+        [_minute(_cell_text(row.get(name))) if name == DATE else _cell_text(row.get(name)) for name in columns]
+        for row in rows
     ]
     widths = [max((len(row[index]) for row in cells), default=0) for index in range(len(columns))]
     room = console.width() - 2
@@ -99,7 +100,7 @@ def _minute(instant: str) -> str:
     return instant[:16].replace("T", " ")
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, list | tuple):

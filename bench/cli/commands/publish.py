@@ -11,9 +11,9 @@ from cyclopts import App
 
 from bench.cli import console
 from bench.cli.app import examples
-from bench.cli.commands.receipts import keyring, now
+from bench.cli.commands.receipts import keyring, log_time
 from bench.cli.commands.verify import show_log
-from bench.cli.flags import Many, spread
+from bench.cli.flags import Many, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
@@ -45,7 +45,7 @@ def publish(
     from bench.receipt.log.publish import publish as publish_receipt
     from bench.receipt.log.publish import retract as take_back
 
-    ring, at = keyring(), now()
+    ring, at = keyring(), log_time()
     if (receipt is None) is (retract is None):
         raise UsageError("expected either a receipt to publish or --retract ID", hint="bench publish RECEIPT.json")
     if retract is not None:
@@ -53,7 +53,7 @@ def publish(
     else:
         assert receipt is not None
         done = publish_receipt(receipt, ring, at=at, supersedes=supersedes, reason=reason)
-    return show_place(done)
+    return show_entry(done)
 
 
 log_app = App(
@@ -81,7 +81,7 @@ def log_verify(folder: Path | None = None, *, since: Path | None = None, witness
     from bench.receipt.log.witness import WitnessKey
     from bench.receipt.signing.keyring import PUBLISHED
 
-    ring, wanted = keyring(), [WitnessKey.parse(text) for text in spread(witness)]
+    ring, wanted = keyring(), [WitnessKey.parse(text) for text in split_values(witness)]
     view = read_log(folder or ring.workspace / PUBLISHED)
     outcome = check_log(view, ring.trusted(), since)
     return _show(replace(outcome, findings=(*outcome.findings, *(one.check(view.note) for one in wanted))))
@@ -164,11 +164,11 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
     """
     from bench.receipt.log.publish import abandon
 
-    done = abandon(run_id, keyring(), reason=reason, at=now())
-    return show_place(done)
+    done = abandon(run_id, keyring(), reason=reason, at=log_time())
+    return show_entry(done)
 
 
-def show_place(done: Published) -> int:
+def show_entry(done: Published) -> int:
     """Print the index of a log entry; return the exit code 0."""
     if current.get().json:
         console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})

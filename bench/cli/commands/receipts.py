@@ -140,7 +140,7 @@ def reproduce(
 
     flags, ring = current.get(), keyring()
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
-    question = VerificationRequest(trust=trust(trusted, pubkey or ()), items=existing(items))
+    question = VerificationRequest(trust=load_trust(trusted, pubkey or ()), items=existing_file(items))
     setting = Setting(
         workspace=ring.workspace, question=question, key=ring.signing_key("receipt", key) if sign else None
     )
@@ -205,7 +205,7 @@ def keyring(folder: Path | None = None) -> Keyring:
     return Keyring(workspace=current.get().workspace, folder=folder, prompt=ask_passphrase)
 
 
-def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
+def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
     """Return the trusted keys: only ``pubkeys`` if there are any, else those of a trust file."""
     from bench.receipt.signing.signature import PublicKey
     from bench.receipt.signing.trust_store import TrustStore
@@ -215,14 +215,14 @@ def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
     return TrustStore.load(trusted) if trusted is not None else keyring().trusted()
 
 
-def existing(path: Path | None) -> Path | None:
+def existing_file(path: Path | None) -> Path | None:
     """Return ``path``; raise UsageError if it is given and not a file."""
     if path is not None and not path.is_file():
         raise UsageError(f"no such file: {path}", hint="name an existing file")
     return path
 
 
-def now() -> str:
+def log_time() -> str:
     """Return the current time in the format of the log."""
     from bench.receipt.base_model import stamp
 
@@ -250,7 +250,11 @@ def sheet(
     """
     from bench.report.rendering import grids_page, markdown
 
-    sheets = _of_receipt(Path(target)) if _is_receipt(target) else anyio.run(_of_run, target, benchmark, provider)
+    sheets = (
+        _sheet_of_receipt(Path(target))
+        if _is_receipt(target)
+        else anyio.run(_sheets_of_run, target, benchmark, provider)
+    )
     if not sheets:
         wanted = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
         raise UsageError(f"run {target} has no job of {wanted}", hint="bench results shows its jobs")
@@ -270,7 +274,7 @@ def _is_receipt(target: str) -> bool:
     return target.endswith(".json") and Path(target).is_file()
 
 
-def _of_receipt(path: Path) -> list[EvidenceSheet]:
+def _sheet_of_receipt(path: Path) -> list[EvidenceSheet]:
     from bench.receipt.receipt_sheet import receipt_sheet
     from bench.receipt.verification.verify import VerificationRequest, verify_file
 
@@ -278,7 +282,7 @@ def _of_receipt(path: Path) -> list[EvidenceSheet]:
     return [receipt_sheet(found, path)]
 
 
-async def _of_run(target: str, benchmark: str | None, provider: str | None) -> list[EvidenceSheet]:
+async def _sheets_of_run(target: str, benchmark: str | None, provider: str | None) -> list[EvidenceSheet]:
     from bench.journal import Reader
     from bench.journal.paths import find_run
     from bench.receipt.sheet import run_sheets

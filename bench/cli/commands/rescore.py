@@ -14,8 +14,8 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.commands.results import result_grids
-from bench.cli.commands.run_command import asked, carry_out, surroundings
-from bench.cli.flags import Many, RunFlags, SelectionFlags, given, whole_number
+from bench.cli.commands.run_command import execute_plan, load_workspace, requested_settings
+from bench.cli.flags import Many, RunFlags, SelectionFlags, given_flags, whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bench.settings import Environment
 
 
-FINISHED_BADLY = 4
+EXIT_INVALID_JOB = 4
 """exit code of a run that finished with a job that is not valid"""
 FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget", "max_answer_tokens")
 """flags that change answers"""
@@ -65,25 +65,29 @@ def retry(
     from bench.engine.resume import failed_items
     from bench.engine.run_context import RunScope
 
-    catalog, environment = surroundings()
-    flags = given(RunFlags(concurrency=concurrency))
+    catalog, environment = load_workspace()
+    flags = given_flags(RunFlags(concurrency=concurrency))
 
     async def planned() -> tuple[Path, Plan, frozenset[str]]:
         folder, plan = await resumed_plan(run_id, catalog=catalog, flags=flags, environment=environment)
-        asked = tuple(name for text in items or () for name in text.split(","))
-        failed = await failed_items(folder, items=asked)
-        item_id = next((name for name in asked if name not in failed), None)
+        named = tuple(name for text in items or () for name in text.split(","))
+        failed = await failed_items(folder, items=named)
+        item_id = next((name for name in named if name not in failed), None)
         if item_id is not None:
             raise UsageError(
                 f'item "{item_id}" of run {run_id} did not fail',
                 hint="only items in state error or not_ready are run again; bench failures shows them",
             )
-        return folder, plan, await failed_items(folder, phase=Phase(phase), items=asked) if phase else failed
+        return (
+            folder,
+            plan,
+            await failed_items(folder, phase=Phase(phase), items=named) if phase else failed,
+        )
 
     folder, plan, chosen = anyio.run(planned)
     if not chosen:
         return _nothing_to_retry(folder)
-    return carry_out(plan, environment, resume=folder, scope=RunScope(item_ids=chosen))
+    return execute_plan(plan, environment, resume=folder, scope=RunScope(item_ids=chosen))
 
 
 def _nothing_to_retry(folder: Path) -> int:
@@ -125,11 +129,11 @@ def rescore(
     """
     from bench.engine.resume import rescored_plan
 
-    catalog, environment = surroundings()
+    catalog, environment = load_workspace()
     named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
     flags: Json = {name: value for name, value in named.items() if value is not None}
     generations: dict[int, str] = {}
-    scorings = _scorings(judge_prompt, catalog.workspace)
+    scorings = _scorings_by_prompt(judge_prompt, catalog.workspace)
     for name, prompts in scorings:
         if prompts:
             flags["judge_prompt"] = prompts
@@ -140,15 +144,15 @@ def rescore(
         folder, plan, scope = anyio.run(planned)
         if len(scorings) > 1 and not current.get().json:
             console.line(f"Judge prompt {name}")
-        code = carry_out(plan, environment, resume=folder, scope=scope)
+        code = execute_plan(plan, environment, resume=folder, scope=scope)
         generations[scope.generation] = name
-        if code not in (0, FINISHED_BADLY):
+        if code not in (0, EXIT_INVALID_JOB):
             return code
     _show_panels(folder, generations)
     return code
 
 
-def _scorings(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
+def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Return one scoring per default prompt: its name, and its prompts including those for single question types."""
     defaults: list[str] = []
     by_type: list[str] = []
@@ -203,11 +207,11 @@ def extend(run_id: str, /, *, flags: SelectionFlags | None = None) -> int:
     """
     from bench.engine.resume import extended_plan
 
-    catalog, environment = surroundings()
-    found = given(flags or SelectionFlags())
+    catalog, environment = load_workspace()
+    found = given_flags(flags or SelectionFlags())
     planned = partial(extended_plan, run_id, catalog=catalog, flags=found, environment=environment)
     folder, plan = anyio.run(planned)
-    return carry_out(plan, environment, resume=folder)
+    return execute_plan(plan, environment, resume=folder)
 
 
 def fork(
@@ -232,11 +236,11 @@ def fork(
     """
     from bench.engine.resume import forked_plan, reuse_plan, stored_items
 
-    catalog, environment = surroundings()
-    start, found = Phase(from_), asked(catalog, flags or RunFlags())
+    catalog, environment = load_workspace()
+    start, found = Phase(from_), requested_settings(catalog, flags or RunFlags())
     if start is Phase.INGEST:
         planned_on = partial(reuse_plan, run_id, catalog=catalog, flags=found, environment=environment)
-        return carry_out(anyio.run(planned_on), environment, resume=None)
+        return execute_plan(anyio.run(planned_on), environment, resume=None)
     wrong = next((name for name in FOR_ANSWERS if name in found), None)
     if start is Phase.EVALUATE and wrong is not None:
         text = f"--{wrong.replace('_', '-')} would change answers, but --from evaluate keeps them"
@@ -254,7 +258,7 @@ def fork(
         return replace(plan, request=alone), replace(scope, item_ids=only)
 
     plan, scope = anyio.run(planned)
-    return carry_out(plan, environment, resume=None, scope=scope)
+    return execute_plan(plan, environment, resume=None, scope=scope)
 
 
 def score(
@@ -296,7 +300,7 @@ def score(
     """
     from bench.config.run import RunRequest
 
-    catalog, environment = surroundings()
+    catalog, environment = load_workspace()
     flags = {
         "benchmarks": (benchmark,),
         "k": k,
@@ -306,7 +310,9 @@ def score(
         "metrics": metrics,
         "allow_code_execution": allow_code_execution,
     }
-    report = anyio.run(_scored, catalog, RunRequest.combine(None, flags), runfile, name or runfile.stem, environment)
+    report = anyio.run(
+        _score_file, catalog, RunRequest.combine(None, flags), runfile, name or runfile.stem, environment
+    )
     if current.get().json:
         console.json_value(results_json(report))
     else:
@@ -314,7 +320,9 @@ def score(
     return 0
 
 
-async def _scored(catalog: Catalog, request: RunRequest, runfile: Path, name: str, environment: Environment) -> Report:
+async def _score_file(
+    catalog: Catalog, request: RunRequest, runfile: Path, name: str, environment: Environment
+) -> Report:
     from tempfile import TemporaryDirectory
 
     from bench.engine.external_results import external_plan, score_external

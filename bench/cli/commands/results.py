@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.commands.compare import compare as compare_jobs
-from bench.cli.flags import Many, run_or_newest, spread, whole_number
+from bench.cli.flags import Many, run_or_newest, split_values, whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
@@ -68,28 +68,30 @@ def results(
         Rebuild results/results.sqlite from the journals.
     """
     if rebuild:
-        return _rebuilt()
-    console.one_form({"--markdown": markdown, "--csv": csv, "--html": html is not None, "--junit": junit is not None})
+        return _rebuild_results()
+    console.require_one_format(
+        {"--markdown": markdown, "--csv": csv, "--html": html is not None, "--junit": junit is not None}
+    )
     if junit is not None:
         run_id = run_or_newest(run_id)
-        return _exported(run_id, "junit", str(junit), rows=_to_file(run_id, "junit", junit))
+        return _report_export(run_id, "junit", str(junit), rows=_to_file(run_id, "junit", junit))
     if compare:
         if csv or html is not None:
             raise UsageError("--compare cannot be used with --csv or --html", hint="use --json, --markdown or neither")
-        return _compared(run_id, spread(compare), benchmark, markdown=markdown)
+        return _compare_providers(run_id, split_values(compare), benchmark, markdown=markdown)
     run_id = run_or_newest(run_id)
     dimensions = _dimensions(by)
     own = [name for name in dimensions if name not in BUILT_IN]
     in_words = not (current.get().json or markdown or csv or html)
-    report, told = read_run(run_id, partial(_folded, by=own, benchmark=benchmark, in_words=in_words))
-    _print_report(run_id, report, told, dimensions, markdown=markdown, csv=csv, html=html)
+    report, texts = read_run(run_id, partial(_read_report, by=own, benchmark=benchmark, in_words=in_words))
+    _print_report(run_id, report, texts, dimensions, markdown=markdown, csv=csv, html=html)
     return 0
 
 
 def _print_report(
     run_id: str,
     report: Report,
-    told: Sequence[str],
+    texts: Sequence[str],
     dimensions: Sequence[str],
     *,
     markdown: bool,
@@ -108,11 +110,11 @@ def _print_report(
     elif html is not None:
         _write_page(run_id, report, html)
     else:
-        show_outcome(told)
+        show_outcome(texts)
         console.grids(result_grids(report, dimensions))
 
 
-async def _folded(
+async def _read_report(
     reader: Reader, *, by: Sequence[str], benchmark: str | None, in_words: bool
 ) -> tuple[Report, list[str]]:
     """Return the report of a run, and the sentences on its outcome if ``in_words``."""
@@ -143,7 +145,7 @@ def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
     return [*overview(report, width=width), *matrix(report), *by]
 
 
-def _compared(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
+def _compare_providers(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
     """Compare the providers of a run; without a run id, the newest run of each."""
 
     if run_id:
@@ -151,7 +153,7 @@ def _compared(run_id: str, providers: list[str], benchmark: str | None, *, markd
     return compare_jobs(benchmark=benchmark, providers=providers, markdown=markdown)
 
 
-def _rebuilt() -> int:
+def _rebuild_results() -> int:
     from bench.report.summary import rebuild
 
     count, broken = anyio.run(rebuild, current.get().workspace)
@@ -170,7 +172,7 @@ BUILT_IN = ("question_type", "group")
 def _dimensions(by: list[str] | None) -> list[str]:
     from bench.metrics import dimension_name
 
-    return [dimension_name(name) for name in spread(by)]
+    return [dimension_name(name) for name in split_values(by)]
 
 
 def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
@@ -291,12 +293,12 @@ def export(
             )
             console.note(f"{stem}.run, {stem}.qrels{more}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
-        return _exported(run_id, format, output, files=files)
+        return _report_export(run_id, format, output, files=files)
     if format in JOB_FILES:
         written = read_run(run_id, lambda reader: JOB_FILES[format]()(reader, Path(output)))
         for name, count in written.items():
             console.note(f"{name}: {count} items")
-        return _exported(run_id, format, output, files=list(written))
+        return _report_export(run_id, format, output, files=list(written))
     if format == "parquet":
         count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
     elif output == "-":
@@ -304,7 +306,7 @@ def export(
     else:
         count = _to_file(run_id, format, Path(output))
     console.note(f"{count} {'traces' if format == 'otlp-json' else 'rows'}")
-    return 0 if output == "-" else _exported(run_id, format, output, rows=count)
+    return 0 if output == "-" else _report_export(run_id, format, output, rows=count)
 
 
 def _traces(run_id: str, *, follow: bool) -> int:
@@ -313,7 +315,7 @@ def _traces(run_id: str, *, follow: bool) -> int:
 
     count = anyio.run(partial(send_traces, find_run(current.get().workspace, run_id), follow=follow))
     console.note(f"{count} traces sent")
-    return _exported(run_id, "otlp", "", rows=count) if current.get().json else 0
+    return _report_export(run_id, "otlp", "", rows=count) if current.get().json else 0
 
 
 def _site(run_id: str, folder: Path) -> int:
@@ -329,7 +331,7 @@ def _site(run_id: str, folder: Path) -> int:
     return 0
 
 
-def _exported(run_id: str, form: str, output: str, **what: object) -> int:
+def _report_export(run_id: str, form: str, output: str, **what: object) -> int:
     """With ``--json``, print what was written and where; return the exit code 0."""
     if current.get().json:
         console.json_value({"run_id": run_id, "format": form, "output": output, **what})

@@ -60,7 +60,7 @@ def review(
     if n is not None and labels is not None:
         raise UsageError("--n and --labels exclude each other", hint="give one of them")
     if n is not None:
-        drawn = anyio.run(_draw, folder, n, seed, provider, output)
+        drawn = anyio.run(_draw_answers, folder, n, seed, provider, output)
         console.line(str(output))
         console.note(f"{drawn}; fill in the column label with right or wrong, then")
         console.note(f"bench review {run_id} --labels {output}")
@@ -69,7 +69,7 @@ def review(
     if labels is not None:
         count = anyio.run(_read_labels, folder, labels)
         console.note(f"{count} labels are in the journal of run {run_id}")
-    found = anyio.run(_reviews, folder, provider)
+    found = anyio.run(_read_reviews, folder, provider)
     if not found:
         raise UsageError(f"run {run_id} has no labels", hint=f"bench review {run_id} --n 50 draws answers to label")
     if current.get().json:
@@ -86,7 +86,7 @@ def review(
     return 0
 
 
-async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
+async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
     """Draw the answers and write the TSV file, with labels that exist; return a text with the number of answers."""
     await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
@@ -129,13 +129,13 @@ async def _read_labels(folder: Path, path: Path) -> int:
             where=f"{path}:1",
             hint="use the file that bench review --n wrote",
         )
-    found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
+    found = [_parse_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
     await record_labels(folder, given)
     return len(given)
 
 
-def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
+def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
         raise DataError(
             f"the row has {len(row)} cells, but the header has {len(HEAD)}",
@@ -159,7 +159,7 @@ def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] 
     return answer_id, given in RIGHT
 
 
-async def _reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
+async def _read_reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
     async with Reader.open(folder) as reader:
         every = [(record, await read_review(reader, record)) for record in await judged_jobs(reader, provider)]
     return [(record, found) for record, found in every if found is not None]

@@ -26,7 +26,7 @@ import anyio
 
 from bench.cli import console
 from bench.cli import signals as interrupts
-from bench.cli.flags import RunFlags, given
+from bench.cli.flags import RunFlags, given_flags
 from bench.cli.global_flags import command, current
 from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 NO_EFFECT = " has no effect: "
 
 
-def show(outcome: Outcome, report: Report, folder: Path, told: Sequence[str]) -> None:
+def show_results(outcome: Outcome, report: Report, folder: Path, texts: Sequence[str]) -> None:
     from bench.cli.commands.results import show_outcome
     from bench.report.tables import matrix, overview
 
     if outcome.message:
         console.note(outcome.message if outcome.status == "complete" else f"{outcome.status}: {outcome.message}")
-    show_outcome(told)
+    show_outcome(texts)
     console.grids([*overview(report, width=console.width()), *matrix(report)])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
         unknown = f" or more ({outcome.unknown_costs} calls have no known price)" if outcome.unknown_costs else ""
@@ -94,10 +94,10 @@ def sign(plan: Plan, outcome: Outcome) -> int:
     words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
     if plan.request.key:
         words += ["--key", plan.request.key]
-    return subprocess.run(words, stdout=_spoken_by_others(), check=False).returncode  # noqa: S603  our own program
+    return subprocess.run(words, stdout=_child_stdout(), check=False).returncode  # noqa: S603  our own program
 
 
-def _spoken_by_others() -> int | None:
+def _child_stdout() -> int | None:
     """Return a child's stdout: stderr with ``--json``, as stdout then has events only; else None (our stdout)."""
     return sys.stderr.fileno() if current.get().json else None
 
@@ -111,7 +111,7 @@ def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
     variables = {**os.environ, "BENCH_RUN_ID": outcome.run_id, "BENCH_EXIT_CODE": str(code)}
     words: Sequence[str] = shlex.split(plan.request.on_end)
     try:
-        done = subprocess.run(words, env=variables, stdout=_spoken_by_others(), check=False)  # noqa: S603  the user's own
+        done = subprocess.run(words, env=variables, stdout=_child_stdout(), check=False)  # noqa: S603  the user's own
     except OSError as error:
         console.note(f"--on-end: {words[0]}: {error.strerror}")
         return
@@ -121,9 +121,9 @@ def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
 
 def check_gates(plan: Plan) -> None:
     """Raise UsageError for a gate on a metric that no benchmark computes, or without a number."""
-    known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
+    known = {_canonical_metric(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
     for name, wanted in plan.request.min_score.items():
-        if _first_name(name) not in known:
+        if _canonical_metric(name) not in known:
             raise UsageError(
                 f"--min-score {name}: no benchmark of this run computes this metric", hint="add it with --metrics"
             )
@@ -139,7 +139,7 @@ def _is_number(wanted: object) -> bool:
         return False
 
 
-def _first_name(metric: str) -> str:
+def _canonical_metric(metric: str) -> str:
     """Return the canonical name of a metric; a plug-in metric has only its own name."""
     from bench.errors import UnknownMetric
     from bench.metrics import resolve
@@ -154,9 +154,9 @@ def missed_gates(plan: Plan, report: Report) -> list[str]:
     """Return one text per missed ``--min-score`` gate and job; a metric without a value misses its gate."""
     missed = []
     for name, wanted in plan.request.min_score.items():
-        metric = _first_name(name)
+        metric = _canonical_metric(name)
         for job in report.jobs:
-            named = {_first_name(one): measured for one, measured in job.metrics.items()}
+            named = {_canonical_metric(one): measured for one, measured in job.metrics.items()}
             found = named.get(metric) if job.valid else None
             value = found.value if found is not None else None
             if value is None or value < float(str(wanted)):
@@ -176,7 +176,7 @@ def run(*names: str, flags: RunFlags | None = None) -> int:
     names
         BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
     """
-    flags = _named(flags or RunFlags(), names)
+    flags = _with_names(flags or RunFlags(), names)
     if flags.resume is not None:
         if names:
             raise UsageError(
@@ -188,12 +188,12 @@ def run(*names: str, flags: RunFlags | None = None) -> int:
         return plan(flags=flags)
     from bench.plan import make_plan
 
-    catalog, environment = surroundings()
+    catalog, environment = load_workspace()
     request = _request(catalog, flags)
     if request.download:
-        _fetch(catalog, request)
+        _download_missing(catalog, request)
     planned = make_plan(catalog, request, _for_planning(environment, request.cluster))
-    return carry_out(planned, environment, resume=None)
+    return execute_plan(planned, environment, resume=None)
 
 
 def eval_(*names: str, flags: RunFlags | None = None) -> int:
@@ -223,8 +223,8 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
         raise UsageError(
             "--dry-run cannot be used when a run is resumed", hint=f"bench status {run_id} shows what is left"
         )
-    catalog, environment = surroundings()
-    found = asked(catalog, flags or RunFlags())
+    catalog, environment = load_workspace()
+    found = requested_settings(catalog, flags or RunFlags())
 
     async def planned() -> tuple[Path, Plan]:
         async with Reader.open(find_run(catalog.workspace, run_id)) as reader:
@@ -233,7 +233,7 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
         return await resumed_plan(run_id, catalog=catalog, flags=found, environment=ahead)
 
     folder, plan = anyio.run(planned)
-    return carry_out(plan, environment, resume=folder)
+    return execute_plan(plan, environment, resume=folder)
 
 
 def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None) -> int:
@@ -251,13 +251,13 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     from bench.providers.description import required_variables
     from bench.settings import DryRunEnvironment
 
-    flags = _named(flags or RunFlags(), names)
+    flags = _with_names(flags or RunFlags(), names)
     if detect is not None and not 0 < detect < 1:
         raise UsageError(
             f"--detect {detect} is not valid: expected a share between 0 and 1",
             hint="write a fraction: 0.05 means five percentage points",
         )
-    catalog, environment = surroundings()
+    catalog, environment = load_workspace()
     ahead = DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
     made = make_plan(catalog, _request(catalog, flags), ahead)
     for lane in made.lanes:
@@ -270,7 +270,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
 # --------------------------------------------------------------------------- parts
 
 
-def surroundings() -> tuple[Catalog, Environment]:
+def load_workspace() -> tuple[Catalog, Environment]:
     """Load the configs and variables of the workspace, and set up logging."""
     from bench import events
     from bench.config.catalog import Catalog
@@ -284,7 +284,7 @@ def surroundings() -> tuple[Catalog, Environment]:
     return Catalog.load(flags.workspace), environment
 
 
-def _named(flags: RunFlags, names: Sequence[str]) -> RunFlags:
+def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
     """Return the flags with names from positional arguments: the first is the benchmark, the others are providers.
 
     Raises:
@@ -307,7 +307,7 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
     return DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
 
 
-def asked(catalog: Catalog, flags: RunFlags) -> Json:
+def requested_settings(catalog: Catalog, flags: RunFlags) -> Json:
     """Return the flags that were given, merged over those of the run file.
 
     Raises:
@@ -319,19 +319,19 @@ def asked(catalog: Catalog, flags: RunFlags) -> Json:
     from bench.plan.cost_estimate import unknown_names
 
     if flags.config is None:
-        return given(flags)
+        return given_flags(flags)
     path = flags.config if flags.config.is_file() else _run_file(catalog, str(flags.config))
     source = Source.read(path)
     request = load(source, RunRequest)
     for name, problem in unknown_names(catalog, request.prices, [entry.name for entry in catalog.models()]):
         raise ConfigError(problem.message, where=source.place(("prices", name)), hint=problem.hint)
-    return request.model_dump(exclude_unset=True) | given(flags)
+    return request.model_dump(exclude_unset=True) | given_flags(flags)
 
 
 def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
     from bench.config.run import RunRequest
 
-    return RunRequest.combine(None, asked(catalog, flags))
+    return RunRequest.combine(None, requested_settings(catalog, flags))
 
 
 def _run_file(catalog: Catalog, name: str) -> Path:
@@ -345,7 +345,7 @@ def _run_file(catalog: Catalog, name: str) -> Path:
     return catalog.find("runs", name).path
 
 
-def _fetch(catalog: Catalog, request: RunRequest) -> None:
+def _download_missing(catalog: Catalog, request: RunRequest) -> None:
     """Download the missing datasets of the benchmarks of a request."""
     from bench.cli.commands.workspace import download_benchmark
 
@@ -353,20 +353,20 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
         download_benchmark(catalog, name, source=None)
 
 
-def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, scope: RunScope | None = None) -> int:
+def execute_plan(plan: Plan, environment: Environment, *, resume: Path | None, scope: RunScope | None = None) -> int:
     """Run the plan, write and show the report, and print the next steps; return the exit code."""
     again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
     interrupts.stage("no model or provider was called yet", hint=again)
     check_gates(plan)
     if plan.request.sign:
         _check_key(plan)
-    outcome, report, folder, told = anyio.run(_execute, plan, environment, resume, scope)
+    outcome, report, folder, texts = anyio.run(_execute, plan, environment, resume, scope)
     failed_gates = missed_gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
     if current.get().json:
         console.json_line(done_event(outcome, report, code))
     else:
-        show(outcome, report, folder, told)
+        show_results(outcome, report, folder, texts)
         for text in plan.notes:
             if NO_EFFECT in text:  # above the tables it is out of sight when the run has ended
                 console.note(f"note: {text}")
@@ -432,7 +432,7 @@ async def _execute(
             report = await fold(reader)
             folder = await publish(reader, report, results_folder(plan))
             await store_report(reader, report, plan.workspace / "results")
-            told = [] if current.get().json else await outcome_texts(reader, report)
+            texts = [] if current.get().json else await outcome_texts(reader, report)
     except (OSError, DiskFull) as error:
         if not isinstance(error, DiskFull) and not is_disk_full(error):
             raise
@@ -442,4 +442,4 @@ async def _execute(
             text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
         ) from error
     events.close()
-    return outcome, report, folder, told
+    return outcome, report, folder, texts

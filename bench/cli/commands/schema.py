@@ -20,16 +20,16 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def schema_of(kind: Kind) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of one kind."""
     if kind == "event":
-        return {"$schema": DRAFT, **_events()}
+        return {"$schema": DRAFT, **_event_schema()}
     if kind == "benchmark" or kind == "manifest":
         from bench.config.json_schema import json_schema
 
         return json_schema(kind)
     from bench.config.json_schema import Described
 
-    schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
+    schema = _model_class(kind).model_json_schema(by_alias=True, schema_generator=Described)
     if kind == "run":
-        _add_flags(schema)
+        _add_descriptions(schema)
     return {"$schema": DRAFT, **schema}
 
 
@@ -43,16 +43,16 @@ def editors_schema(kind: Kind) -> Json:
     if kind in ("event", "receipt"):  # written by the program, in one way
         return schema
     if kind == "run":
-        _as_typed(schema["properties"])
-        _as_flags(schema["properties"])
+        _allow_flag_syntax(schema["properties"])
+        _add_aliases(schema["properties"])
     blocks: dict[str, dict[str, Any]] = schema.get("$defs", {})
     for block in blocks.values():
         if kind == "benchmark":  # a file that extends another one states only what differs
             block.pop("required", None)
-        _write_freely(block)
+        _accept_both_spellings(block)
         if kind == "benchmark":
-            _take_away(block)
-    _write_freely(schema)
+            _allow_null(block)
+    _accept_both_spellings(schema)
     if kind == "benchmark":
         schema["anyOf"] = [{"required": ["extends"]}, {"allOf": schema.pop("allOf")}]
     for name in SHORT.keys() & blocks.keys():
@@ -60,7 +60,7 @@ def editors_schema(kind: Kind) -> Json:
     return schema
 
 
-def _take_away(block: dict[str, Any]) -> None:
+def _allow_null(block: dict[str, Any]) -> None:
     """Allow null: it removes a key of the extended file, or a name from one of its maps."""
     null = {"type": "null"}
     for name, key in block.get("properties", {}).items():
@@ -70,7 +70,7 @@ def _take_away(block: dict[str, Any]) -> None:
         block["properties"][name] = {"anyOf": [key, null], **about}
 
 
-def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
+def _allow_flag_syntax(keys: dict[str, dict[str, Any]]) -> None:
     """Allow texts for times and maps in a run file, in the syntax of the command line."""
     text: dict[str, Any] = {"type": "string"}
     for name in (*TIMES, *PAIRS):
@@ -78,7 +78,7 @@ def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
         keys[name] = {"anyOf": [keys[name], *ways], "description": keys[name].get("description", "")}
 
 
-def _as_flags(keys: dict[str, dict[str, Any]]) -> None:
+def _add_aliases(keys: dict[str, dict[str, Any]]) -> None:
     """Add the alternative names of the keys of a run file."""
     from bench.config.file import keys_of
     from bench.config.run import NO_BREAKER, RunRequest
@@ -91,7 +91,7 @@ def _as_flags(keys: dict[str, dict[str, Any]]) -> None:
         keys[name] = {"type": "boolean", "description": "circuitBreaker: false"}
 
 
-def _write_freely(part: dict[str, Any]) -> None:
+def _accept_both_spellings(part: dict[str, Any]) -> None:
     keys = {key: _one_or_list(inner) for key, inner in part.get("properties", {}).items()}
     if keys:
         part["properties"] = {name: inner for key, inner in keys.items() for name in _spellings(key)}
@@ -116,7 +116,7 @@ def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
     return {**about, "anyOf": [*ways, *single]} if single else schema
 
 
-def _add_flags(schema: dict[str, Any]) -> None:
+def _add_descriptions(schema: dict[str, Any]) -> None:
     """Copy the description of each flag to the run file key of the same name."""
     from pydantic.alias_generators import to_camel
 
@@ -129,7 +129,7 @@ def _add_flags(schema: dict[str, Any]) -> None:
             shown.setdefault("description", text)
 
 
-def _model(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:
+def _model_class(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:
     match kind:
         case "provider":
             from bench.config.provider.config import ProviderConfig
@@ -147,7 +147,7 @@ def _model(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:
             assert_never(kind)
 
 
-def _events() -> Json:
+def _event_schema() -> Json:
     """Return the schema of the lines of ``bench run --json``."""
     text, count, number = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": ["number", "null"]}
     jobs = {"type": "array", "items": {"type": "object"}}

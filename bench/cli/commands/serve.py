@@ -46,7 +46,7 @@ def explore(
     from bench.journal.paths import find_run, run_ids
     from bench.web.app import Settings
 
-    workspace, environment = _surroundings()
+    workspace, environment = _load_environment()
     run = run_id or run or next(iter(run_ids(workspace)), None)
     if run is not None:
         find_run(workspace, run)
@@ -80,7 +80,7 @@ def serve(
 
     if max_runs < 1:
         raise UsageError(f"--max-runs {max_runs}: expected at least 1")
-    workspace, environment = _surroundings()
+    workspace, environment = _load_environment()
     return _serve(
         Settings(
             workspace=workspace,
@@ -94,7 +94,7 @@ def serve(
     )
 
 
-def _surroundings() -> tuple[Path, Environment]:
+def _load_environment() -> tuple[Path, Environment]:
     from bench import events
     from bench.settings import Environment
 
@@ -106,10 +106,10 @@ def _surroundings() -> tuple[Path, Environment]:
 def _serve(settings: Settings) -> int:
     from bench.web.app import serve_until_signal
 
-    return anyio.run(serve_until_signal, settings, _tell)
+    return anyio.run(serve_until_signal, settings, _show_address)
 
 
-def _tell(site: OpenSite) -> None:
+def _show_address(site: OpenSite) -> None:
     """Print the address of the server; print the login address only if the token is new."""
     console.line(f"listening on {site.url}")
     if site.secret is not None and site.secret.fresh:

@@ -38,7 +38,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
     workspace = current.get().workspace
     folder = find_run(workspace, run_or_newest(run_id))
     while True:
-        found = anyio.run(_standing, folder)
+        found = anyio.run(_read_status, folder)
         if current.get().json:
             (console.json_line if watch else console.json_value)(found)
         else:
@@ -48,7 +48,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
         time.sleep(WATCH_EVERY_S)
 
 
-async def _standing(folder: Path) -> RunStatusDocument:
+async def _read_status(folder: Path) -> RunStatusDocument:
     """Return the status of a run, including shards that run in other journals."""
     from bench.engine.run import SHARDS
 
@@ -108,7 +108,7 @@ def pause(run_id: str, /) -> int:
     from bench.engine.run import PAUSE_FILE
 
     folder = folder_of(run_id)
-    found = anyio.run(_status_of, folder)
+    found = anyio.run(_read_state, folder)
     if found != "running":
         console.note(f"run {run_id} is {found}, so there is nothing to pause")
     else:
@@ -119,7 +119,7 @@ def pause(run_id: str, /) -> int:
     return 0
 
 
-async def _status_of(folder: Path) -> str:
+async def _read_state(folder: Path) -> str:
     async with Reader.open(folder) as reader:
         return str((await reader.status()).state)
 
@@ -161,14 +161,14 @@ def merge(
         raise UsageError(f"run {into} exists already", hint="choose another name")
     paths = [find_run(workspace, name) for name in sources]
 
-    async def joined() -> tuple[Path, list[list[int]]]:
+    async def merge_and_publish() -> tuple[Path, list[list[int]]]:
         outcome = await merge_journals(paths, target, run_id=into)
         async with Reader.open(target) as reader:
             report = await fold(reader)
             await store_report(reader, report, workspace / "results")
             return await publish(reader, report, workspace / "results"), [list(gap) for gap in outcome.gaps]
 
-    folder, missing = anyio.run(joined)
+    folder, missing = anyio.run(merge_and_publish)
     for first, last in missing:
         console.note(f"gap: no run covers items {first} to {last}")
     if current.get().json:

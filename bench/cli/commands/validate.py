@@ -34,7 +34,7 @@ KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 
 @dataclass(slots=True)
-class Checked:
+class ValidationReport:
     """The findings over all files."""
 
     checked: int = 0
@@ -45,7 +45,7 @@ class Checked:
     of_shipped: dict[str, tuple[str, str]] = field(default_factory=dict)
     """note -> (config name, kind of note) of shipped configs that were not named on the command line"""
 
-    def folded(self) -> list[str]:
+    def folded_notes(self) -> list[str]:
         """Return the notes for people: one line per kind of note on shipped configs."""
         groups: dict[str, dict[str, None]] = {}
         for name, kind in self.of_shipped.values():
@@ -70,14 +70,14 @@ class Checked:
         }
 
 
-def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment) -> Checked:
+def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment) -> ValidationReport:
     """Check the given files or folders, or every config that the catalog knows.
 
     Raises:
         UsageError: a path does not exist.
     """
-    found = Checked()
-    chosen = list(_given(catalog, paths)) if paths else list(_known(catalog))
+    found = ValidationReport()
+    chosen = list(_named_configs(catalog, paths)) if paths else list(_all_configs(catalog))
     for kind, path in chosen:
         found.checked += 1
         before = len(found.problems)
@@ -103,13 +103,13 @@ def _kind_of_note(note: str, path: Path) -> str:
     return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 
 
-def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
+def _all_configs(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
     for kind in KINDS:
         for entry in catalog.entries(kind):
             yield kind, entry.path
 
 
-def _given(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
+def _named_configs(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
     """Yield the configs of ``paths``, each with its kind; None if the folder does not show the kind.
 
     A path is looked up in the current folder, then in the workspace, then among the names of configs.
@@ -165,7 +165,7 @@ def _kind_of(path: Path) -> Kind:
 Finding = tuple[BenchError | None, str | None]
 
 
-def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+def _check_benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.datasets.validation import validate_benchmark
     from bench.metrics import names, resolve
     from bench.plan.benchmark import data_problems, scoring_problems
@@ -174,18 +174,18 @@ def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterat
     found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
     yield from ((error, None) for error in found.errors)
     yield from ((None, _noted(path, note)) for note in found.notes)
-    told = {error.where for error in found.errors}
+    reported = {error.where for error in found.errors}
     if found.name is None:  # the file is not a config as it is
-        yield from ((error, None) for error in written_metric_problems(path) if error.where not in told)
+        yield from ((error, None) for error in written_metric_problems(path) if error.where not in reported)
         return
     config = catalog.read_benchmark(path)
-    told |= {
+    reported |= {
         config.place("metrics", at)
         for at in range(len(config.metrics))
-        if config.place("metrics", at, "evaluator") in told
+        if config.place("metrics", at, "evaluator") in reported
     }
     problems = scoring_problems(config, catalog.workspace)
-    yield from ((error, None) for error in problems if error.where not in told)
+    yield from ((error, None) for error in problems if error.where not in reported)
     if found.dataset is not None and not found.errors and not problems:
         yield from ((error, None) for error in data_problems(found.dataset, catalog.workspace))
 
@@ -195,7 +195,7 @@ def _noted(path: Path, note: str) -> str:
     return note if note.startswith(f"{show(path)}:") else f"{path}: {note}"
 
 
-def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+def _check_provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.provider.file import load_provider
     from bench.providers.adapters import provider_class
     from bench.providers.description import variables
@@ -213,14 +213,14 @@ def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterato
             yield None, f"{path}: the environment variable {name} is not set, but a run needs it"
 
 
-def _model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+def _check_model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.model import read_model_file
 
     read_model_file(path)
     yield None, None
 
 
-def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
+def _check_run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.config.run import RunRequest
     from bench.plan.cost_estimate import unknown_names
     from bench.plan.provider import load_named
@@ -242,8 +242,8 @@ def _run(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Fin
 
 
 CHECKS: dict[Kind, Callable[[Catalog, Path, Environment], Iterator[Finding]]] = {
-    "benchmarks": _benchmark,
-    "providers": _provider,
-    "models": _model,
-    "runs": _run,
+    "benchmarks": _check_benchmark,
+    "providers": _check_provider,
+    "models": _check_model,
+    "runs": _check_run,
 }

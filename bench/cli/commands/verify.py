@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bench.cli import console
-from bench.cli.commands.receipts import Many, existing, keyring, trust
+from bench.cli.commands.receipts import Many, existing_file, keyring, load_trust
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
@@ -71,9 +71,9 @@ def verify(
             "no receipt was given", hint="name a receipt or a folder of receipts: bench verify RECEIPT.json"
         )
     question = VerificationRequest(
-        trust=trust(trusted, pubkey or ()),
-        items=existing(items),
-        dataset=existing(dataset),
+        trust=load_trust(trusted, pubkey or ()),
+        items=existing_file(items),
+        dataset=existing_file(dataset),
         log=log or (None if pubkey else keyring().log_folder),
         policy=policy,
         profile=profile,
@@ -104,7 +104,7 @@ def _show(found: Verification) -> None:
         return
     if len(found.outcomes) > 1:
         for outcome in found.outcomes:
-            _say(_first_line(outcome))
+            _print_line(_first_line(outcome))
         console.line()
     for outcome in found.outcomes:
         show_outcome(outcome)
@@ -126,72 +126,74 @@ def show_outcome(outcome: VerificationOutcome) -> None:
     from bench.receipt.verification.foreign import scores_of, subject_of
 
     unchecked = f"  NOT CHECKED: {'; '.join(outcome.unchecked)}" if outcome.unchecked else ""
-    _say(f"{outcome.verdict}  {outcome.file}{unchecked}")
+    _print_line(f"{outcome.verdict}  {outcome.file}{unchecked}")
     believed = outcome.verdict == "VALID"
     if outcome.receipt is not None:
-        _say_all(_subject(outcome.receipt, "measured" if believed else "claims"))
+        _print_lines(_subject_lines(outcome.receipt, "measured" if believed else "claims"))
     elif outcome.foreign is not None:
-        _say_all(f"  {name:9} {text}" for name, text in subject_of(outcome.foreign))
+        _print_lines(f"  {name:9} {text}" for name, text in subject_of(outcome.foreign))
     if outcome.fingerprint:
-        _say(f"  {'key':9} {outcome.fingerprint}")
-        _say(f"  {'signature':9} {SIGNATURE[outcome.checklist['signature']]}")
+        _print_line(f"  {'key':9} {outcome.fingerprint}")
+        _print_line(f"  {'signature':9} {SIGNATURE[outcome.checklist['signature']]}")
     show_findings(outcome.findings)
     if believed and outcome.receipt is not None:
         recomputed = any((finding.check, finding.status) == ("recompute", "ok") for finding in outcome.findings)
-        _say_all(_scores(outcome.receipt, recomputed=recomputed))
+        _print_lines(_score_lines(outcome.receipt, recomputed=recomputed))
     elif believed and outcome.foreign is not None:
-        _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
+        _print_lines(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
     answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
     how = "" if outcome.defensible else '; see "A result is defensible when" in docs/methodology.md'
-    _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
+    _print_line(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
     """Print failures and warnings, one per line; of many of one kind, only the first ones and a count of the others."""
-    told = Counter(_kind(one) for one in findings)
+    counts = Counter(_finding_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()
     for finding in findings:
-        kind = _kind(finding)
+        kind = _finding_kind(finding)
         shown[kind] += 1
         if finding.status not in ("fail", "warn") or shown[kind] > SHOWN_ALIKE:
             continue
-        _say(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
-        if shown[kind] == SHOWN_ALIKE < told[kind]:
-            _say(f"  {finding.status}  {finding.check}  {finding.code}: and {told[kind] - SHOWN_ALIKE} more (--json)")
+        _print_line(f"  {finding.status}  {finding.check}  {finding.code}: {finding.detail}")
+        if shown[kind] == SHOWN_ALIKE < counts[kind]:
+            _print_line(
+                f"  {finding.status}  {finding.check}  {finding.code}: and {counts[kind] - SHOWN_ALIKE} more (--json)"
+            )
 
 
 SHOWN_ALIKE = 3
 
 
-def _kind(finding: Finding) -> tuple[str, str, str]:
+def _finding_kind(finding: Finding) -> tuple[str, str, str]:
     return str(finding.status), str(finding.check), str(finding.code)
 
 
 def show_log(outcome: LogOutcome) -> None:
     """Print the verdict on a log."""
-    _say(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
+    _print_line(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
     show_findings(outcome.findings)
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     """Print one line; line breaks in the text are escaped, so that it cannot imitate a verdict."""
     console.line(text.replace("\n", "\\x0a"))
 
 
-def _say_all(lines: Iterator[str]) -> None:
+def _print_lines(lines: Iterator[str]) -> None:
     for text in lines:
-        _say(text)
+        _print_line(text)
 
 
 # ------------------------------------------------------------------ a receipt in words
 
 
-def _subject(receipt: Receipt, word: str) -> Iterator[str]:
+def _subject_lines(receipt: Receipt, word: str) -> Iterator[str]:
     """Yield lines on the subject of a receipt: benchmark, provider, models, times, and counts of items."""
     benchmark, provider, counts = receipt.benchmark, receipt.provider, receipt.counts
     split = f" ({benchmark.split})" if benchmark.split else ""
     yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
-    yield f"  {'models':9} {_models(receipt)}"
+    yield f"  {'models':9} {_models_text(receipt)}"
     yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (stated by the signer)"
     failed = counts.by_state.error + counts.by_state.not_ready
     kind = "whole run" if receipt.kind == "run" else "part of a run"
@@ -200,12 +202,12 @@ def _subject(receipt: Receipt, word: str) -> Iterator[str]:
     yield f"  {'items':9} {counts.planned} planned{each}, {failed} failed, {counts.pending} pending ({kind})"
 
 
-def _models(body: Body) -> str:
+def _models_text(body: Body) -> str:
     used = [f"{model.role} {'/'.join(filter(None, (model.provider, model.requested)))}" for model in body.models]
     return ", ".join(used) or "none"
 
 
-def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
+def _score_lines(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
     """Yield one line per score; scores of a judge are listed separately from scores that can be recomputed."""
     word = "" if recomputed else ", NOT RECOMPUTED: stated by the signer"
     groups = (
@@ -217,10 +219,10 @@ def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
         if group:
             yield f"  {title}"
         for name, score in group.items():
-            yield f"    {name:{width}} = {_value(score)}"
+            yield f"    {name:{width}} = {_score_text(score)}"
 
 
-def _value(score: ReceiptScore) -> str:
+def _score_text(score: ReceiptScore) -> str:
     if score.value is None:
         return f"none (n {score.n}, {score.definition})"
     interval = score.interval

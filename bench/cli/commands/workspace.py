@@ -65,7 +65,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
     else:
         for problem in report.problems:
             console.note(f"error: {problem}\nhint: {problem.hint}")
-        for note in report.folded():
+        for note in report.folded_notes():
             console.note(f"note: {note}")
         if report.of_shipped:
             console.note("note: bench validate FILE shows all notes of one config")
@@ -160,23 +160,28 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
     environment = Environment.load(catalog.workspace, current.get().env_file)
     config = catalog.benchmark(name)
 
-    async def brought() -> DownloadResult:
+    async def download_data() -> DownloadResult:
         import aiohttp
 
         async with aiohttp.ClientSession(trust_env=True) as session:
             fetch = aiohttp_fetch(session)
             return await bring(
-                config, catalog.workspace, fetch=fetch, environment=environment.get, source=source, progress=_Progress()
+                config,
+                catalog.workspace,
+                fetch=fetch,
+                environment=environment.get,
+                source=source,
+                progress=_DownloadProgress(),
             )
 
     console.note(f"{name}: license {config.license or 'unknown'}, from {source or config.source or config.data.path}")
-    found = anyio.run(brought)
+    found = anyio.run(download_data)
     say = console.note if current.get().json else console.line
     say(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
     return found
 
 
-class _Progress:
+class _DownloadProgress:
     """The progress of a download: one line on stderr per tenth, or per 100 MB if the size is unknown."""
 
     def __init__(self) -> None:
@@ -317,7 +322,7 @@ def write_new(
     if kind == "provider" and data is not None:
         raise UsageError("--from is only for a benchmark, not for a provider", hint="remove --from")
     if kind == "provider":
-        text = PROVIDER.format(quoted=quoted_name(name), variable=_variable(name))
+        text = PROVIDER.format(quoted=quoted_name(name), variable=_variable_prefix(name))
         files = [(workspace / "configs" / "providers" / f"{name}.yaml", text)]
     else:
         from bench.datasets.draft.config_draft import draft_benchmark
@@ -339,17 +344,17 @@ def _write_schema(kind: Literal["provider", "benchmark"], workspace: Path) -> No
     """Write the schema file that the first line of the config names; an existing one is replaced."""
     path = workspace / "configs" / "schemas" / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_schema(kind), encoding="utf-8")
+    path.write_text(_schema_text(kind), encoding="utf-8")
 
 
 @cache
-def _schema(kind: Literal["provider", "benchmark"]) -> str:
+def _schema_text(kind: Literal["provider", "benchmark"]) -> str:
     from bench.cli.commands.schema import editors_schema
 
     return json.dumps(editors_schema(kind), indent=1) + "\n"
 
 
-def _variable(name: str) -> str:
+def _variable_prefix(name: str) -> str:
     """Return the prefix of a provider's environment variables: it starts with a letter and is at most 40 long."""
     words = re.sub(r"[^A-Z0-9]", "_", name.upper())[:LONGEST_VARIABLE]
     return words if words[0].isalpha() else f"P_{words}"
