@@ -113,7 +113,7 @@ def test_columns_are_aligned_and_cut_to_the_terminal(
         {"name": "longer", "state": None, "description": ["x", "y"]},
         {"name": "m", "state": {"a": 1, "b": 2}, "description": None},
     ]
-    listing.show("benchmarks", given_rows)
+    listing.print_kind("benchmarks", given_rows)
     assert capsys.readouterr().out == (
         "benchmarks (3)\n  a       ready  two lines an…\n  longer         x, y\n  m       1 2\n\n"
     )
