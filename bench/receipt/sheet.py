@@ -29,7 +29,7 @@ from bench.report.cost_text import cost_sentence, usd_text
 from bench.report.fold import JobReport, fold
 from bench.report.job_data import job_facts
 from bench.report.memory_cost import ContextSize, MemoryCost
-from bench.report.tables import Grid, job_texts, model_names_text, number, with_interval
+from bench.report.tables import Grid, job_texts, models_text, number, with_interval
 from bench.stats import percentile
 
 FACTS = (
@@ -160,7 +160,7 @@ def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
         "judge prompt": fact(prompts["judge"] if is_judged(record) else "no judge: scored by rule", "no digest"),
         "prompt check": ("; ".join(record.prompt_leaks) or "contains neither the gold answer nor question type", ""),
         "k": (str(record.k), ""),
-        "models": (model_names_text(record.models), ""),
+        "models": (models_text(record.models), ""),
     }  # fmt: skip
 
 

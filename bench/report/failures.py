@@ -30,7 +30,7 @@ from bench.metrics.fold_input import settled
 from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, read
 from bench.report.exports.export import ITEM_PAYLOAD, payload
-from bench.report.tables import Grid, model_names_text
+from bench.report.tables import Grid, models_text
 from bench.scalars import Json, list_texts, whole_number
 
 VerdictsByItem = Mapping[tuple[str, str], tuple[Verdict, ...]]
@@ -331,7 +331,7 @@ def _counts_grid(losses: RunLosses) -> Grid:
         (
             job.record.provider,
             job.record.benchmark,
-            model_names_text(job.record.models),
+            models_text(job.record.models),
             str(sum(job.counts.values())),
             *(str(job.counts.get(kind, 0)) for kind in kinds),
         )

@@ -182,9 +182,9 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
     jobs = []
     for record in _records(reader, benchmark):
         scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
-        told = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
+        event_notes = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
         uncleared = sum(event.kind == NOT_CLEARED for event in standing if event.scope == record.build)
-        jobs.append(await _fold_job(reader, record, events, by=by, told=told, uncleared=uncleared))
+        jobs.append(await _fold_job(reader, record, events, by=by, event_notes=event_notes, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
     return Report(
         run_id=reader.meta.run_id,
@@ -232,7 +232,7 @@ async def _fold_job(
     events: Sequence[Event],
     *,
     by: Sequence[str],
-    told: tuple[str, ...],
+    event_notes: tuple[str, ...],
     uncleared: int,
 ) -> JobReport:
     metrics, notes = open_measures(record)
@@ -266,7 +266,7 @@ async def _fold_job(
         commonest=next(iter(await reader.error_counts(record.key)), None) if invalid else None,
         calibration=tuple(calibrations(events, record)),
         notes=(
-            *told,
+            *event_notes,
             *record.prompt_leaks,
             *_build_notes(record),
             *record.data_notes,

@@ -55,6 +55,23 @@ WINDOW_HINT = (
 )
 
 
+UNFINISHED: Mapping[str, str] = {
+    "cut": "cut at the token limit and scored as sent; raise --max-answer-tokens",
+    Truncated.kind: "without an answer: the token limit was reached before the answer began (finish length); raise "
+    "--max-answer-tokens",
+    NoAnswer.kind: "without an answer: the reply has no text except reasoning or tool calls, or its text is not an "
+    "answer, such as an error message or null (no_answer)",
+    "at_limit": "as long as the token limit, although the endpoint reports that they ended by themselves (finish "
+    "stop), and scored as sent: they may be cut; raise --max-answer-tokens",
+    "no_finish": "without a finish reason, and scored as sent: the endpoint does not report whether it was cut",
+    "other_finish": "with a finish reason that does not mean a complete answer (such as pause_turn or OTHER), and "
+    "scored as sent: they may be incomplete",
+}
+WITHOUT_TEXT: Mapping[str, str] = {
+    "refused": "refused by the endpoint's filter",
+    "empty": "empty, although the model stopped by itself; an empty answer is never correct",
+}
+"""flag of an answer, or kind of its error -> its description in the note"""
 SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     TOOL_CALL_TEXT: "that are only a tool call, written as text, and scored as sent: no tool was offered; switch "
     "tools off at the endpoint, or choose another model",
@@ -63,16 +80,14 @@ SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     TEMPLATE: "that contain a part of a prompt template, such as {{question}} or [INST], and scored as sent: "
     "check the prompt and the chat template of the server",
     TAKEN_BACK: "that correct themselves (Wait, actually ...), and scored as sent: metrics that look for a text "
-    "also see "
-    "the part before the correction",
+    "also see the part before the correction",
     ECHO: "that repeat the question, and scored as sent: perhaps the endpoint returns its input",
     AS_JSON: "that are a JSON object, and scored as sent: metrics see its keys and braces, and do not see a "
     "refusal in it",
-    CUT_JSON: "that are JSON without its end, and scored as sent: the endpoint stopped "
-    "early without reporting it; raise --max-answer-tokens, or check its stop sequences",
-    AFTER_FINISH: "from streams that continued after their finish: the later text is not used; perhaps the "
-    "server writes "
-    "the next turn too",
+    CUT_JSON: "that are JSON without its end, and scored as sent: the endpoint stopped early "
+    "without reporting it; raise --max-answer-tokens, or check its stop sequences",
+    AFTER_FINISH: "from streams that continued after their finish: the later text is not used; perhaps the server "
+    "writes the next turn too",
     OTHER_MARKS: "that contain the gold in another spelling (quotes, dashes, bold words, markup, digits of another "
     "script, 1,200 for 1200, yes for true, parts in another order): rules that compare texts, such as contains, count "
     "them as wrong; a judge does not",
@@ -96,7 +111,11 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
     return [
         *_finish_notes(answers, error_kinds),
         *_unreadable_choice_notes(verdicts),
-        *_unreadable(answers, verdicts),
+        *(
+            f"the usage of {named} cannot be read (a count is not a whole number): tokens are estimated, the price is "
+            "unknown"
+            for named in _counts_by_kind(answers, verdicts, "usage_unreadable")
+        ),
         *_cut_prompt_notes(answers, verdicts),
         *cached_notes(answers, verdicts),
         *_vendor_saving_notes(answers, verdicts),
@@ -115,9 +134,11 @@ def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItem
     found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
     if not found:
         return []
-    counts = " and ".join(named for count, named in _counts_by_kind(answers, verdicts, CACHED) if count)
+    counts = " and ".join(_counts_by_kind(answers, verdicts, CACHED))
     tokens = sum(one.tokens_in + one.tokens_out for one in found)
-    return [f"{counts} from the call cache: {tokens:,} tokens{_money(found)} not paid again; they have no latency"]
+    known = [one.saved_usd for one in found if one.saved_usd is not None]
+    money = f" (USD {math.fsum(known):.4g})" if known else ""
+    return [f"{counts} from the call cache: {tokens:,} tokens{money} not paid again; they have no latency"]
 
 
 def _vendor_saving_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
@@ -126,7 +147,7 @@ def _vendor_saving_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[Fla
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
     ways = {PROMPT_CACHED: "the vendor's prompt cache was used for", BATCHED: "batches were used for"}
     parts = [
-        f"{way} {' and '.join(named for count, named in _counts_by_kind(answers, verdicts, flag) if count)}"
+        f"{way} {' and '.join(_counts_by_kind(answers, verdicts, flag))}"
         for flag, way in ways.items()
         if any(flag in one.flags for one in found)
     ]
@@ -137,51 +158,15 @@ def _vendor_saving_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[Fla
     return [" and ".join(parts) + money + waited]
 
 
-def _money(found: Sequence[FlaggedItems]) -> str:
-    known = [one.saved_usd for one in found if one.saved_usd is not None]
-    return f" (USD {math.fsum(known):.4g})" if known else ""
-
-
 def _finish_notes(answers: Sequence[FlaggedItems], error_kinds: Mapping[str, int]) -> list[str]:
     scored = [one for one in answers if one.outcome == "ok"]
-    kinds = ("cut", "refused", "empty", "no_finish", "other_finish", "at_limit")
-    cut, refused, empty, unended, unknown, full = (_count(scored, flag) for flag in kinds)
-    silent, other = error_kinds.get(Truncated.kind, 0), error_kinds.get(NoAnswer.kind, 0)
-    found = []
-    if cut:
-        found.append(f"{_answers(cut)} cut at the token limit and scored as sent; raise --max-answer-tokens")
-    if silent:
-        found.append(
-            f"{_items(silent)} without an answer: the token limit was reached before the answer began (finish length); "
-            "raise --max-answer-tokens"
-        )
-    if other:
-        found.append(
-            f"{_items(other)} without an answer: the reply has no text except reasoning or tool calls, or its text is "
-            "not an answer, such as an error message or null (no_answer)"
-        )
-    if full:
-        found.append(
-            f"{_answers(full)} as long as the token limit, although the endpoint reports that they ended by themselves "
-            "(finish stop), and scored as sent: they may be cut; raise --max-answer-tokens"
-        )
-    if unended:
-        found.append(
-            f"{_answers(unended)} without a finish reason, and scored as sent: the endpoint does not report whether "
-            "it was cut"
-        )
-    if unknown:
-        found.append(
-            f"{_answers(unknown)} with a finish reason that does not mean a complete answer (such as pause_turn "
-            "or OTHER), "
-            "and scored as sent: they may be incomplete"
-        )
-    found += _suspicious_answer_notes(scored)
-    if refused:
-        found.append(f"{_answers(refused)} refused by the endpoint's filter")
-    if empty:
-        found.append(f"{_answers(empty)} empty, although the model stopped by itself; an empty answer is never correct")
-    return found
+
+    def notes(texts: Mapping[str, str]) -> list[str]:
+        counts = {key: error_kinds.get(key, 0) or _count(scored, key) for key in texts}
+        nouns = {key: "item" if key in error_kinds else "answer" for key in texts}
+        return [f"{_plural(counts[key], nouns[key])} {text}" for key, text in texts.items() if counts[key]]
+
+    return [*notes(UNFINISHED), *_suspicious_answer_notes(scored), *notes(WITHOUT_TEXT)]
 
 
 def _suspicious_answer_notes(answers: Sequence[FlaggedItems]) -> list[str]:
@@ -190,7 +175,7 @@ def _suspicious_answer_notes(answers: Sequence[FlaggedItems]) -> list[str]:
     for flag, text in SUSPICIOUS_ANSWERS.items():
         if count := _count(answers, flag):
             example = min(one.item for one in answers if flag in one.flags)
-            found.append(f"{_answers(count)} {text} (such as {example})")
+            found.append(f"{_plural(count, 'answer')} {text} (such as {example})")
     return found
 
 
@@ -200,17 +185,8 @@ def _unreadable_choice_notes(verdicts: Sequence[FlaggedItems]) -> list[str]:
         return []
     example = min(one.item for one in verdicts if NO_CHOICE in one.flags)
     return [
-        f"{_answers(count)} without a readable option, or with more than one, counted as wrong (such as {example}): "
-        "bench export shows them; request only the letter in the prompt"
-    ]
-
-
-def _unreadable(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
-    return [
-        f"the usage of {named} cannot be read (a count is not a whole number): "
-        "tokens are estimated, the price is unknown"
-        for count, named in _counts_by_kind(answers, verdicts, "usage_unreadable")
-        if count
+        f"{_plural(count, 'answer')} without a readable option, or with more than one, counted as wrong "
+        f"(such as {example}): bench export shows them; request only the letter in the prompt"
     ]
 
 
@@ -223,33 +199,26 @@ def _cut_prompt_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[Flagge
             round(sum(each) / count) for each in zip(*((a.sent_tokens, a.tokens_in) for a in flagged), strict=True)
         )
         found.append(
-            f"the endpoint read only a part of the prompt of {_answers(count)}: on average, it counts {read} "
-            "tokens, but "
-            f"about {sent} were sent; {WINDOW_HINT}"
+            f"the endpoint read only a part of the prompt of {_plural(count, 'answer')}: on average, it counts {read} "
+            f"tokens, but about {sent} were sent; {WINDOW_HINT}"
         )
     judged = _count(verdicts, "prompt_cut")
     if judged >= MIN_CUT_PROMPTS:
-        found.append(f"the judge's endpoint read only a part of the prompt of {_items(judged)}; {WINDOW_HINT}")
+        found.append(f"the judge's endpoint read only a part of the prompt of {_plural(judged, 'item')}; {WINDOW_HINT}")
     return found
 
 
-def _counts_by_kind(
-    answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems], flag: str
-) -> list[tuple[int, str]]:
-    told, judged = _count(answers, flag), _count(verdicts, flag)
-    return [(told, _answers(told)), (judged, f"{judged} verdict{'s' if judged != 1 else ''}")]
+def _counts_by_kind(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems], flag: str) -> list[str]:
+    counts = ((_count(answers, flag), "answer"), (_count(verdicts, flag), "verdict"))
+    return [_plural(count, noun) for count, noun in counts if count]
 
 
 def _count(flagged: Sequence[FlaggedItems], flag: str) -> int:
     return sum(one.count for one in flagged if flag in one.flags)
 
 
-def _answers(count: int) -> str:
-    return f"{count} answer{'s' if count != 1 else ''}"
-
-
-def _items(count: int) -> str:
-    return f"{count} item{'s' if count != 1 else ''}"
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 CORRECTED = "corrected"

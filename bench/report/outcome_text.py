@@ -137,14 +137,13 @@ async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dic
     one, other = _headline(best), _headline(second)
     if one.value == other.value:
         return f"{names[second.record.key]} has the same score."
-    behind = f"{names[second.record.key]} is {_difference(one, other)} behind"
+    behind = f"{names[second.record.key]} is {_difference(one, abs((one.value or 0.0) - (other.value or 0.0)))} behind"
     if best.n_planned > MAX_TESTED_ITEMS:
         return f"{behind}; bench compare {reader.meta.run_id} shows whether that is more than chance."
     return f"{behind}{await _significance(reader, best, second)}."
 
 
-def _difference(one: Measurement, other: Measurement) -> str:
-    difference = abs((one.value or 0.0) - (other.value or 0.0))
+def _difference(one: Measurement, difference: float) -> str:
     return f"{100 * difference:.1f} points" if is_share(one) else number(difference, one.unit)
 
 
@@ -162,16 +161,12 @@ async def _significance(reader: Reader, best: JobReport, second: JobReport) -> s
         return ", and so few items cannot show whether that is chance"
     if row.is_detected:
         return f", which is more than chance (p {_p(row.p_adjusted)}, paired by item)"
-    seen = "" if row.mde is None else f"; these items can show a difference of {_size(one, row.mde)} or more"
+    seen = "" if row.mde is None else f"; these items can show a difference of {_difference(one, row.mde)} or more"
     return f", which may be chance (p {_p(row.p_adjusted)}{seen})"
 
 
 def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.2g}"
-
-
-def _size(one: Measurement, difference: float) -> str:
-    return f"{100 * difference:.1f} points" if is_share(one) else number(difference, one.unit)
 
 
 def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str]:

@@ -48,27 +48,23 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     ),
     SCORES_FALL: (
         FEW,
-        "scores fall with rank in {}: perhaps the order is worst first, because search.response.score "
-        "declares that a low score is "
-        "good",
+        "scores fall with rank in {}: perhaps the order is worst first, because search.response.score declares "
+        "that a low score is good",
     ),
     IN_ORDER: (
         0.9,
         "hits come in the order in which their memories were stored in {}: perhaps the service does not rank "
-        "them; without a ranking, "
-        "mrr and ndcg mean little, and the first k hits are the oldest or the newest",
+        "them; without a ranking, mrr and ndcg mean little, and the first k hits are the oldest or the newest",
     ),
     TEXT_CUT: (
         MOST,
-        "hits are the beginnings of longer memories in {}: perhaps the service cuts texts; the answering "
-        "model does not "
-        "see the rest",
+        "hits are the beginnings of longer memories in {}: perhaps the service cuts texts; the answering model "
+        "does not see the rest",
     ),
     TEXT_SPOILED: (
         FEW,
         "hits contain the text of their memories with broken characters (wrong encoding, HTML entities, "
-        "question marks) "
-        "in {}: the answering model reads the broken text",
+        "question marks) in {}: the answering model reads the broken text",
     ),
     QUESTION_FOUND: (
         0.0,
@@ -78,8 +74,7 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     TEXT_DIFFERS: (
         FEW,
         "a hit shares no word with the memory that it maps to in {}: perhaps the id belongs to another "
-        "memory, or the text "
-        "is outdated; check search.response.id_from",
+        "memory, or the text is outdated; check search.response.id_from",
     ),
     TEXT_CONSTANT: (
         FEW,
@@ -99,8 +94,7 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     SHARED_MEMORY: (
         MOST,
         "several hits map to the same memory in {}, for example because the service cuts memories into "
-        "parts: fewer than "
-        "k different memories are found",
+        "parts: fewer than k different memories are found",
     ),
     NO_HITS: (
         0.0,
@@ -154,34 +148,23 @@ def _response_texts(counts: HitCounts, flag: str) -> str:
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
     """Return the notes on memories that the probes after the ingest missed."""
-    return [*partly_found(probes), *partly_held(probes), *partly_named(probes)]
-
-
-def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
-    """Return a note if a service counts fewer memories than it acknowledged in some corpora."""
     return [
-        f"in {fewer} of {corpora} corpora, the service counts {held} memories, but it acknowledged {sent}: "
-        "it lost, dropped or merged some, so searches cannot find them (endpoints.count)"
-        for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
-    ]
-
-
-def partly_named(probes: Sequence[ProbeRow]) -> list[str]:
-    """Return a note if a service gave some memories no id, or the id of another memory."""
-    return [
-        f"in {partly} of {corpora} corpora, only {named} of {memories} memories got an id of their own: the service "
-        "merged or dropped the others, or id_map reads another id; no hit can map to these, so they count as misses"
-        for partly, corpora, named, memories in _short_of(probes, "named", "memories")
-    ]
-
-
-def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
-    """Return a note if a service found only some memories of a corpus when it was ready after the ingest."""
-    return [
-        f"in {partly} of {corpora} corpora, only {found} of {looked} sample memories were found "
-        "before the first question: the service may have lost acknowledged memories, or may index them later "
-        "(wait.settle_ms)"
-        for partly, corpora, found, looked in _short_of(probes, "found", "looked")
+        *(
+            f"in {partly} of {corpora} corpora, only {found} of {looked} sample memories were found before the first "
+            "question: the service may have lost acknowledged memories, or may index them later (wait.settle_ms)"
+            for partly, corpora, found, looked in _short_of(probes, "found", "looked")
+        ),
+        *(
+            f"in {fewer} of {corpora} corpora, the service counts {held} memories, but it acknowledged {sent}: it "
+            "lost, dropped or merged some, so searches cannot find them (endpoints.count)"
+            for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
+        ),
+        *(
+            f"in {partly} of {corpora} corpora, only {named} of {memories} memories got an id of their own: the "
+            "service merged or dropped the others, or id_map reads another id; no hit can map to these, so they count "
+            "as misses"
+            for partly, corpora, named, memories in _short_of(probes, "named", "memories")
+        ),
     ]
 
 

@@ -135,7 +135,7 @@ def _rank(job: JobReport) -> tuple[bool, bool, float]:
 
 
 def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[str]) -> Grid:
-    models = len({models_text(job) for job in jobs}) > 1
+    models = len({models_text(job.record.models) for job in jobs}) > 1
     planned = (metric.name for job in jobs for metric in job.record.metrics)
     name = next((job.headline.metric for job in jobs if job.headline is not None), next(planned, "no metric"))
     head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excluded"]
@@ -145,7 +145,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
     rows = tuple(_overview_row(job, types, models=models, shares=shares) for job in jobs)
     real = sum(not is_bound(job.record.provider) for job in jobs)
     return Grid(
-        title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0])}"),
+        title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0].record.models)}"),
         head=tuple(head),
         rows=rows,
         right=tuple(range(first, len(head))),
@@ -191,7 +191,7 @@ def _plain(value: object) -> str:
 
 def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares: bool) -> tuple[str, ...]:
     control = " (control)" if is_bound(job.record.provider) else ""
-    cells = [job.record.provider + control, *([models_text(job)] if models else [])]
+    cells = [job.record.provider + control, *([models_text(job.record.models)] if models else [])]
     blank = [""] * len(types)
     context = [share_text(job.memory_cost)] if shares else []
     headline = job.headline
@@ -220,13 +220,8 @@ def _failed_text(job: JobReport, failed: int) -> str:
     return f"{max(0, failed - job.n_pending)} ({job.n_pending} pending)" if job.n_pending else str(failed)
 
 
-def models_text(job: JobReport) -> str:
+def models_text(models: ModelNames) -> str:
     """Return answering model, judge and embedding model as text, as far as they are used."""
-    return model_names_text(job.record.models)
-
-
-def model_names_text(models: ModelNames) -> str:
-    """Return model names as text, as ``models_text`` does for a job."""
     named = [models.answering or "none"]
     if models.judge:
         named.append(f"judge {models.judge}")

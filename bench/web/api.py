@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -61,8 +62,8 @@ def openapi_document() -> Json:
     from bench.config.run import RunRequest
 
     paths: dict[str, Json] = {}
-    for method, path, summary, query, status, _ in ENDPOINTS:
-        paths.setdefault(f"/api/v1{path}", {})[method] = _operation(method, path, summary, query, status)
+    for one in ENDPOINTS:
+        paths.setdefault(f"/api/v1{one.path}", {})[one.method] = _operation(one)
     schema = RunRequest.model_json_schema(ref_template="#/components/schemas/{model}", schema_generator=Described)
     parts = schema.pop("$defs", {})
     return {
@@ -77,17 +78,20 @@ def openapi_document() -> Json:
     }
 
 
-def _operation(method: str, path: str, summary: str, query: str, status: int) -> Json:
-    names = re.findall(r"{(\w+)}", path)
-    text: Json = {"type": "string"}
+def _operation(endpoint: Endpoint) -> Json:
+    method, path, text = endpoint.method, endpoint.path, {"type": "string"}
+    error = {"schema": {"$ref": "#/components/schemas/Error"}}
     found: Json = {
         "operationId": method + re.sub(r"\W+", "_", path).rstrip("_"),
-        "summary": summary,
+        "summary": endpoint.summary,
         "parameters": [
-            *({"name": name, "in": "path", "required": True, "schema": text} for name in names),
-            *({"name": name, "in": "query", "required": False, "schema": text} for name in query.split()),
+            *({"name": name, "in": "path", "required": True, "schema": text} for name in re.findall(r"{(\w+)}", path)),
+            *({"name": name, "in": "query", "required": False, "schema": text} for name in endpoint.query.split()),
         ],
-        "responses": {str(status): {"description": "as asked"}, "default": _error_answer()},
+        "responses": {
+            str(endpoint.status): {"description": "as asked"},
+            "default": {"description": "what was wrong, and what to do", "content": {"application/json": error}},
+        },
     }
     if path in OPEN:
         found["security"] = []
@@ -97,11 +101,6 @@ def _operation(method: str, path: str, summary: str, query: str, status: int) ->
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunRequest"}}},
         }
     return found
-
-
-def _error_answer() -> Json:
-    schema = {"schema": {"$ref": "#/components/schemas/Error"}}
-    return {"description": "what was wrong, and what to do", "content": {"application/json": schema}}
 
 
 def _error_schema() -> Json:
@@ -408,57 +407,57 @@ async def metrics(request: web.Request) -> web.Response:
 # ------------------------------------------------------------------ routes
 
 
-ENDPOINTS: tuple[tuple[str, str, str, str, int, Handler], ...] = (
-    ("get", "/runs", "All runs of the workspace, newest first", "", 200, runs),
-    ("post", "/runs", "Start a run: the body is a run file's content", "", 202, start),
-    ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", "", 200, run),
-    ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", "", 202, pause),
-    ("post", "/runs/{run_id}/resume", "Resume a run", "", 202, resume),
-    ("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", "", 202, retry),
-    ("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", "", 202, cancel),
-    ("get", "/runs/{run_id}/results", "The numbers, as bench results --json", "", 200, results),
-    (
-        "get",
-        "/runs/{run_id}/items",
-        "A page of items x providers",
-        "cursor limit benchmark provider type state show loss error q sort by",
-        200,
-        items,
-    ),
-    ("get", "/runs/{run_id}/items/{item}", "Everything of one item", "provider", 200, item),
-    (
+class Endpoint(NamedTuple):
+    """One method of a path of the API."""
+
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    query: str = ""
+    """names of the query parameters, separated by spaces"""
+    status: int = 200
+    """status of success"""
+
+
+ITEM_QUERY = "cursor limit benchmark provider type state show loss error q sort by"
+ENDPOINTS = (
+    Endpoint("get", "/runs", "All runs of the workspace, newest first", runs),
+    Endpoint("post", "/runs", "Start a run: the body is a run file's content", start, status=202),
+    Endpoint("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", run),
+    Endpoint("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", pause, status=202),
+    Endpoint("post", "/runs/{run_id}/resume", "Resume a run", resume, status=202),
+    Endpoint("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", retry, status=202),
+    Endpoint("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", cancel, status=202),
+    Endpoint("get", "/runs/{run_id}/results", "The numbers, as bench results --json", results),
+    Endpoint("get", "/runs/{run_id}/items", "A page of items x providers", items, ITEM_QUERY),
+    Endpoint("get", "/runs/{run_id}/items/{item}", "Everything of one item", item, "provider"),
+    Endpoint(
         "get",
         "/runs/{run_id}/review",
         "The drawn answer to label next, without provider and verdict",
-        "after at",
-        200,
         review,
+        "after at",
     ),
-    ("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', "", 200, draw),
-    ("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', "", 200, label),
-    ("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", "", 200, events),
-    ("get", "/compare", "Two or more jobs RUN:PROVIDER compared", "a b job metric benchmark force", 200, compare),
-    (
-        "get",
-        "/leaderboard",
-        "Comparable results side by side",
-        "view benchmark provider_type model type",
-        200,
-        leaderboard,
+    Endpoint("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', draw),
+    Endpoint("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', label),
+    Endpoint("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", events),
+    Endpoint("get", "/compare", "Two or more jobs RUN:PROVIDER compared", compare, "a b job metric benchmark force"),
+    Endpoint(
+        "get", "/leaderboard", "Comparable results side by side", leaderboard, "view benchmark provider_type model type"
     ),
-    ("get", "/receipts", "Receipts with their verification", "", 200, receipts),
-    ("get", "/configs", "Every config with its problems", "", 200, configs),
-    ("get", "/configs/{kind}/{name}", "One config with its text", "", 200, config),
-    ("get", "/providers/{name}", "A provider: config, variables, its jobs over time", "", 200, provider),
-    ("get", "/openapi.json", "This document", "", 200, description),
-    ("get", "/healthz", "The process answers", "", 200, healthz),
-    ("get", "/readyz", "The workspace can be used", "", 200, readyz),
-    ("get", "/metrics", "Prometheus metrics", "", 200, metrics),
+    Endpoint("get", "/receipts", "Receipts with their verification", receipts),
+    Endpoint("get", "/configs", "Every config with its problems", configs),
+    Endpoint("get", "/configs/{kind}/{name}", "One config with its text", config),
+    Endpoint("get", "/providers/{name}", "A provider: config, variables, its jobs over time", provider),
+    Endpoint("get", "/openapi.json", "This document", description),
+    Endpoint("get", "/healthz", "The process answers", healthz),
+    Endpoint("get", "/readyz", "The workspace can be used", readyz),
+    Endpoint("get", "/metrics", "Prometheus metrics", metrics),
 )
-"""method, path, summary, query parameters, status of success, handler"""
 
 
 def routes() -> list[web.RouteDef]:
     """Return the routes of the API; the same in ``explore`` and ``serve``."""
-    every = [web.route(method.upper(), f"/api/v1{path}", handler) for method, path, _, _, _, handler in ENDPOINTS]
+    every = [web.route(one.method.upper(), f"/api/v1{one.path}", one.handler) for one in ENDPOINTS]
     return [*every, web.get("/healthz", healthz), web.get("/readyz", readyz)]

@@ -220,20 +220,15 @@ def redact_secrets(environment: Environment) -> None:
 
 
 def _secret(settings: Settings) -> ServiceToken | None:
-    named = settings.token_file or _token_path(settings.environment)
-    if named is not None:
-        return ServiceToken.load_or_create(named)
+    named = settings.token_file or settings.environment.get(TOKEN_VARIABLE)
+    if named:
+        return ServiceToken.load_or_create(Path(named))
     if not is_loopback(settings.host):
         raise UsageError(
             f"{settings.host} can be reached from other machines: a token is needed",
             hint=f"name a token file with --token-file or {TOKEN_VARIABLE}, or listen on 127.0.0.1",
         )
     return ServiceToken.load_or_create(settings.workspace / CHECKPOINTS / ".token") if settings.runs else None
-
-
-def _token_path(environment: Environment) -> Path | None:
-    text = environment.get(TOKEN_VARIABLE)
-    return Path(text) if text else None
 
 
 def is_loopback(host: str) -> bool:

@@ -33,20 +33,6 @@ from typing import Literal
 from bench.web.documents.run_documents import LatencySpread
 from bench.web.formatting import Scale, Tick, anchored, duration, nice_top, plain, scale_from_zero, scale_over, seconds
 
-__all__ = [
-    "ChartRow",
-    "ChartValue",
-    "Point",
-    "RowChart",
-    "Scatter",
-    "forest",
-    "frontier",
-    "intervals",
-    "latencies",
-    "progress_chart",
-    "scatter",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:

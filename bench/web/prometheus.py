@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 from collections import Counter as Counts
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -33,27 +34,23 @@ class ServiceMetrics:
             "bench_http_requests_total", "Requests answered", ("method", "route", "status"), registry=self.registry
         )
         self.seconds = Histogram("bench_http_request_seconds", "Time to answer", ("route",), registry=self.registry)
-        self.queued = Gauge("bench_runs_queued", "Runs that wait for their turn", registry=self.registry)
-        self.running = Gauge("bench_runs_running", "Runs under way in this service", registry=self.registry)
         labels = ("run_id",)
-        self.planned = Gauge("bench_run_items_planned", "Items of a run under way", labels, registry=self.registry)
-        self.ended = Gauge("bench_run_items_ended", "Items that ended", labels, registry=self.registry)
-        self.in_flight = Gauge("bench_run_requests_in_flight", "Requests in flight", labels, registry=self.registry)
-        self.calls = Gauge("bench_run_calls", "Calls made so far", labels, registry=self.registry)
-        self.rows_waiting = Gauge(
-            "bench_run_journal_rows_waiting", "Journal rows that are not yet durable", labels, registry=self.registry
+        self.queued = self._gauge("runs_queued", "Runs that wait for their turn")
+        self.running = self._gauge("runs_running", "Runs under way in this service")
+        self.planned = self._gauge("run_items_planned", "Items of a run under way", labels)
+        self.ended = self._gauge("run_items_ended", "Items that ended", labels)
+        self.in_flight = self._gauge("run_requests_in_flight", "Requests in flight", labels)
+        self.calls = self._gauge("run_calls", "Calls made so far", labels)
+        self.rows_waiting = self._gauge("run_journal_rows_waiting", "Journal rows that are not yet durable", labels)
+        self.states = self._gauge("run_items", "Items that ended, by state", ("run_id", "state"))
+        self.phases = self._gauge(
+            "run_phases", "Phase rows by outcome: ok, or the kind of error", ("run_id", "phase", "outcome")
         )
-        self.states = Gauge(
-            "bench_run_items", "Items that ended, by state", ("run_id", "state"), registry=self.registry
-        )
-        self.phases = Gauge(
-            "bench_run_phases",
-            "Phase rows by outcome: ok, or the kind of error",
-            ("run_id", "phase", "outcome"),
-            registry=self.registry,
-        )
-        self.limited = Gauge("bench_run_rate_limited", "Answers 429 so far", labels, registry=self.registry)
-        self.cost = Gauge("bench_run_cost_usd", "Known cost so far", labels, registry=self.registry)
+        self.limited = self._gauge("run_rate_limited", "Answers 429 so far", labels)
+        self.cost = self._gauge("run_cost_usd", "Known cost so far", labels)
+
+    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        return Gauge(f"bench_{name}", text, labels, registry=self.registry)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
@@ -65,9 +62,8 @@ class ServiceMetrics:
         service = site.service
         self.queued.set(len(service.queue) if service else 0)
         self.running.set(len(service.active) if service else 0)
-        for gauge in (self.planned, self.ended, self.in_flight, self.limited, self.cost, self.calls):
-            gauge.clear()
-        for gauge in (self.rows_waiting, self.states, self.phases):
+        totals = (self.planned, self.ended, self.in_flight, self.limited, self.cost, self.calls, self.rows_waiting)
+        for gauge in (*totals, self.states, self.phases):
             gauge.clear()
         live = dict(service.active) if service else {}
         for name, one in live.items():

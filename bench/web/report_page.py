@@ -49,6 +49,7 @@ STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("failed", "failed", ("error", "not_ready", "unsupported")),
 )
 """id, words, kinds of loss; in the order in which an item can be lost, the last step first"""
+LEGEND = (("right", "right"), *((name, words) for name, words, _ in STAGES), ("pending", "pending"))
 ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored", "unsupported", "not_ready", "error")
 
 
@@ -229,6 +230,8 @@ def _group(key: str, rows: Sequence[ReportRow], tested: LeadTest) -> Json:
     lines = [(row["provider"], _value(row)) for row, _ in valued if row["provider"] in LINES]
     chart = intervals([chart_value(row["name"], one) for row, one in valued], title=metric)
     cells = dict(zip((row["name"] for row, _ in valued), chart.rows, strict=True)) if chart else {}
+    there = {part["name"] for row in rows for part in row["losses"] or []}
+    names = [{"name": row["name"], "provider": row["provider"], "benchmark": row["benchmark"]} for row, _ in valued]
     return {
         "title": title,
         "metric": metric,
@@ -238,11 +241,11 @@ def _group(key: str, rows: Sequence[ReportRow], tested: LeadTest) -> Json:
         "sentences": _sentences(metric, rows, tested),
         "notes": _notes(rows),
         "tokens": _tokens(metric, [row for row, _ in valued], lines),
-        "heat": _heat(valued),
+        "heat": heat_map(names, [one["breakdown"].get("question_type", {}) for _, one in valued]),
         "matrix": _matrix(rows),
         "has_losses": any(row["losses"] for row in rows),
-        "legend": _legend(rows),
-        "cuts": _cuts(rows),
+        "legend": [{"name": name, "words": words} for name, words in LEGEND if name in there],
+        "cuts": sorted({cut for row in rows for cut, _ in row["found_within"]}),
     }
 
 
@@ -274,11 +277,6 @@ def _tokens(metric: str, rows: Sequence[ReportRow], lines: Sequence[ReferenceLin
         bounds={row["name"] for row in rows if row["bound"]},
         lines=lines,
     )
-
-
-def _heat(rows: Sequence[tuple[ReportRow, Headline]]) -> Json | None:
-    names = [{"name": row["name"], "provider": row["provider"], "benchmark": row["benchmark"]} for row, _ in rows]
-    return heat_map(names, [one["breakdown"].get("question_type", {}) for _, one in rows])
 
 
 def heat_map(
@@ -323,16 +321,6 @@ def _matrix(rows: Sequence[ReportRow]) -> Json:
 
 def _matrix_cell(row: ReportRow, one: MetricDocument | None) -> MetricDocument | None:
     return one if one is None or not row["pending"] else {**one, "interval": None}
-
-
-def _legend(rows: Sequence[ReportRow]) -> list[Json]:
-    there = {part["name"] for row in rows for part in row["losses"] or []}
-    every = [("right", "right"), *((name, words) for name, words, _ in STAGES), ("pending", "pending")]
-    return [{"name": name, "words": words} for name, words in every if name in there]
-
-
-def _cuts(rows: Sequence[ReportRow]) -> list[int]:
-    return sorted({cut for row in rows for cut, _ in row["found_within"]})
 
 
 # ------------------------------------------------------------------ sentences

@@ -64,7 +64,8 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         _check_host(request, site)
         check_path(request.raw_path)
-        _check_method(request, site)
+        if site.read_only and request.method not in READ_METHODS:
+            raise web.HTTPMethodNotAllowed(request.method, READ_METHODS)
         await _check_token(request, site)
         return await handler(request)
     except (web.HTTPException, BenchError) as error:
@@ -111,11 +112,6 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _check_method(request: web.Request, site: Site) -> None:
-    if site.read_only and request.method not in READ_METHODS:
-        raise web.HTTPMethodNotAllowed(request.method, READ_METHODS)
 
 
 async def _check_token(request: web.Request, site: Site) -> None:

@@ -10,7 +10,7 @@ results only reports the difference::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from bench.metrics.fold_input import NO_LABEL
@@ -73,10 +73,10 @@ class Comparability:
 
 def check_comparability(a: Side, b: Side, *, metrics: Sequence[str]) -> Comparability:
     """Check all settings of two sides; ``metrics`` are the names of the metrics to be compared."""
-    return Comparability(checks=(*_setting_checks(a, b, metrics), *_status_checks(a, b), *_design_checks(a, b)))
+    return Comparability(checks=tuple(_checks(a, b, metrics)))
 
 
-def _setting_checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityCheck]:
+def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityCheck]:
     def check(name: str, of: Callable[[Side], object], *, affects: bool = True) -> ComparabilityCheck:
         left, right = of(a), of(b)
         return ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=affects)
@@ -101,36 +101,18 @@ def _setting_checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Compar
     yield check("epochs_reducer", lambda side: side.record.epochs_reducer if side.record.epochs > 1 else "mean")
     retrieval = any(one.category == "retrieval" for one in a.record.metrics if one.name in metrics)
     yield check("evidence_level", lambda side: side.record.level, affects=retrieval)
-
-
-def _status_checks(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
-    for name, of in (("valid", _validity), ("complete", _completeness)):
-        left, right = of(a), of(b)
-        yield ComparabilityCheck(name=name, a=left, b=right, same=left is True and right is True)
-
-
-def _validity(side: Side) -> object:
-    return True if not side.invalid else f"INVALID: {'; '.join(side.invalid)}"
-
-
-def _completeness(side: Side) -> object:
-    return True if not side.partial else f"{side.status}, {side.n_ended} of {side.n_planned} items"
-
-
-def _design_checks(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
-    designed: tuple[tuple[str, Callable[[Side], object]], ...] = (
-        ("provider", lambda side: side.record.provider),
-        ("provider_version", lambda side: _digest(side.record.config_sha256.get("provider"))),
-        ("embedding_model", lambda side: side.record.models.embedding),
-        ("epochs", lambda side: side.record.epochs),
-    )
-    for name, of in designed:
-        left, right = of(a), of(b)
+    for state in (
+        check("valid", lambda side: not side.invalid or f"INVALID: {'; '.join(side.invalid)}"),
+        check("complete", lambda side: not side.partial or f"{side.status}, {side.n_ended} of {side.n_planned} items"),
+    ):
+        yield replace(state, same=state.a is True and state.b is True)
+    yield check("provider", lambda side: side.record.provider, affects=False)
+    yield check("provider_version", lambda side: _digest(side.record.config_sha256.get("provider")), affects=False)
+    yield check("embedding_model", lambda side: side.record.models.embedding, affects=False)
+    yield check("epochs", lambda side: side.record.epochs, affects=False)
+    for name in LOAD_SETTINGS if a.load and b.load else ():
+        left, right = a.load.get(name), b.load.get(name)
         yield ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=False)
-    for name in LOAD_SETTINGS:
-        if a.load and b.load:
-            left, right = a.load.get(name), b.load.get(name)
-            yield ComparabilityCheck(name=name, a=left, b=right, same=left == right, affects_results=False)
 
 
 def _compares_models(a: Side, b: Side) -> bool:
@@ -151,12 +133,9 @@ def _item_set(side: Side) -> object:
 
 
 def _prompt_digests(side: Side, role: str) -> object:
-    found = {name.partition(".")[2]: digest for name, digest in side.record.prompts.items() if _role(name) == role}
-    return _digest(next(iter(found.values()))) if len(found) == 1 else {n: _digest(d) for n, d in sorted(found.items())}
-
-
-def _role(name: str) -> str:
-    return name.partition(".")[0]
+    named = [(name.partition("."), digest) for name, digest in side.record.prompts.items()]
+    found = {label: _digest(digest) for (of_role, _, label), digest in sorted(named) if of_role == role}
+    return next(iter(found.values())) if len(found) == 1 else found
 
 
 def _definitions(side: Side, both: tuple[Side, Side], metrics: Sequence[str]) -> object:

@@ -191,14 +191,9 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
             reasons[_exclusion_reason(state)] += 1
     if (missing := side.n_planned - len(side.items)) > 0:
         reasons[PENDING] += missing
-    elif absent := _n_only_in_other(side, other):
+    elif absent := len(other.positions.keys() - side.positions.keys()):
         reasons["not_in_this_run"] += absent
     return dict(sorted(reasons.items()))
-
-
-def _n_only_in_other(side: Side, other: Side) -> int:
-    """Return the number of items that only the other side has."""
-    return 0 if side.items == other.items else len(set(other.items) - side.positions.keys())
 
 
 def _exclusion_reason(state: str) -> str:

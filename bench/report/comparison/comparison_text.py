@@ -205,7 +205,7 @@ def _headline_grid(one: PairComparison, found: Comparisons) -> Grid:
         rows=tuple(map(_row_cells, one.headlines)),
         right=RIGHT,
         notes=(
-            *_verdict_notes(one),
+            *(f"verdict on {row.metric}: {row.verdict}" for row in one.headlines),
             *_caveat_notes(one, one.headlines),
             _comparability_note(one.comparability),
             *_notes(one, found),
@@ -280,7 +280,7 @@ def _notes(one: PairComparison, found: Comparisons) -> list[str]:
     notes += _flip_notes(one)
     if one.judge_noise is not None:
         notes.append(f"judge noise: {one.judge_noise:.3g} (larger of its false positive and false negative rate)")
-    return [*notes, *_test_notes(one, found), LEGEND]
+    return [*notes, _test_note(one, found), LEGEND]
 
 
 def _comparability_note(found: Comparability) -> str:
@@ -303,7 +303,7 @@ def _flip_notes(one: PairComparison) -> list[str]:
     return found
 
 
-def _test_notes(one: PairComparison, found: Comparisons) -> list[str]:
+def _test_note(one: PairComparison, found: Comparisons) -> str:
     sizes = found.family_size
     text = f"intervals are for {TARGET}"
     counts = {row.found.n_clusters for row in one.headlines} - {None}
@@ -312,12 +312,7 @@ def _test_notes(one: PairComparison, found: Comparisons) -> list[str]:
     parts = [f"Holm over {sizes[HEADLINE]} headline"]
     parts += [f"maxT over {sizes[EXPLORATORY]} exploratory"] if sizes[EXPLORATORY] else []
     parts += [f"Holm over {sizes[PERCENTILES]} percentile"] if sizes[PERCENTILES] else []
-    text += f"; p adjusted by {' and, separately, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
-    return [text]
-
-
-def _verdict_notes(one: PairComparison) -> list[str]:
-    return [f"verdict on {row.metric}: {row.verdict}" for row in one.headlines]
+    return f"{text}; p adjusted by {' and, separately, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
 
 
 def _caveat_notes(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:

@@ -9,10 +9,11 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from bench.report.judges.panel import DIGEST, FIRST_ROW, Panel, PanelCell, agreement_grid, differing_grid, interval_text
+from bench.report.judges.panel import FIRST_ROW, Panel, PanelCell, agreement_grid, cell_rows, differing_grid
 from bench.report.judges.review import Review, share_json
 from bench.report.tables import Grid, number
 from bench.scalars import Json
@@ -140,22 +141,6 @@ def _table(found: Dispute) -> Grid:
     )
 
 
-def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
-    pairs = {pair.b: pair for pair in side.panel.agreement().pairs if pair.a == 0}
-    value, interval, n, _ = side.panel.majority()
-    rows = [
-        (
-            side.name,
-            cell.judge,
-            cell.prompt,
-            cell.sha256[0][:DIGEST] if cell.sha256 else "-",
-            "judged",
-            interval_text(cell.value, cell.interval),
-            str(len(cell.decided)),
-            str(pairs[at].flips) if at in pairs else "-",
-            number(pairs[at].kappa) if at in pairs else "-",
-            review.error.text if at < len(side.reviews) and (review := side.reviews[at]) is not None else "-",
-        )
-        for at, cell in enumerate(side.panel.cells)
-    ]
-    return [*rows, (side.name, "(majority)", "", "", "judged", interval_text(value, interval), str(n), "-", "-", "-")]
+def _rows(side: DisputeSide) -> Iterator[tuple[str, ...]]:
+    for cells, review in zip_longest(cell_rows(side.panel), side.reviews):
+        yield (side.name, *cells, "-" if review is None else review.error.text)

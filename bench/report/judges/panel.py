@@ -269,8 +269,8 @@ def panel_grids(panel: Panel) -> list[Grid]:
     return [cell_grid(panel), agreement_grid(panel), differing_grid(panel)]
 
 
-def cell_grid(panel: Panel) -> Grid:
-    """Return a table with one row per cell, and one for the majority."""
+def cell_rows(panel: Panel) -> list[tuple[str, ...]]:
+    """Return one row per cell, and one for the majority."""
     pairs = {pair.b: pair for pair in panel.agreement().pairs if pair.a == 0}
     rows = [
         (
@@ -285,12 +285,17 @@ def cell_grid(panel: Panel) -> Grid:
         )
         for at, cell in enumerate(panel.cells)
     ]
-    value, found, n, ties = panel.majority()
-    rows.append(("(majority)", "", "", "judged", interval_text(value, found), str(n), "-", "-"))
+    value, found, n, _ = panel.majority()
+    return [*rows, ("(majority)", "", "", "judged", interval_text(value, found), str(n), "-", "-")]
+
+
+def cell_grid(panel: Panel) -> Grid:
+    """Return a table with one row per cell, and one for the majority."""
+    ties = panel.majority()[3]
     return Grid(
         title=f"Judges: {panel.benchmark} x {panel.side}",
         head=("judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa"),
-        rows=tuple(rows),
+        rows=tuple(cell_rows(panel)),
         right=(4, 5, 6, 7),
         notes=(
             FIRST_ROW,

@@ -81,6 +81,10 @@ class RankedJob:
         names = self.job.data.get("lower_is_better")
         return self.headline is not None and isinstance(names, list) and self.headline.metric in names
 
+    def merit(self, value: float | None) -> float:
+        """Return a sort key of a value: the best is smallest, and None is largest."""
+        return math.inf if value is None else value if self.lower_is_better else -value
+
     def by_type(self) -> dict[str, MetricSummary]:
         """Return the headline metric by question type."""
         name = self.headline.metric if self.headline else None
@@ -180,8 +184,7 @@ def _ranked(places: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 def _rank(one: Standing) -> tuple[bool, float, str]:
     """Return a sort key that puts controls after all ranked rows."""
-    value = math.inf if one.value is None else one.value if one.first.lower_is_better else -one.value
-    return one.first.bound, value, one.first.job.provider
+    return one.first.bound, one.first.merit(one.value), one.first.job.provider
 
 
 def _by_benchmark(board: Sequence[RankedJob]) -> list[RankingTable]:

@@ -232,7 +232,7 @@ def _type_grid(table: RankingTable) -> Grid:
         for label, one in place.by_type().items()
         if one.value is not None
     ]
-    found.sort(key=lambda row: (row[0], row[2].bound, _merit(row[1], row[2]), row[2].job.provider))
+    found.sort(key=lambda row: (row[0], row[2].bound, row[2].merit(row[1].value), row[2].job.provider))
     name = table.standings[0].first.headline
     return Grid(
         title=table.title,
@@ -241,11 +241,6 @@ def _type_grid(table: RankingTable) -> Grid:
         right=(2, 3),
         notes=(*summary_sentences(table), *table.notes),
     )
-
-
-def _merit(one: MetricSummary, place: RankedJob) -> float:
-    value = one.value or 0.0
-    return value if place.lower_is_better else -value
 
 
 def _matrix_grid(table: RankingTable) -> Grid:

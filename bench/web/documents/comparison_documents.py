@@ -13,7 +13,7 @@ Example::
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -103,15 +103,13 @@ def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) ->
         job = query.get(side, "")
         run_id = query.get(f"run_{side}") or job.partition(":")[0] or next(iter(sides), "")
         whole = bool(job) and job.partition(":")[0] == run_id
-        names = sorted((f"{run_id}:{name}" for name in sides.get(run_id, ())), key=_is_bound)
+        names = sorted(
+            (f"{run_id}:{name}" for name in sides.get(run_id, ())), key=lambda one: is_bound(one.split(":")[1])
+        )
         found[f"run_{side}"] = run_id
         found[side] = taken = job if whole else next((name for name in names if name != taken), "")
         found["whole"] = whole and found["whole"]
     return found
-
-
-def _is_bound(side: str) -> bool:
-    return is_bound(side.partition(":")[2].partition(":")[0])
 
 
 async def _planned_items(folder: Path) -> int:
@@ -229,6 +227,7 @@ async def leaderboard_document(site: Site, asked: LeaderboardFilter) -> BoardDoc
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
     grids = board_grids(tables, asked.view) if asked.view in MATRIX_VIEWS else [None] * len(tables)
     documents = board_json(asked.view, tables)["tables"]
+    about = f"{asked.question_type}: " if asked.question_type else ""
     return {
         "benchmarks": sorted({place.job.benchmark for place in board}),
         "filters": _filters(board),
@@ -237,7 +236,7 @@ async def leaderboard_document(site: Site, asked: LeaderboardFilter) -> BoardDoc
             {
                 **one,
                 "rows": _board_rows(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
-                "saying": [_about(text, asked) for text in summary_sentences(table, command=False)],
+                "saying": [about + text for text in summary_sentences(table, command=False)],
                 "leaders": leaders(table),
                 "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
                 "grid": _grid(grid),
@@ -245,10 +244,6 @@ async def leaderboard_document(site: Site, asked: LeaderboardFilter) -> BoardDoc
             for one, table, grid in zip(documents, tables, grids, strict=bool(tables))
         ],
     }
-
-
-def _about(text: str, asked: LeaderboardFilter) -> str:
-    return f"{asked.question_type}: {text}" if asked.question_type else text
 
 
 def _not_ranked(site: Site, table: RankingTable, invalid: Sequence[RankedJob]) -> list[Json]:
@@ -288,14 +283,10 @@ def _filters(board: Sequence[RankedJob]) -> Json:
     models = (name for job in jobs for name in (job.answering_model, job.judge_model, job.embedding_model))
     return {
         "views": list(VIEWS),
-        "provider_types": _known(str(job.data["provider_type"]) for job in jobs if job.data.get("provider_type")),
-        "models": _known(name for name in models if name),
-        "types": _known(label for place in board for label in place.by_type()),
+        "provider_types": sorted({str(job.data["provider_type"]) for job in jobs if job.data.get("provider_type")}),
+        "models": sorted(set(filter(None, models))),
+        "types": sorted({label for place in board for label in place.by_type()}),
     }
-
-
-def _known(names: Iterable[str]) -> list[str]:
-    return sorted(set(names))
 
 
 def _board_rows(table: RankingTable, receipts: Mapping[ReceiptKey, str], asked: LeaderboardFilter) -> list[BoardRow]:

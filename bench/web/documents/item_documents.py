@@ -28,7 +28,7 @@ from bench.journal.pages import (
 )
 from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
-from bench.model import Call, Phase
+from bench.model import Phase
 from bench.plan.job_record import JobRecord, read
 from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_status, payload, verdict_row
 from bench.report.failures import loss_facts, verdicts_on_item
@@ -315,9 +315,7 @@ def _attempt(entry: JournaledPhase) -> Json:
         "message": entry.message,
         "started_at": entry.started_at.isoformat(timespec="milliseconds"),
         "times_us": {**entry.times_us, "latency": attempt_us(entry.times_us)},
-        "calls": [_call(call) for call in entry.calls],
+        "calls": [
+            {**asdict(call), "started_at": call.started_at.isoformat(timespec="milliseconds")} for call in entry.calls
+        ],
     }
-
-
-def _call(call: Call) -> Json:
-    return {**asdict(call), "started_at": call.started_at.isoformat(timespec="milliseconds")}

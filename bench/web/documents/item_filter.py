@@ -77,23 +77,18 @@ class ItemFilter:
         Raises:
             RequestRefused: an unknown value of ``show``, ``loss`` or ``sort``.
         """
-        show, loss = query.get("show") or None, query.get("loss") or None
-        if show is not None and show not in SHOWS:
-            raise RequestRefused(400, "usage", f"show={show} is not valid", f"known: {', '.join(SHOWS)}")
-        if loss is not None and loss not in set(LossKind):
-            raise RequestRefused(400, "usage", f"loss={loss} is not valid", f"known: {', '.join(LossKind)}")
-        sort = query.get("sort") or "item"
-        if sort not in ORDERS:
-            raise RequestRefused(400, "usage", f"sort={sort} is not valid", f"known: {', '.join(ORDERS)}")
+        for name, known in (("show", SHOWS), ("loss", list(LossKind)), ("sort", ORDERS)):
+            if query.get(name) and query[name] not in known:
+                raise RequestRefused(400, "usage", f"{name}={query[name]} is not valid", f"known: {', '.join(known)}")
         return cls(
             provider=query.get("provider") or None,
             benchmark=query.get("benchmark") or None,
             state=query.get("state") or None,
             question_type=query.get("type") or None,
-            show=show,
-            loss=loss,
+            show=query.get("show") or None,
+            loss=query.get("loss") or None,
             error=query.get("error") or None,
-            sort=sort,
+            sort=query.get("sort") or "item",
             by=query.get("by") or None,
         )
 
@@ -147,12 +142,13 @@ def _positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
     ranked = [job for job in jobs if not is_bound(job["provider"])] or jobs
     if wanted.provider is None and wanted.show in JOB_CONDITIONS:
         own = ranked
+    of_a_job = wanted.state or wanted.loss or wanted.error or wanted.show in JOB_CONDITIONS
     found = [
         at
         for at, kind in enumerate(types)
         if wanted.question_type in (None, kind)
         and any(job["states"][at] is not None for job in own)
-        and (not _asks_of_a_job(wanted) or any(_matches(job, at, wanted) for job in own))
+        and (not of_a_job or any(_matches(job, at, wanted) for job in own))
         and _matches_across(ranked, at, wanted.show)
     ]
     if wanted.sort == "type":
@@ -172,10 +168,6 @@ def _sort_key(sort: str, jobs: Sequence[JobOutcomes]) -> Callable[[int], tuple[b
     return key
 
 
-def _asks_of_a_job(wanted: ItemFilter) -> bool:
-    return bool(wanted.state or wanted.loss or wanted.error or wanted.show in JOB_CONDITIONS)
-
-
 def _matches(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
     return (
         job["states"][at] is not None
@@ -186,15 +178,11 @@ def _matches(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
     )
 
 
-def _found_wrong(job: JobOutcomes, at: int) -> bool:
-    return bool(job["ranks"][at]) and job["states"][at] in WRONG_STATES
-
-
-def _missed(job: JobOutcomes, at: int) -> bool:
-    return job["ranks"][at] == 0 and job["states"][at] not in ("error", "not_ready", "unsupported")
-
-
-JOB_CONDITIONS: Mapping[str, Callable[[JobOutcomes, int], bool]] = {"found_wrong": _found_wrong, "missed": _missed}
+JOB_CONDITIONS: Mapping[str, Callable[[JobOutcomes, int], bool]] = {
+    "found_wrong": lambda job, at: bool(job["ranks"][at]) and job["states"][at] in WRONG_STATES,
+    "missed": lambda job, at: job["ranks"][at] == 0 and job["states"][at] not in ("error", "not_ready", "unsupported"),
+}
+"""value of ``show`` -> whether an item of one job matches it"""
 
 
 def _matches_across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:

@@ -15,7 +15,7 @@ from typing import NotRequired, TypedDict
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
-from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
+from bench.journal.results_db import JobSummary, ResultsDb
 from bench.plan.job_record import read
 from bench.report.leaderboard import RankedJob
 from bench.report.summary import RESULTS_FILE
@@ -138,7 +138,7 @@ async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
     known = [(place, one) for place in places if (one := place.headline) is not None and one.value is not None]
     if not known:
         return None
-    place, one = min(known, key=lambda found: (found[0].bound, _merit(*found)))
+    place, one = min(known, key=lambda found: (found[0].bound, found[0].merit(found[1].value)))
     return {
         "provider": place.job.provider,
         "bound": place.bound,
@@ -148,11 +148,6 @@ async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
         "interval": None if one.low is None or one.high is None else {"low": one.low, "high": one.high},
         "n": one.n,
     }
-
-
-def _merit(place: RankedJob, one: MetricSummary) -> float:
-    value = one.value or 0.0
-    return value if place.lower_is_better else -value
 
 
 async def _row(site: Site, folder: Path) -> RunRow:
