@@ -91,7 +91,7 @@ class ServiceMetrics:
         """Set the phase outcomes of a live run, as last read from the journal."""
         folder = site.workspace / CHECKPOINTS / name
         shown = await site.cache.get(
-            ("outcomes", name), journal_stamp(folder), partial(_outcomes, folder), max_wait_s=SHORT_WAIT_S
+            ("phases", name), journal_stamp(folder), partial(_outcomes, folder), max_wait_s=SHORT_WAIT_S
         )
         for key, count in (shown.document or {}).items():
             phase, _, outcome = key.partition(" ")

@@ -138,12 +138,12 @@ async def test_the_last_numbers_stay_while_newer_ones_are_folded(workspace: Path
 
 async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
-    aside = reports.aside
+    make_off_loop = reports.make_off_loop
 
     async def counted(*arguments: object, items: int) -> kept.Json:
         nonlocal made
         made += 1
-        return await aside(*arguments, items=items)  # type: ignore[arg-type]
+        return await make_off_loop(*arguments, items=items)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reports, "make_off_loop", counted)
     monkeypatch.setattr(kept, "SHORT_WAIT_S", 30)

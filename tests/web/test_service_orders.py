@@ -329,12 +329,14 @@ async def test_metrics_follow_a_live_run_from_what_the_engine_and_its_journal_kn
         service = visit.site.site.service
         assert service is not None
         await post(visit, "/runs", SLOW)
-        texts = []
+        texts, statuses = [], set[int]()
         with anyio.fail_after(60):
             while "r1" in service.active:
                 _, text = await visit.get("/api/v1/metrics")
                 texts.append(text)
+                statuses.add((await visit.get("/api/v1/runs/r1/items?show=differ"))[0])
                 await anyio.sleep(0.02)
+        assert 500 not in statuses, "counts of the metrics are not taken for the outcomes of items"
         planned = [text for text in texts if 'bench_run_items_planned{run_id="r1"} ' in text]
         assert planned, "it was seen while it ran"
         assert any('bench_run_phases{outcome="ok",phase=' in text for text in planned)

@@ -24,7 +24,7 @@ from bench.report.publish import report_markdown
 from bench.report.rendering import csv_text
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import CachedDocument, make_off_loop, max_wait_s
+from bench.web.cache import CachedDocument, Document, DocumentMaker, make_off_loop, max_wait_s
 from bench.web.documents.comparison_documents import ShownComparison, compare_document, comparison_of
 from bench.web.documents.run_documents import (
     ReportedRun,
@@ -45,11 +45,17 @@ TableFormat = Literal["csv", "md"]
 
 async def outcomes_of(site: Site, run_id: str) -> CachedDocument[RunOutcomes]:
     """Return the outcome of every item of a run, as far as it is known now."""
+    return await _cached(site, run_id, outcomes_at)
+
+
+async def _cached(site: Site, run_id: str, make: DocumentMaker[Document], *arguments: str) -> CachedDocument[Document]:
+    """Return what ``make`` makes from the workspace, the run id and ``arguments``, as far as it is known now."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         items = planned_items(read(reader.meta.extra))
-    make = partial(make_off_loop, outcomes_at, str(site.workspace), run_id, items=items)
-    return await site.cache.get(("outcomes", run_id), journal_stamp(folder), make, max_wait_s=max_wait_s(items))
+    work = partial(make_off_loop, make, str(site.workspace), run_id, *arguments, items=items)
+    key = (make.__qualname__, run_id, *arguments)
+    return await site.cache.get(key, journal_stamp(folder), work, max_wait_s=max_wait_s(items))
 
 
 async def outcomes_at(place: str, run_id: str) -> RunOutcomes:
@@ -133,11 +139,7 @@ async def results_text(site: Site, run_id: str, form: TableFormat) -> str:
     Raises:
         Busy: the tables are being created; ask again.
     """
-    folder = folder_of(site, run_id)
-    async with Reader.open(folder) as reader:
-        items = planned_items(read(reader.meta.extra))
-    make = partial(make_off_loop, text_at, str(site.workspace), run_id, form, items=items)
-    shown = await site.cache.get(("text", run_id, form), journal_stamp(folder), make, max_wait_s=max_wait_s(items))
+    shown = await _cached(site, run_id, text_at, form)
     return str(require_document(shown, "the tables are being computed")["text"])
 
 

@@ -17,7 +17,7 @@ redacted anyway.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +28,7 @@ from bench.errors import BenchError, CanonicalError, ConfigError
 from bench.events import redact
 from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import LONG_WAIT_S, SHORT_WAIT_S, SMALL_ITEMS, make_off_loop, stamp_of
+from bench.web.cache import LONG_WAIT_S, SHORT_WAIT_S, SMALL_ITEMS, Stamp, make_off_loop, stamp_of
 from bench.web.documents.receipt_summary import summary_of
 from bench.web.errors import NotFound
 
@@ -40,8 +40,7 @@ Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHOWN_CHARS = 200_000
 
-_problems_by_file: dict[tuple[Path, int, int], list[Json]] = {}
-_needs_by_file: dict[tuple[Path, int, int], tuple[str, ...]] = {}
+_problems_by_file: dict[tuple[Path, Stamp], list[Json]] = {}
 
 
 async def configs_document(site: Site) -> Json:
@@ -77,23 +76,23 @@ def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
 
 def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
     """Return the variables that a provider requires; cached until its file changes."""
+    return _needs_at(entry.path, stamp_of(entry.path))
+
+
+@cache
+def _needs_at(path: Path, stamp: Stamp) -> tuple[str, ...]:
     from bench.config.provider.file import load_provider
     from bench.providers.description import required_variables
 
-    stat = entry.path.stat()
-    key = (entry.path, stat.st_mtime_ns, stat.st_size)
-    if key not in _needs_by_file:
-        try:
-            _needs_by_file[key] = required_variables(load_provider(entry.path))
-        except BenchError:
-            _needs_by_file[key] = ()
-    return _needs_by_file[key]
+    try:
+        return required_variables(load_provider(path))
+    except BenchError:
+        return ()
 
 
 def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
     """Return the problems of a config; cached until its file changes."""
-    stat = entry.path.stat()
-    key = (entry.path, stat.st_mtime_ns, stat.st_size)
+    key = (entry.path, stamp_of(entry.path))
     if key not in _problems_by_file:
         _problems_by_file[key] = _check(catalog, entry)
     return _problems_by_file[key]
