@@ -78,7 +78,7 @@ def openapi_document() -> Json:
     }
 
 
-def _operation(endpoint: Endpoint) -> Json:
+def _operation(endpoint: ApiEndpoint) -> Json:
     method, path, text = endpoint.method, endpoint.path, {"type": "string"}
     error = {"schema": {"$ref": "#/components/schemas/Error"}}
     found: Json = {
@@ -407,7 +407,7 @@ async def metrics(request: web.Request) -> web.Response:
 # ------------------------------------------------------------------ routes
 
 
-class Endpoint(NamedTuple):
+class ApiEndpoint(NamedTuple):
     """One method of a path of the API."""
 
     method: str
@@ -422,38 +422,38 @@ class Endpoint(NamedTuple):
 
 ITEM_QUERY = "cursor limit benchmark provider type state show loss error q sort by"
 ENDPOINTS = (
-    Endpoint("get", "/runs", "All runs of the workspace, newest first", runs),
-    Endpoint("post", "/runs", "Start a run: the body is a run file's content", start, status=202),
-    Endpoint("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", run),
-    Endpoint("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", pause, status=202),
-    Endpoint("post", "/runs/{run_id}/resume", "Resume a run", resume, status=202),
-    Endpoint("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", retry, status=202),
-    Endpoint("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", cancel, status=202),
-    Endpoint("get", "/runs/{run_id}/results", "The numbers, as bench results --json", results),
-    Endpoint("get", "/runs/{run_id}/items", "A page of items x providers", items, ITEM_QUERY),
-    Endpoint("get", "/runs/{run_id}/items/{item}", "Everything of one item", item, "provider"),
-    Endpoint(
+    ApiEndpoint("get", "/runs", "All runs of the workspace, newest first", runs),
+    ApiEndpoint("post", "/runs", "Start a run: the body is a run file's content", start, status=202),
+    ApiEndpoint("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", run),
+    ApiEndpoint("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", pause, status=202),
+    ApiEndpoint("post", "/runs/{run_id}/resume", "Resume a run", resume, status=202),
+    ApiEndpoint("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", retry, status=202),
+    ApiEndpoint("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", cancel, status=202),
+    ApiEndpoint("get", "/runs/{run_id}/results", "The numbers, as bench results --json", results),
+    ApiEndpoint("get", "/runs/{run_id}/items", "A page of items x providers", items, ITEM_QUERY),
+    ApiEndpoint("get", "/runs/{run_id}/items/{item}", "Everything of one item", item, "provider"),
+    ApiEndpoint(
         "get",
         "/runs/{run_id}/review",
         "The drawn answer to label next, without provider and verdict",
         review,
         "after at",
     ),
-    Endpoint("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', draw),
-    Endpoint("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', label),
-    Endpoint("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", events),
-    Endpoint("get", "/compare", "Two or more jobs RUN:PROVIDER compared", compare, "a b job metric benchmark force"),
-    Endpoint(
+    ApiEndpoint("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', draw),
+    ApiEndpoint("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', label),
+    ApiEndpoint("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", events),
+    ApiEndpoint("get", "/compare", "Two or more jobs RUN:PROVIDER compared", compare, "a b job metric benchmark force"),
+    ApiEndpoint(
         "get", "/leaderboard", "Comparable results side by side", leaderboard, "view benchmark provider_type model type"
     ),
-    Endpoint("get", "/receipts", "Receipts with their verification", receipts),
-    Endpoint("get", "/configs", "Every config with its problems", configs),
-    Endpoint("get", "/configs/{kind}/{name}", "One config with its text", config),
-    Endpoint("get", "/providers/{name}", "A provider: config, variables, its jobs over time", provider),
-    Endpoint("get", "/openapi.json", "This document", description),
-    Endpoint("get", "/healthz", "The process answers", healthz),
-    Endpoint("get", "/readyz", "The workspace can be used", readyz),
-    Endpoint("get", "/metrics", "Prometheus metrics", metrics),
+    ApiEndpoint("get", "/receipts", "Receipts with their verification", receipts),
+    ApiEndpoint("get", "/configs", "Every config with its problems", configs),
+    ApiEndpoint("get", "/configs/{kind}/{name}", "One config with its text", config),
+    ApiEndpoint("get", "/providers/{name}", "A provider: config, variables, its jobs over time", provider),
+    ApiEndpoint("get", "/openapi.json", "This document", description),
+    ApiEndpoint("get", "/healthz", "The process answers", healthz),
+    ApiEndpoint("get", "/readyz", "The workspace can be used", readyz),
+    ApiEndpoint("get", "/metrics", "Prometheus metrics", metrics),
 )
 
 
