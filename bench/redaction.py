@@ -79,7 +79,7 @@ class Redactor:
         self._needles = tuple(needle for needles in known.values() for needle in needles)
 
     @contextmanager
-    def forgetting(self) -> Iterator[None]:
+    def forget_new_secrets(self) -> Iterator[None]:
         """Forget the secrets that are learned inside the block when it ends; for a process that runs many commands."""
         before = self._known
         try:

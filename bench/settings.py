@@ -194,11 +194,11 @@ class Environment:
 class DryRunEnvironment(Environment):
     """An environment for a dry run: an unset variable is recorded, and its value is ``${NAME}``."""
 
-    absent: list[str] = field(default_factory=list)
+    unset: list[str] = field(default_factory=list)
 
     def _unset(self, name: str, problem: ConfigError) -> str:
-        if name not in self.absent:
-            self.absent.append(name)
+        if name not in self.unset:
+            self.unset.append(name)
         return f"${{{name}}}"
 
 

@@ -45,25 +45,25 @@ class ReplySchema(dict[str, object]):
     are exact: true is not a number.
     """
 
-    fits: Check
+    accepts: Check
 
     def __init__(self, schema: Mapping[str, object]) -> None:
         super().__init__(schema)
-        self.fits = _compile_check(self)
+        self.accepts = _compile_check(self)
 
     @classmethod
     def of(cls, schema: Mapping[str, object]) -> ReplySchema:
         """Return a schema as a ReplySchema."""
         return schema if isinstance(schema, ReplySchema) else cls(schema)
 
-    def deciding(self, *required: str) -> ReplySchema:
+    def requiring(self, *required: str) -> ReplySchema:
         """Return a copy of the schema that requires only these keys."""
         return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
         """Return the object in a text if it matches the schema; one code fence around it is allowed."""
         tree = one_object(text)
-        return tree if tree is not None and self.fits(tree) else None
+        return tree if tree is not None and self.accepts(tree) else None
 
 
 def one_object(text: str) -> dict[str, object] | None:

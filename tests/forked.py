@@ -347,7 +347,7 @@ def run_once() -> None:
     pages = import_module("bench.web.rendering").templates()
     for name in pages.list_templates():
         pages.get_template(name)
-    with tempfile.TemporaryDirectory() as folder, chdir(folder), events.redactor.forgetting():
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), events.redactor.forget_new_secrets():
         plan = bench.plan(benchmarks="demo", limit=40, providers=["bm25"], run_id="once")
         asyncio.run(bench.run(plan))
         bench.report("once")

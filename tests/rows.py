@@ -83,7 +83,7 @@ def for_row(number: int, fixtures: Mapping[str, Any]) -> dict[str, Any]:
 def process_state() -> Iterator[None]:
     """Reset the state that a program keeps until it ends: known secrets, and sinks of its log."""
     try:
-        with events.redactor.forgetting():
+        with events.redactor.forget_new_secrets():
             yield
     finally:
         events.close()

@@ -76,7 +76,7 @@ class Dataset:
         self.sha256 = file.sha256
         self.content_sha256 = found.content_sha256
         self._rows = rows
-        self._found = found
+        self._index = found
         self._store = store
         self._parser = RowParser(config)
         self._parsed: SizedCache[ParsedRow] = SizedCache(CACHE_BYTES)
@@ -86,34 +86,34 @@ class Dataset:
         """Run pass 2: check and count each corpus. If every corpus is one row, pass 1 has done this already."""
         if not self._parser.needs_whole_corpus:
             return
-        counts, seen = self._found.counts, set[int]()
-        for view in self._watched():
+        counts, seen = self._index.counts, set[int]()
+        for view in self._watched_corpora():
             base = self._base_of(view)
-            whole = self._whole(base)
+            whole = self._full_corpus(base)
             if base not in seen:
                 seen.add(base)
                 self._check_memory(base, whole)
-                self._found.repeated += whole.flags[SESSION_JOINED]
-                self._found.blank += whole.flags[TURN_BLANK]
-                counts.alike += whole.alike
+                self._index.repeated += whole.flags[SESSION_JOINED]
+                self._index.blank += whole.flags[TURN_BLANK]
+                counts.repeated_texts += whole.repeated_texts
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
-        self._found.remarks = (*self._parser.told(), *similar_type_notes(counts.question_types))
+        self._index.remarks = (*self._parser.evidence_notes(), *similar_type_notes(counts.question_types))
 
-    def _watched(self) -> Iterable[str]:
+    def _watched_corpora(self) -> Iterable[str]:
         """Yield every corpus id; for large data, also report progress."""
         if not self._rows.is_large:
             return self.corpora()
-        corpora = len(self._found.views or self._found.corpora or ())
+        corpora = len(self._index.views or self._index.corpora or ())
         return ReadingPass(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
     def _check_memory(self, base: int, whole: BuiltCorpus) -> None:
         """Raise a DataError when a corpus has questions but no memory."""
         if any(session.turns for session in without_blank_turns(whole.corpus).sessions):
             return
-        row = next(iter(self._found.rows.rows_of(base)))
-        place = self._place(row).named(self._row(row).id)
+        row = next(iter(self._index.rows.rows_of(base)))
+        place = self._place(row).with_row_id(self._row(row).id)
         raise place.error(
             "",
             f'has a question about the corpus "{whole.corpus.id}", but no row contains a memory of this corpus',
@@ -132,22 +132,22 @@ class Dataset:
 
     @property
     def counts(self) -> DatasetCounts:
-        return self._found.counts
+        return self._index.counts
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Return the notes on the config and the data, for the user."""
-        count = self._found.repeated
+        count = self._index.repeated
         joined = f"{count} sessions occur again in other rows of their corpus and are ingested once"
-        return (*self.config.notes, *self._found.notes, *([joined] if count else []), *self.data_notes)
+        return (*self.config.notes, *self._index.notes, *([joined] if count else []), *self.data_notes)
 
     @property
     def data_notes(self) -> tuple[str, ...]:
         """Return the notes on the data that affect scores: blank turns, unresolved evidence, conflicting dates."""
-        count = self._found.blank
+        count = self._index.blank
         turns = "1 turn is" if count == 1 else f"{count} turns are"
         blank = f"{turns} blank (only white space or hidden characters) and not ingested"
-        return (*([blank] if count else []), *self.counts.losses(), *self._found.remarks, *self._found.texts)
+        return (*([blank] if count else []), *self.counts.losses(), *self._index.remarks, *self._index.texts)
 
     @property
     def turn_evidence(self) -> bool:
@@ -173,7 +173,7 @@ class Dataset:
     # ------------------------------------------------------------------- items
 
     def __len__(self) -> int:
-        return len(self._found.ids)
+        return len(self._index.ids)
 
     def items(self, selection: Selection | None = None) -> Iterator[ItemRef]:
         """Yield a reference to each selected item in file order; without a selection, to every item.
@@ -191,8 +191,8 @@ class Dataset:
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
         """Return the number of items of each question type at these positions; items without a type are not counted."""
-        found = Counter(self._found.type_of[position - 1] for position in positions)
-        return {kind: count for number, count in sorted(found.items()) if (kind := self._found.types[number])}
+        found = Counter(self._index.type_of[position - 1] for position in positions)
+        return {kind: count for number, count in sorted(found.items()) if (kind := self._index.types[number])}
 
     def ref(self, position: int) -> ItemRef:
         """Return the item reference at a 1-based position."""
@@ -213,13 +213,13 @@ class Dataset:
         if isinstance(ref, str):
             ref = self.find(ref)
         index = ref.position - 1
-        row = self._found.rows.row_of(index)
-        raw = self._row(row).items[index - self._found.rows.first_item[row]]
+        row = self._index.rows.row_of(index)
+        raw = self._row(row).items[index - self._index.rows.first_item[row]]
         base = self._base_of_item(index)
-        lookup = self._whole(base).lookup
+        lookup = self._full_corpus(base).lookup
         last = self._parser.last_session(self.corpus(ref.corpus).sessions)
-        item = self._parser.finish(raw, ref.position, ref.corpus, lookup, last)
-        return item if self._found.views is None else self._within_view(item)
+        item = self._parser.make_item(raw, ref.position, ref.corpus, lookup, last)
+        return item if self._index.views is None else self._within_view(item)
 
     def _within_view(self, item: Item) -> Item:
         """Return the item without the evidence after its cut-off."""
@@ -237,23 +237,23 @@ class Dataset:
 
     def corpora(self) -> Iterator[str]:
         """Yield the ids of the corpora that have items, in the order of their first item."""
-        if self._found.views is not None:
-            yield from self._found.views
-        elif self._found.corpora is None:
-            yield from self._found.ids
+        if self._index.views is not None:
+            yield from self._index.views
+        elif self._index.corpora is None:
+            yield from self._index.ids
         else:
-            for corpus, name in enumerate(self._found.corpora):
-                if any(self._found.rows.items_of(row) for row in self._found.rows.rows_of(corpus)):
+            for corpus, name in enumerate(self._index.corpora):
+                if any(self._index.rows.items_of(row) for row in self._index.rows.rows_of(corpus)):
                     yield name
 
     def corpus(self, corpus_id: str) -> Corpus:
         """Read one corpus as it is ingested: reduced by the history mode and by the cut-off in its id."""
-        built = self._reduced(self._base_of(corpus_id))
-        if self._found.views is None:
+        built = self._reduced_corpus(self._base_of(corpus_id))
+        if self._index.views is None:
             return built.corpus
-        view = self._found.views.find(corpus_id)
+        view = self._index.views.find(corpus_id)
         assert view is not None
-        cut = self._found.cuts[view]
+        cut = self._index.cuts[view]
         return built.corpus if cut is None else self._parser.cut(built.corpus, corpus_id, cut)
 
     def items_of(self, corpus_id: str) -> Iterator[ItemRef]:
@@ -275,51 +275,51 @@ class Dataset:
         sent = memory_texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
-    def covered(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
+    def check_coverage_once(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
         """Call ``check``, unless an earlier check of all items with this unit and text has passed.
 
         ``whole`` is True when ``check`` covers all items: the index then stores that the check has passed.
         """
         way = f"{unit} {text or ''}"
-        if way in self._found.covered:
+        if way in self._index.coverage_checks:
             return
         check()
         if whole:
-            self._found.covered.append(way)
-            self._store.write(self._found, self._rows)
+            self._index.coverage_checks.append(way)
+            self._store.write(self._index, self._rows)
 
     # ------------------------------------------- what a selection asks (indexes)
 
     def id_at(self, index: int) -> str:
-        return self._found.ids[index]
+        return self._index.ids[index]
 
     def type_at(self, index: int) -> str | None:
-        return self._found.types[self._found.type_of[index]] or None
+        return self._index.types[self._index.type_of[index]] or None
 
     def corpus_at(self, index: int) -> str:
         """Return the corpus id of an item by its 0-based index."""
-        if self._found.views is not None:
-            return self._found.views[self._found.view_of[index]]
-        if self._found.corpora is None:
-            return self._found.ids[index]
-        return self._found.corpora[self._base_of_item(index)]
+        if self._index.views is not None:
+            return self._index.views[self._index.view_of[index]]
+        if self._index.corpora is None:
+            return self._index.ids[index]
+        return self._index.corpora[self._base_of_item(index)]
 
     def index_of(self, item_id: str) -> int | None:
-        return self._found.ids.find(item_id)
+        return self._index.ids.find(item_id)
 
     def known_types(self) -> Sequence[str]:
-        return self._found.types[1:]
+        return self._index.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
         """Return the 0-based indexes of the items of a corpus; None for an unknown corpus."""
-        views = self._found.views
-        table = views or self._found.corpora or self._found.ids
+        views = self._index.views
+        table = views or self._index.corpora or self._index.ids
         known = table.find(corpus_id)
         if known is None:
             return None
-        base = self._found.base_of_view[known] if views is not None else known
-        every = (index for row in self._found.rows.rows_of(base) for index in self._found.rows.items_of(row))
-        return every if views is None else (index for index in every if self._found.view_of[index] == known)
+        base = self._index.base_of_view[known] if views is not None else known
+        every = (index for row in self._index.rows.rows_of(base) for index in self._index.rows.items_of(row))
+        return every if views is None else (index for index in every if self._index.view_of[index] == known)
 
     # ----------------------------------------------------------------- reading
 
@@ -329,44 +329,44 @@ class Dataset:
         Raises:
             UsageError: the corpus id is unknown.
         """
-        table = self._found.views or self._found.corpora or self._found.ids
+        table = self._index.views or self._index.corpora or self._index.ids
         known = table.find(corpus_id)
         if known is None:
             raise UsageError(f'{self.name} has no corpus "{corpus_id}"', hint=f"bench describe {self.name} --items")
-        return self._found.base_of_view[known] if self._found.views is not None else known
+        return self._index.base_of_view[known] if self._index.views is not None else known
 
     def _base_of_item(self, index: int) -> int:
-        if self._found.views is not None:
-            return self._found.base_of_view[self._found.view_of[index]]
-        row = self._found.rows.row_of(index)
+        if self._index.views is not None:
+            return self._index.base_of_view[self._index.view_of[index]]
+        row = self._index.rows.row_of(index)
         if not self._parser.shared:
             return row
-        assert self._found.corpora is not None
-        known = self._found.corpora.find(self._row(row).corpus)
+        assert self._index.corpora is not None
+        known = self._index.corpora.find(self._row(row).corpus)
         assert known is not None
         return known
 
     def _place(self, row: int) -> RowPlace:
-        return row_place(self._found.rows, row, self._rows)
+        return row_place(self._index.rows, row, self._rows)
 
     def _row(self, row: int) -> ParsedRow:
         def make() -> tuple[ParsedRow, int]:
-            index = self._found.rows
+            index = self._index.rows
             length = index.lengths[row]
             place = self._place(row)
             values = self._rows.read(index.files[row], index.offsets[row], length, index.parts[row], place)
-            parsed = self._parser.parse(values, place, history=bool(index.brings[row]))
+            parsed = self._parser.parse(values, place, history=bool(index.adds_sessions[row]))
             return parsed, max(length, parsed.size if self._rows.steps else 0) + ROW_COST
 
         return self._parsed.get(row, make)
 
-    def _whole(self, corpus: int) -> BuiltCorpus:
+    def _full_corpus(self, corpus: int) -> BuiltCorpus:
         """Build a full corpus, with the lookup for its evidence."""
 
         def make() -> tuple[BuiltCorpus, int]:
-            rows = self._found.rows.rows_of(corpus)
+            rows = self._index.rows.rows_of(corpus)
             first = self._row(next(iter(rows)))
-            sessions = (session for row in self._found.rows.rows_of(corpus) for session in self._row(row).sessions)
+            sessions = (session for row in self._index.rows.rows_of(corpus) for session in self._row(row).sessions)
             parser = self._parser
             built = build_corpus(
                 first.corpus, sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
@@ -376,12 +376,12 @@ class Dataset:
 
         return self._built.get(corpus, make)
 
-    def _reduced(self, corpus: int) -> BuiltCorpus:
+    def _reduced_corpus(self, corpus: int) -> BuiltCorpus:
         """Build a corpus, reduced to the sessions that the history mode of the config allows."""
-        built = self._whole(corpus)
+        built = self._full_corpus(corpus)
         if self.config.history.mode == "full":
             return built
-        rows = list(self._found.rows.rows_of(corpus))
+        rows = list(self._index.rows.rows_of(corpus))
         raws = [raw for row in rows for raw in self._row(row).items]
         return self._parser.reduce(built, [self._parser.rule.resolve(raw, built.lookup)[0] for raw in raws])
 

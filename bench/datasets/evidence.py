@@ -56,9 +56,9 @@ class EvidenceLookup:
     """turn id -> session id, in session order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
     """row index -> ids of the row's flagged turns; if a session id repeats, only those of its first session"""
-    own: dict[tuple[int, str], str] = field(default_factory=dict)
+    renamed_ids: dict[tuple[int, str], str] = field(default_factory=dict)
     """(row index, id in that row) -> id in the corpus, where they differ"""
-    said: dict[str, str] | None = None
+    ids_by_quote: dict[str, str] | None = None
     """speaker and text -> id of the first such turn; None unless the parser is ``exact_text``"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
@@ -69,12 +69,12 @@ class EvidenceLookup:
     empty: set[str] = field(default_factory=set)
     """ids of sessions without an ingested turn, which no memory can contain"""
 
-    def known_as(self, row: int, name: str) -> str:
+    def id_in_corpus(self, row: int, name: str) -> str:
         """Return the id in the corpus for an id in a row; the meaning of the id in this row takes precedence."""
-        known = self.own.get((row, name))
+        known = self.renamed_ids.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
             return known or name
-        return self.own.get((ANY_ROW, name), name)
+        return self.renamed_ids.get((ANY_ROW, name), name)
 
     def flagged(self, row: int) -> set[str]:
         """Return the flagged turns of a row; for a row without its own history, those of the whole corpus."""
@@ -91,7 +91,7 @@ class EvidenceRule:
     """true: turns have a flag that marks them as gold"""
     turn_level: bool
     """true: each evidence session should have a gold turn"""
-    named: bool
+    has_references: bool
     """true: a field of the item holds references to the evidence"""
     roles_removed: bool
 
@@ -107,7 +107,7 @@ class EvidenceRule:
             configured=config.has_evidence,
             flagged=flagged,
             turn_level=flagged or both or (fields.parser in ("dialog_refs", "exact_text") and config.has_evidence),
-            named=nested or fields.session_ids_field is not None or fields.turn_ids_field is not None,
+            has_references=nested or fields.session_ids_field is not None or fields.turn_ids_field is not None,
             roles_removed=bool(config.ingestion.preprocessing.remove_roles),
         )
 
@@ -117,7 +117,7 @@ class EvidenceRule:
             return Evidence(), ()
         flags: set[str] = set()
         grades: dict[str, float] = {}
-        sessions, turns = self._named(item, lookup, flags, grades)
+        sessions, turns = self._resolved_references(item, lookup, flags, grades)
         if self.flagged:
             flagged = lookup.flagged(item.place.index)
             meant = {turn for turn in flagged if not sessions or lookup.turns[turn] in sessions}
@@ -126,20 +126,20 @@ class EvidenceRule:
         if self.roles_removed:
             sessions, turns = self._without_removed(sessions, turns, lookup, flags)
         sessions |= {lookup.turns[turn] for turn in turns}
-        self._missing(item, sessions, turns, flags)
+        self._flag_missing(item, sessions, turns, flags)
         found = replace(
             _ordered_evidence(sessions, turns, lookup), texts=item.texts, grades=_session_grades(grades, turns, lookup)
         )
         return found, tuple(sorted(flags))
 
-    def _named(
+    def _resolved_references(
         self, item: RawItem, lookup: EvidenceLookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
         """Return the sessions and turns that the references name; store their grades and flags."""
         sessions: set[str] = set()
         turns: set[str] = set()
         for given, named in self._references(item, lookup, flags):
-            reference = lookup.known_as(item.place.index, named)
+            reference = lookup.id_in_corpus(item.place.index, named)
             if given in item.grades:
                 grades[reference] = max(item.grades[given], grades.get(reference, 0.0))
             if reference in lookup.turns and reference not in lookup.blank:
@@ -152,17 +152,17 @@ class EvidenceRule:
                 flags.add(UNRESOLVED)
         return sessions, turns
 
-    def unresolved(self, item: RawItem, lookup: EvidenceLookup) -> str:
+    def unresolved_reference(self, item: RawItem, lookup: EvidenceLookup) -> str:
         """Return the first reference or flagged turn without a match; empty if all match."""
         for _, reference in self._references(item, lookup, set()):
-            known = lookup.known_as(item.place.index, reference)
+            known = lookup.id_in_corpus(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
             if not known_turn and (known not in lookup.sessions or known in lookup.empty):
                 return reference
         flagged = lookup.flagged(item.place.index) if self.flagged else set()
         return next(iter(sorted(flagged & lookup.blank)), "")
 
-    def later(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
+    def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
         """Return the id of an evidence session or turn that is dated after an instant; empty if there is none."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         told = {lookup.turns[turn] for turn in turns}
@@ -173,8 +173,8 @@ class EvidenceRule:
         """Yield each reference as the row writes it, with the id that it means."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
-            if lookup.said is not None:
-                yield reference, lookup.said.get(reference, reference)
+            if lookup.ids_by_quote is not None:
+                yield reference, lookup.ids_by_quote.get(reference, reference)
                 continue
             if self.parser == "position":
                 session, _, place = reference.rpartition("#")
@@ -199,7 +199,7 @@ class EvidenceRule:
             flags.add(REMOVED)
         return left, kept
 
-    def _missing(self, item: RawItem, sessions: set[str], turns: set[str], flags: set[str]) -> None:
+    def _flag_missing(self, item: RawItem, sessions: set[str], turns: set[str], flags: set[str]) -> None:
         given = bool(item.session_refs or item.refs or item.texts or turns)
         if not given and not item.abstention and REMOVED not in flags:
             flags.add(MISSING)

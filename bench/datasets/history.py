@@ -75,7 +75,7 @@ class RawTurn:
     gold: bool = False
 
     @property
-    def said(self) -> str:
+    def quote(self) -> str:
         """Return the speaker, or else the role, with the text; evidence without ids names a turn in this form."""
         return f"{self.speaker or self.role or ''}: {self.text}"
 
@@ -91,19 +91,19 @@ class TurnReader:
         self.unmapped = self.by_name and not config.fields_by_name
         self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
         self.paths = _turn_paths(config, context)
-        self.take = {name: _getter(paths) for name, paths in self.paths.items()}
+        self.getters = {name: _getter(paths) for name, paths in self.paths.items()}
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
         """true: a turn may be a value other than an object"""
         self.said = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
-        self.who = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
+        self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
         self.ids = [name for name in ("dialog_id", "id") if name in self.paths]
         flag = config.evidence.turn_flag
         self.flag = _getter((compile_value(flag),)) if flag else None
-        self.gold_met = False
-        self.turns_met = 0
+        self.flag_found = False
+        self.turns_read = 0
         self.undated = 0
         """number of turns without the date that the config maps"""
 
@@ -121,35 +121,35 @@ class TurnReader:
         turn = value
         if self.removed and isinstance(value, dict):
             turn = scoped({key: part for key, part in value.items() if key not in self.removed}, scope_of(value))
-        self.turns_met += 1
-        self._meet(value, turn)
+        self.turns_read += 1
+        self._look_up_names(value, turn)
         raw = RawTurn(id=self.id_of(turn, where, place), text=self._said(turn, where, place))
-        self._who(raw, turn, where, place)
+        self._set_speaker(raw, turn, where, place)
         if self.names.roles.open and raw.role is not None:
             self.names.roles.meet([raw.role])
-        if "caption" in self.take:
+        if "caption" in self.getters:
             raw.caption = self._text(turn, "caption", where, place) or None
-        if "date" in self.take:
+        if "date" in self.getters:
             self._date(raw, turn, where, place)
         if self.flag is not None and self.flag(value):
-            raw.gold = self.gold_met = True
+            raw.gold = self.flag_found = True
         return raw
 
-    def names_itself(self, value: object) -> bool:
+    def has_dialog_id(self, value: object) -> bool:
         """Return True when the turn has a ``dialogId``."""
-        return "dialog_id" in self.take and self.take["dialog_id"](value) is not None
+        return "dialog_id" in self.getters and self.getters["dialog_id"](value) is not None
 
-    def _meet(self, value: object, turn: object) -> None:
+    def _look_up_names(self, value: object, turn: object) -> None:
         """Look up in a turn the config names that are not found yet.
 
         ``value`` is the whole turn, ``turn`` is the turn without the parts that the config removes.
         """
         names = self.names
         if names.parts.open:
-            names.parts.look([turn])
+            names.parts.search([turn])
         if names.turns.open or names.removed.open:
-            names.turns.look([value])
-            names.removed.look([value])
+            names.turns.search([value])
+            names.removed.search([value])
 
     def _said(self, turn: object, where: str, place: RowPlace) -> str:
         texts = [text for name in self.said if (text := self._text(turn, name, where, place)) is not None]
@@ -159,16 +159,16 @@ class TurnReader:
         hint = NO_TURN_FIELDS_HINT if self.unmapped else _empty_field_hint(path)
         raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
 
-    def _who(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
+    def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         """Set role and speaker; if the config maps one of them or both, the turn must have at least one."""
-        for name in self.who:
+        for name in self.speaker_parts:
             setattr(raw, name, self._text(turn, name, where, place))
-        if self.who and not self.by_name and raw.role is None and raw.speaker is None:
-            path = self.paths[self.who[0]][0]
+        if self.speaker_parts and not self.by_name and raw.role is None and raw.speaker is None:
+            path = self.paths[self.speaker_parts[0]][0]
             raise missing_error(path, turn, place, prefix=f"{where}.", hint=_empty_field_hint(path))
 
     def _text(self, turn: object, name: str, where: str, place: RowPlace) -> str | None:
-        value = self.take[name](turn)
+        value = self.getters[name](turn)
         if value is None or type(value) is str:
             return value
         if isinstance(value, str):
@@ -176,7 +176,7 @@ class TurnReader:
         raise place.error(f"{where}.{path_name(self.paths[name][0])}", "must be text, not", value)
 
     def _date(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        value = self.take["date"](turn)
+        value = self.getters["date"](turn)
         path = self.paths["date"][0]
         if value is None:
             self.undated += 1
@@ -193,7 +193,7 @@ class TurnReader:
             DataError: the config maps an id, but the turn has none; or the value is not an id.
         """
         for name in self.ids:
-            value = self.take[name](turn)
+            value = self.getters[name](turn)
             text = None if isinstance(value, bool) else scalar_text(value)
             if text:
                 return text
@@ -252,7 +252,7 @@ class RawSession:
     place: RowPlace
     where: str = ""
     """the field that holds the session, for errors"""
-    named: bool = False
+    has_own_id: bool = False
     """true: the id is from the data; false: it is made from the row's id or a position"""
     fields: Mapping[str, object] = field(default_factory=dict)
     """fields of the session itself that formatTemplate reads"""
@@ -267,16 +267,16 @@ class HistoryReader:
         """the turn reader of the first history, which also reads the turns that evidence quotes"""
 
     @property
-    def turns_met(self) -> int:
-        return sum(context.turns.turns_met for context in self.contexts)
+    def turns_read(self) -> int:
+        return sum(context.turns.turns_read for context in self.contexts)
 
     @property
     def undated(self) -> int:
         return sum(context.turns.undated for context in self.contexts)
 
     @property
-    def gold_met(self) -> bool:
-        return any(context.turns.gold_met for context in self.contexts)
+    def flag_found(self) -> bool:
+        return any(context.turns.flag_found for context in self.contexts)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> list[RawSession]:
         """Return the sessions of every history, one history after the other."""
@@ -285,9 +285,9 @@ class HistoryReader:
             found += context.read(row, place, row_id, len(found))
         return found
 
-    def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
+    def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
         """Return the error for a row that has nothing to remember."""
-        return self.contexts[0].nothing(row, place, sessions)
+        return self.contexts[0].no_memory_error(row, place, sessions)
 
 
 class ContextReader:
@@ -323,18 +323,18 @@ class ContextReader:
         match self.kind:
             case "string":
                 name = row_id if before == 0 else f"{row_id}.{before + 1}"
-                return [self._named(self._simple(name, text_at(row, self.field, place), row, place), row, place)]
+                return [self._named(self._text_session(name, text_at(row, self.field, place), row, place), row, place)]
             case "session":
                 return [self._named(self._whole(row, place, before), row, place)]
             case "object":
-                return list(self._keyed(row, place))
+                return list(self._keyed_sessions(row, place))
             case "array":
-                return list(self._listed(row, place, row_id, before))
+                return list(self._listed_sessions(row, place, row_id, before))
 
     def _named(self, session: RawSession, row: Mapping[str, object], place: RowPlace) -> RawSession:
         """Set the id of a history's only session from the configured ``id`` field, if there is one."""
         if self.id is not None:
-            session.id, session.named = id_at(row, self.id, place), True
+            session.id, session.has_own_id = id_at(row, self.id, place), True
         return session
 
     def _whole(self, row: Mapping[str, object], place: RowPlace, before: int) -> RawSession:
@@ -343,7 +343,7 @@ class ContextReader:
         turns = [self.turns.read(turn, where, place) for where, turn in elements(self.field, row)]
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=path_name(self.field))
 
-    def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
+    def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
         """Return the error for a row without memories, which describes what the history field contains instead."""
         name, value = path_name(self.field), self.field.get(row)
         if sessions:
@@ -366,13 +366,13 @@ class ContextReader:
             name, "contains no memory: it is empty", hint=NO_HISTORY_HINT + (leave if self.field.single else "")
         )
 
-    def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
+    def _text_session(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
         pieces = [text] if self.words is None else split_chunks(text, self.words)
         turns = [RawTurn(id=None, text=piece) for piece in pieces if piece]
-        return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
+        return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, has_own_id=self.deletes)
 
-    def _keyed(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
+    def _keyed_sessions(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
         """Yield the sessions under numbered keys in the order of the numbers; a date without a session is ignored."""
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
@@ -383,32 +383,37 @@ class ContextReader:
         for key in sorted(numbers, key=lambda name: int(numbers[name])):
             where = f"{path_name(self.field)}.{key}"
             turns = self._turns(holder[key], where, place)
-            session = RawSession(id=key, turns=turns, place=place, where=where, named=True)
+            session = RawSession(id=key, turns=turns, place=place, where=where, has_own_id=True)
             if (date_key := dates.get(numbers[key])) is not None and holder[date_key] is not None:
                 self._set_date(session, holder[date_key], f"{path_name(self.field)}.{date_key}")
             yield session
 
-    def _listed(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> Iterator[RawSession]:
+    def _listed_sessions(
+        self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int
+    ) -> Iterator[RawSession]:
         list_at(row, self.field, place)
         found = elements(self.field, row)
-        dates = self._parallel(row, self.date_field, len(found), place)
-        ids = self._parallel(row, self.id_field, len(found), place)
+        dates = self._parallel_list(row, self.date_field, len(found), place)
+        ids = self._parallel_list(row, self.id_field, len(found), place)
         for index, (where, element) in enumerate(found):
             if self.parts is not None:
-                session = self._parted(element, f"session_{before + index + 1}", where, place)
+                session = self._object_session(element, f"session_{before + index + 1}", where, place)
             else:
-                session = self._element(element, before + index, where, row, place, row_id)
+                session = self._element_session(element, before + index, where, row, place, row_id)
             if ids is not None:
-                session.id, session.named = _session_id(ids[index], _element_field(self.id_field, index), place), True
+                session.id, session.has_own_id = (
+                    _session_id(ids[index], _element_field(self.id_field, index), place),
+                    True,
+                )
             if dates is not None:
                 session.where = _element_field(self.date_field, index)
                 self._set_date(session, dates[index], session.where)
             yield session
 
-    def _parted(self, element: object, name: str, where: str, place: RowPlace) -> RawSession:
+    def _object_session(self, element: object, name: str, where: str, place: RowPlace) -> RawSession:
         """Return a session whose id, date and turns are fields of the element."""
         if self.names.session_parts.open:
-            self.names.session_parts.look([element])
+            self.names.session_parts.search([element])
         if self.session_turns is None:
             turns = self._turns(element, where, place)
         else:
@@ -419,34 +424,34 @@ class ContextReader:
             ]
         session = RawSession(id=name, turns=turns, place=place, where=where)
         if self.session_id is not None:
-            session.id, session.named = id_at(element, self.session_id, place, prefix=f"{where}."), True
+            session.id, session.has_own_id = id_at(element, self.session_id, place, prefix=f"{where}."), True
         if self.session_date is not None and (date := self.session_date.get(element)) is not None:
             self._set_date(session, date, f"{where}.{path_name(self.session_date)}")
         if self.fields and isinstance(element, Mapping):
             session.fields = {key: element[key] for key in self.fields if element.get(key) is not None}
-            self.names.session_fields.look([element])
+            self.names.session_fields.search([element])
         return session
 
-    def _element(
+    def _element_session(
         self, element: object, index: int, where: str, row: Mapping[str, object], place: RowPlace, row_id: str
     ) -> RawSession:
         """Return the session of an element: a list is its turns, an object is its only turn, a text is its content."""
         if isinstance(element, str):
-            session = self._simple(f"{row_id}.{index + 1}", element, row, place)
+            session = self._text_session(f"{row_id}.{index + 1}", element, row, place)
             if self.turns.general and (name := self.turns.id_of(element, where, place)):
-                session.id, session.named = name, True
+                session.id, session.has_own_id = name, True
             return session
         name = f"session_{index + 1}"
         if isinstance(element, Mapping):
-            return self._single(element, name, where, place)
+            return self._turn_session(element, name, where, place)
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
-    def _single(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
+    def _turn_session(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
         """Return a session of one turn; the session gets the turn's date, and its id unless that is a ``dialogId``."""
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
-        if turn.id is not None and not self.turns.names_itself(element):
-            session.id, session.named, turn.id = turn.id, True, None
+        if turn.id is not None and not self.turns.has_dialog_id(element):
+            session.id, session.has_own_id, turn.id = turn.id, True, None
         turn.when = None
         return session
 
@@ -456,7 +461,7 @@ class ContextReader:
             raise place.error(where, "must be a list of turns, not", value, hint=hint)
         return [self.turns.read(turn, f"{where}{at}", place) for at, turn in elements(_ITSELF, value)]
 
-    def _parallel(
+    def _parallel_list(
         self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
         """Return a list with one value per session; None without a path; raise DataError for another length."""

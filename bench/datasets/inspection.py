@@ -53,20 +53,20 @@ class DatasetCounts:
     """number of items that must not be answered"""
     evidence_turns: int = 0
     """number of distinct evidence turns per item, summed over all items"""
-    alike: int = 0
+    repeated_texts: int = 0
     """number of sessions without ids from the data that have a text of another row of the same corpus"""
-    unheld: int = 0
+    unfindable: int = 0
     """number of items with an evidence text that no memory contains"""
 
     def losses(self) -> Iterator[str]:
         """Yield notes on texts that are stored twice and on evidence that no memory contains."""
-        if count := self.alike:
+        if count := self.repeated_texts:
             session = "1 session has the text" if count == 1 else f"{count} sessions have the text"
             yield (
                 f"{session} of a session in another row of the corpus, and all copies are ingested: make each "
                 "element a session with an id (type: array, itemSchema.id), or give each row its own corpus"
             )
-        if count := self.unheld:
+        if count := self.unfindable:
             items = "1 item has" if count == 1 else f"{count} items have"
             yield f"{items} an evidence text that no memory contains exactly, so no system can find all of it"
 
@@ -98,7 +98,7 @@ class DatasetIndex:
     """number of sessions that repeat a session of another row of their corpus"""
     blank: int = 0
     """number of blank turns, which make no memory"""
-    covered: list[str] = field(default_factory=list)
+    coverage_checks: list[str] = field(default_factory=list)
     """each unit and text rule with which the memories contain the evidence of all items"""
 
 
@@ -120,7 +120,7 @@ class Scanner:
         self.findings: list[DataError] = []
         self.histories: dict[int, tuple[str, str]] = {}
         """corpus -> identity of its joined history, and the id of the first row with it"""
-        self.silent = 0
+        self.rows_without_questions = 0
         """number of rows whose list of questions is empty"""
 
     def run(self) -> DatasetIndex:
@@ -130,9 +130,9 @@ class Scanner:
             DataError: rows are invalid; the error lists up to 20 findings.
             ConfigError: the config does not fit the data.
         """
-        for row in self.file.watched():
+        for row in self.file.with_progress():
             try:
-                self.take(row)
+                self.add(row)
             except DataError as error:
                 self.findings.append(self.file.at_origin(row, error))
             if len(self.findings) >= MAX_FINDINGS:
@@ -144,43 +144,43 @@ class Scanner:
             raise ConfigError(text, where=self.config.place("data", "where"), hint="correct a condition")
         if len(self.found.rows) == 0:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
-        self._check_asked()
+        self._check_questions()
         self._check_turn_keys()
-        self._check_declared()
+        self._drop_undeclared_flags()
         for name, sha256 in sorted(self.file.joined.items()):
             self.digest.add({"file": name, "sha256": sha256})
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
         self.found.texts = self.texts.notes()
-        self.found.remarks = (*self.parser.told(), *similar_type_notes(self.found.counts.question_types))
+        self.found.remarks = (*self.parser.evidence_notes(), *similar_type_notes(self.found.counts.question_types))
         self.found.blank = self.found.counts.flags[TURN_BLANK]
         return self.found
 
-    def take(self, row: FileRow) -> None:
+    def add(self, row: FileRow) -> None:
         """Check one row and add it to the index; raise DataError when it is invalid."""
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is malformed")
-        self._digest(row.written or row.values, row.place)
-        known = self._known(row.values, row.place)
+        self._digest(row.file_values or row.values, row.place)
+        known = self._repeats_history(row.values, row.place)
         parsed = self.parser.parse(row.values, row.place, history=not known)
         if not known:
             self._check_memory(row.values, parsed, row.place)
-        corpus = self._corpus(parsed, row.place)
+        corpus = self._corpus_index(parsed, row.place)
         shared = corpus if self.parser.shared else None
-        self.found.rows.add(row, len(parsed.items), shared, brings=not known)
-        self._keep(row.values, corpus, parsed)
-        self.silent += not parsed.items and not self.parser.one_item_a_row
-        self._items(parsed, row.place, corpus)
+        self.found.rows.add(row, len(parsed.items), shared, adds_sessions=not known)
+        self._store_history(row.values, corpus, parsed)
+        self.rows_without_questions += not parsed.items and not self.parser.one_item_a_row
+        self._add_items(parsed, row.place, corpus)
         if parsed.items and not self.parser.needs_whole_corpus:
-            self._count(parsed)
+            self._count_row(parsed)
 
-    def _known(self, values: Mapping[str, object], place: RowPlace) -> bool:
+    def _repeats_history(self, values: Mapping[str, object], place: RowPlace) -> bool:
         """Return True when an earlier row of the corpus has the same joined history.
 
         Raises:
             DataError: the earlier row has another joined history.
         """
-        brought = self.parser.brought(values)
+        brought = self.parser.joined_history_id(values)
         if brought is None or self.found.corpora is None:
             return False
         name = self.parser.corpus_of(values, place, "")
@@ -193,8 +193,8 @@ class Scanner:
             raise place.error("corpus.field", text, hint="give all rows of a corpus the same history")
         return True
 
-    def _keep(self, values: Mapping[str, object], corpus: int, parsed: ParsedRow) -> None:
-        brought = self.parser.brought(values)
+    def _store_history(self, values: Mapping[str, object], corpus: int, parsed: ParsedRow) -> None:
+        brought = self.parser.joined_history_id(values)
         if brought is not None:
             self.histories.setdefault(corpus, (brought, parsed.id))
 
@@ -205,7 +205,7 @@ class Scanner:
         if any((turn.role is None or turn.role not in removed) and not is_blank_turn(turn) for turn in turns):
             return
         if not self.parser.shared or not parsed.items:
-            raise self.parser.history.nothing(values, place.named(parsed.id), parsed.sessions)
+            raise self.parser.history.no_memory_error(values, place.with_row_id(parsed.id), parsed.sessions)
 
     def _digest(self, values: Mapping[str, object], place: RowPlace) -> None:
         try:
@@ -218,7 +218,7 @@ class Scanner:
             text = "contains half of a surrogate pair, which is not Unicode text"
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
-    def _corpus(self, parsed: ParsedRow, place: RowPlace) -> int:
+    def _corpus_index(self, parsed: ParsedRow, place: RowPlace) -> int:
         """Return the index of the row's corpus, which is added if it is new."""
         table = self.found.corpora
         if table is None:
@@ -233,21 +233,21 @@ class Scanner:
             raise place.error("", f'has the same id as {first}: "{parsed.corpus}"', hint="give each row its own id")
         return known
 
-    def _items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:
+    def _add_items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:
         history = corpus if self.parser.shared or len(parsed.items) > 1 else history_key(parsed.sessions)
         for raw in parsed.items:
-            self.texts.meet(raw, history)
+            self.texts.add(raw, history)
             if self.found.ids.add(raw.id) is None:
                 self.found.ids.add(f"\0{len(self.found.ids)}")  # keeps positions right for the findings that follow
-                self.findings.append(self._repeated(raw.id, place))
-            self.found.type_of.append(self._type(raw.question_type))
+                self.findings.append(self._repeated_id_error(raw.id, place))
+            self.found.type_of.append(self._type_number(raw.question_type))
             if raw.question_type is not None:
                 self.found.counts.question_types[raw.question_type] += 1
             if self.found.views is not None:
-                self._view(parsed.corpus, corpus, raw.cut)
+                self._add_view(parsed.corpus, corpus, raw.cut)
         self.found.counts.items += len(parsed.items)
 
-    def _repeated(self, item_id: str, place: RowPlace) -> DataError:
+    def _repeated_id_error(self, item_id: str, place: RowPlace) -> DataError:
         first = self.found.ids.find(item_id)
         assert first is not None
         other = self._place_of_row(self.found.rows.row_of(first))
@@ -258,7 +258,7 @@ class Scanner:
     def _place_of_row(self, row: int) -> RowPlace:
         return row_place(self.found.rows, row, self.file)
 
-    def _type(self, name: str | None) -> int:
+    def _type_number(self, name: str | None) -> int:
         if name is None:
             return UNTYPED
         if name not in self.type_index:
@@ -266,7 +266,7 @@ class Scanner:
             self.found.types.append(name)
         return self.type_index[name]
 
-    def _view(self, corpus_id: str, corpus: int, cut: str | None) -> None:
+    def _add_view(self, corpus_id: str, corpus: int, cut: str | None) -> None:
         assert self.found.views is not None
         name = corpus_id if cut is None else f"{corpus_id}@{cut}"
         index = self.found.views.add(name)
@@ -278,13 +278,13 @@ class Scanner:
             self.found.cuts.append(cut)
         self.found.view_of.append(index)
 
-    def _count(self, parsed: ParsedRow) -> None:
+    def _count_row(self, parsed: ParsedRow) -> None:
         """Add a corpus that consists of one row to the counts."""
         parser = self.parser
         built = build_corpus(
             parsed.corpus, parsed.sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
         )
-        items = [self.parser.finish(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
+        items = [self.parser.make_item(raw, 0, parsed.corpus, built.lookup) for raw in parsed.items]
         built = self.parser.reduce(built, [item.evidence for item in items])
         count_corpus(self.found.counts, self.config, built, items, self.parser)
 
@@ -293,16 +293,16 @@ class Scanner:
             return
         first = self.findings[0]
         rest = [f"error: {finding}" for finding in self.findings[1:] if str(finding) != str(first)]
-        unmet = self.file.unmet(of_file=True)
+        unmet = self.file.missing_names(of_file=True)
         rest += [f"note: {self.config.place(*key)}: {self.config.written(*key)} {text}" for key, text in unmet]
         names = self.parser.names
-        flags = [(name, text) for name, text in names.around.unmet() if name.key[0] == "abstention"]
-        rest += [f"note: {self.config.place(*name.key)}: {names.says(name)}, but {text}" for name, text in flags]
+        flags = [(name, text) for name, text in names.around.missing_names() if name.key[0] == "abstention"]
+        rest += [f"note: {self.config.place(*name.key)}: {names.label(name)}, but {text}" for name, text in flags]
         rest = [line for line in dict.fromkeys(rest) if line != f"error: {first}"]
         message = "\n".join([first.message, *rest])
         raise DataError(message, where=first.where, hint=first.hint)
 
-    def _check_asked(self) -> None:
+    def _check_questions(self) -> None:
         if self.found.counts.items:
             return
         key: tuple[str | int, ...] = next(((*place, "field") for place, _ in questions_of(self.config)), ("schema",))
@@ -317,25 +317,25 @@ class Scanner:
 
     def _check_turn_keys(self) -> None:
         names = self.parser.names
-        if self.parser.history.turns_met == 0 or not names.parts.open:
+        if self.parser.history.turns_read == 0 or not names.parts.open:
             return
         raise ConfigError.of(
             [
                 ConfigError(
-                    f"{names.says(name)}, but {absence}",
+                    f"{names.label(name)}, but {absence}",
                     where=self.config.place(*name.key),
                     hint="correct the path, or remove it",
                 )
-                for name, absence in names.parts.unmet()
+                for name, absence in names.parts.missing_names()
             ]
         )
 
-    def _check_declared(self) -> None:
+    def _drop_undeclared_flags(self) -> None:
         """Drop the counts of missing evidence that come only from the usual turn flag, when no turn has this flag."""
         counts = self.found.counts
-        if self.config.fields_by_name and not self.parser.history.gold_met:
+        if self.config.fields_by_name and not self.parser.history.flag_found:
             counts.flags.pop(TURNS_MISSING, None)
-            if not self.parser.rule.named:
+            if not self.parser.rule.has_references:
                 counts.flags.pop(MISSING, None)
 
     def _notes(self) -> Sequence[str]:
@@ -343,7 +343,9 @@ class Scanner:
         if self.file.left_out:
             notes.append(f"data.where excludes {self.file.left_out} rows; {len(self.found.rows)} rows are used")
         notes += self.file.left_out_of_joined()
-        notes += [f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.unmet()]
+        notes += [
+            f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.missing_names()
+        ]
         if self.parser.questions.left_out:
             notes.append(f"schema.questions.where excludes {self.parser.questions.left_out} questions")
         if self.parser.questions.dropped:
@@ -360,11 +362,11 @@ class Scanner:
                 f"{place}: {items} fewer sessions than its own row has: a number counts the sessions of the "
                 "whole corpus"
             )
-        if self.silent:
-            notes.append(f"{self.silent} of {len(self.found.rows)} rows have no question")
+        if self.rows_without_questions:
+            notes.append(f"{self.rows_without_questions} of {len(self.found.rows)} rows have no question")
         names = self.parser.names
         names.types.meet(self.found.counts.question_types)
-        return [*notes, *names.unmet()] if self.found.counts.items else notes
+        return [*notes, *names.missing_names()] if self.found.counts.items else notes
 
 
 def similar_type_notes(types: Iterable[str]) -> Iterator[str]:
@@ -399,7 +401,7 @@ def count_corpus(
         counts.evidence_turns += len(item.evidence.turns)
     quoting = [item for item in items if item.evidence.texts and not item.abstention]
     whole = "\n".join(map(_without_space, memory_texts(memories(config, built.corpus)))) if quoting else ""
-    counts.unheld += sum(any(_without_space(text) not in whole for text in item.evidence.texts) for item in quoting)
+    counts.unfindable += sum(any(_without_space(text) not in whole for text in item.evidence.texts) for item in quoting)
 
 
 def _without_space(text: str) -> str:

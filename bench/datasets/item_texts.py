@@ -3,7 +3,7 @@
 Example::
 
     texts = ItemTexts()
-    texts.meet(raw, corpus="c1")
+    texts.add(raw, corpus="c1")
     texts.notes()        # ("2 questions are asked again under another id (q1 and q7): ...",)
 
 Only hashes and the id of each item are kept, so that a benchmark with millions of items fits in memory.
@@ -104,9 +104,9 @@ class ItemTexts:
         self._signs: dict[str, tuple[int, list[str]]] = {}
         """a problem -> the number of items that have it, and the first few of them"""
 
-    def meet(self, raw: RawItem, corpus: Hashable) -> None:
+    def add(self, raw: RawItem, corpus: Hashable) -> None:
         """Check one item; equal questions about one history, which ``corpus`` identifies, count as repeated."""
-        self._look(raw)
+        self._check(raw)
         if raw.deletion is not None:
             return
         asked = hash((corpus, " ".join(raw.question.lower().split()), raw.choices, raw.question_date, raw.cut))
@@ -123,7 +123,7 @@ class ItemTexts:
         if len(self._repeated) < EXAMPLES:
             self._repeated.append(f"{self._first[known]} and {raw.id}")
 
-    def _look(self, raw: RawItem) -> None:
+    def _check(self, raw: RawItem) -> None:
         gold = () if raw.choice_answer is None else (raw.choice_answer,)
         self._note(
             MISLEADING_TEXT,
@@ -135,7 +135,7 @@ class ItemTexts:
         self._note(REPEATED_OPTION, raw, _repeated_choice(raw.choices))
         if raw.abstention:
             return
-        self._look_for_leak(raw)
+        self._check_leak(raw)
         for sign, form in _GOLDS.items():
             found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and form.fullmatch(text)), None)
             self._note(sign, raw, found)
@@ -143,7 +143,7 @@ class ItemTexts:
         if method in TEXTUAL and raw.answers and all(_is_marked(text, method) for text in raw.answers):
             self._note(MARKED, raw, raw.answers[0])
 
-    def _look_for_leak(self, raw: RawItem) -> None:
+    def _check_leak(self, raw: RawItem) -> None:
         if raw.choices or not raw.answers:
             return
         self._n_answerable += 1

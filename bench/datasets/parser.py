@@ -8,7 +8,7 @@ Example::
 
     parser = RowParser(config)
     parsed = parser.parse(values, place)
-    item = parser.finish(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
+    item = parser.make_item(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
     built = build_corpus(raw_sessions, rules)
     built.corpus.sessions       # by date, equal dates in the order of the file
     built.lookup.turns          # turn id -> session id
@@ -55,7 +55,7 @@ class BuiltCorpus:
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
     """approximate bytes of memory, for the size limit of caches"""
-    alike: int = 0
+    repeated_texts: int = 0
     """number of sessions without ids from the data that have a text of another row"""
 
 
@@ -82,21 +82,25 @@ def build_corpus(
     kept = joined.kept
     _check_dates([session for _, session in kept])
     flags: Counter[str] = Counter()
-    flags[SESSION_REPEATED] = sum(name != session.id and session.named for name, session in kept)
+    flags[SESSION_REPEATED] = sum(name != session.id and session.has_own_id for name, session in kept)
     flags[SESSION_JOINED] = joined.repeats
     if kept and kept[0][1].when is not None:
         if in_order:
             _check_order(corpus_id, [session for _, session in kept])
         kept.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
-    lookup = EvidenceLookup(said={} if parser == "exact_text" else None)
+    lookup = EvidenceLookup(ids_by_quote={} if parser == "exact_text" else None)
     sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
-    joined.into(lookup)
+    joined.fill_lookup(lookup)
     blank = lookup.blank - lookup.removed
     flags[TURN_BLANK] = len(blank)
     flags[SESSION_EMPTY] = sum(all(turn.id in blank for turn in session.turns) for session in sessions)
     size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
     return BuiltCorpus(
-        corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size, alike=joined.alike
+        corpus=Corpus(id=corpus_id, sessions=sessions),
+        lookup=lookup,
+        flags=+flags,
+        size=size,
+        repeated_texts=joined.repeated_texts,
     )
 
 
@@ -113,7 +117,7 @@ class _SessionMerger:
         """true: all sessions are from one row, so none repeats a session of another row"""
         self.kept: list[tuple[str, RawSession]] = []
         self.repeats = 0
-        self.alike = 0
+        self.repeated_texts = 0
         self.texts: dict[int, int] = {}
         """hash of a text -> the first row that had it, for sessions without ids of their own"""
         self.names = _UniqueNames()
@@ -136,7 +140,7 @@ class _SessionMerger:
             self.rows.add(self.row)
             self.of_row.clear()
             self.ids_of_row.clear()
-        key = (session.id if session.named else None, b"" if self.alone else _session_digest(session))
+        key = (session.id if session.has_own_id else None, b"" if self.alone else _session_digest(session))
         name = self.known.get((*key, self.of_row[key]))
         if name is None:
             self._check(session)
@@ -156,16 +160,16 @@ class _SessionMerger:
 
     def _compare(self, session: RawSession) -> None:
         """Count a session without an id from the data that has a text of another row of the corpus."""
-        if self.alone or session.named:
+        if self.alone or session.has_own_id:
             return
         texts = [hash(turn.text) for turn in session.turns if not is_blank_turn(turn)]
-        self.alike += any(self.texts.get(text, self.row) != self.row for text in texts)
+        self.repeated_texts += any(self.texts.get(text, self.row) != self.row for text in texts)
         for text in texts:
             self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
         """Raise a DataError when two rows have different sessions with one id; in one row, an id may repeat."""
-        if not session.named or session.id not in self.first:
+        if not session.has_own_id or session.id not in self.first:
             return
         first = self.kept[self.first[session.id]][1]
         if first.place.index == self.row or session.id in self.ids_of_row:
@@ -174,11 +178,11 @@ class _SessionMerger:
         ids = f" (row {first.place.row_id})" if first.place.row_id else ""
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
-    def into(self, lookup: EvidenceLookup) -> None:
+    def fill_lookup(self, lookup: EvidenceLookup) -> None:
         """Add the renamed ids and the flagged turns of each row to the evidence lookup."""
         for row, wanted in self.renamed:
-            lookup.own[row, wanted] = self.renamed[row, wanted]
-            lookup.own.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
+            lookup.renamed_ids[row, wanted] = self.renamed[row, wanted]
+            lookup.renamed_ids.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
         for row in self.rows:
             lookup.gold.setdefault(row, set())
         turns_of: dict[str, list[str]] = {}
@@ -239,15 +243,15 @@ def _session(name: str, raw: RawSession, lookup: EvidenceLookup, removed_roles: 
         wanted = turn.id or f"{name}#{index}"
         turn_id = _turn_id(wanted, lookup)
         if turn_id != wanted:
-            lookup.own.setdefault((row, wanted), turn_id)
+            lookup.renamed_ids.setdefault((row, wanted), turn_id)
         lookup.turns[turn_id] = name
         if turn.when is not None:
             lookup.when[turn_id] = turn.when
         if is_blank_turn(turn):
             lookup.blank.add(turn_id)
-        if lookup.said is not None:
-            lookup.said.setdefault(turn.said, turn_id)
-        if turn.gold and (name == raw.id or not raw.named):
+        if lookup.ids_by_quote is not None:
+            lookup.ids_by_quote.setdefault(turn.quote, turn_id)
+        if turn.gold and (name == raw.id or not raw.has_own_id):
             lookup.gold.setdefault(row, set()).add(turn_id)
         if turn.role is not None and turn.role in removed_roles:
             lookup.removed.add(turn_id)
@@ -338,7 +342,7 @@ class RowParser:
         """Parse a row, with or without its sessions; raise DataError for the first problem."""
         try:
             row_id = self.row_id(row, place)
-            place = place.named(row_id)
+            place = place.with_row_id(row_id)
             sessions = self.history.read(row, place, row_id) if history else []
             items = list(self.questions.read(row, place, row_id))
             corpus = self.corpus_of(row, place, row_id)
@@ -346,11 +350,11 @@ class RowParser:
             raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
         if self.config.visibility is not None:
             self._check_cuts(items, sessions, place)
-            if self.shared and self.one_item_a_row and self.brought(row) is None:
+            if self.shared and self.one_item_a_row and self.joined_history_id(row) is None:
                 self.hidden += sum(self._hides(item, sessions) for item in items)
         size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
         return ParsedRow(
-            id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._of_row(row), size=size
+            id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._row_metadata(row), size=size
         )
 
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
@@ -363,7 +367,7 @@ class RowParser:
             raise missing_error(path, row, place, key="corpus.field")
         return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
 
-    def brought(self, row: Mapping[str, object]) -> str | None:
+    def joined_history_id(self, row: Mapping[str, object]) -> str | None:
         """Return the identity of the history that ``data.with`` adds to a row; None if the row itself has one."""
         scope = scope_of(row)
         if not self.shared or scope is None or not self._history_roots <= scope.brought.keys():
@@ -378,7 +382,7 @@ class RowParser:
             self._id_known = True
         return f"row_{place.index + 1}" if self._id_path is None else id_at(row, self._id_path, place)
 
-    def _of_row(self, row: Mapping[str, object]) -> dict[str, object]:
+    def _row_metadata(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the metadata of a row, looked up in the row and its histories, for session templates and prompts."""
         if not self._metadata:
             return {}
@@ -386,7 +390,7 @@ class RowParser:
         pairs = ((key, metadata_at(path, scope)) for key, path in self._metadata.items() for scope in scopes)
         return {key: value for key, value in pairs if value is not None}
 
-    def finish(
+    def make_item(
         self, raw: RawItem, position: int, corpus: str, lookup: EvidenceLookup, last: Session | None = None
     ) -> Item:
         """Resolve the evidence of an item and return the complete item.
@@ -396,7 +400,7 @@ class RowParser:
         """
         evidence, flags = self.rule.resolve(raw, lookup)
         if UNRESOLVED in flags:
-            self.lost = self.lost or (raw, self.rule.unresolved(raw, lookup))
+            self.lost = self.lost or (raw, self.rule.unresolved_reference(raw, lookup))
             self.lost_items += 1
             self.lost_whole += not evidence.sessions
         if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
@@ -405,7 +409,7 @@ class RowParser:
                 self._deletion_field, text, raw.deletion.target, hint="write the id of a row of this corpus"
             )
         asked = raw.question_date or (last.when if last is not None else None)
-        if asked is not None and (name := self.rule.later(evidence, self.dates.until(asked), lookup)):
+        if asked is not None and (name := self.rule.later_evidence(evidence, self.dates.until(asked), lookup)):
             self.early_items += 1
             if len(self.early) < EXAMPLES:
                 when = lookup.when.get(name) or lookup.when[lookup.turns[name]]
@@ -429,7 +433,7 @@ class RowParser:
             visible_until=raw.cut,
         )
 
-    def told(self) -> tuple[str, ...]:
+    def evidence_notes(self) -> tuple[str, ...]:
         """Return the notes on unresolved evidence and on questions dated before their evidence."""
         return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
 

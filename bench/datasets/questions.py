@@ -116,28 +116,28 @@ class QuestionReader:
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
         """Yield the items of a row in file order."""
         if self.names.rows.open:
-            self.names.rows.look([row])
+            self.names.rows.search([row])
         if self.paths.nested:
             yield from self._nested(row, place, row_id)
         elif self.config.flatten is not None:
             yield from self._children(row, place, row_id)
-        elif self._asks(row):
-            self._meet(row, [row])
+        elif self._has_question(row):
+            self._look_up_names(row, [row])
             yield self._flat(without_empty_cells(row), place, row_id)
 
-    def _asks(self, row: Mapping[str, object]) -> bool:
+    def _has_question(self, row: Mapping[str, object]) -> bool:
         """Return False for a row with an empty question in a shared corpus: such a row only adds its history."""
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
 
-    def _meet(self, row: Mapping[str, object], items: Sequence[object]) -> None:
+    def _look_up_names(self, row: Mapping[str, object], items: Sequence[object]) -> None:
         """Look up the config names that are not found yet: in the items, their row and its histories."""
         if not items:
             return
         if self.names.items.open:
-            self.names.items.look(items)
+            self.names.items.search(items)
         if self.names.around.open:
-            self.names.around.look([*items, row, *self.paths.histories(row)])
+            self.names.around.search([*items, row, *self.paths.histories(row)])
 
     def _flat(self, row: Mapping[str, object], place: RowPlace, item_id: str) -> RawItem:
         paths = self.paths
@@ -168,7 +168,7 @@ class QuestionReader:
         """Return the questions in one list of a row, each with its place."""
         list_at(row, paths.list, place)
         children = elements(paths.list, row)
-        self._meet(row, [child for _, child in children])
+        self._look_up_names(row, [child for _, child in children])
         return children
 
     def _category(
@@ -196,14 +196,14 @@ class QuestionReader:
         assert flatten is not None and self.paths.children is not None
         children = list_at(row, self.paths.children, place)
         self.dropped += max(0, len(children) - (flatten.max_items or len(children)))
-        self.names.children.look(children)
+        self.names.children.search(children)
         for index, child in enumerate(children[: flatten.max_items]):
             where = f"{path_name(self.paths.children)}[{index}]"
             if not isinstance(child, Mapping):
                 raise place.error(where, "must be an object, not", child)
             promoted = {name: child[name] for name in flatten.promote_fields if name in child}
             merged = {**row, **promoted}
-            self._meet(row, [merged])
+            self._look_up_names(row, [merged])
             yield self._flat(merged, place, f"{row_id}_{index}")
 
     def _item(
@@ -258,7 +258,7 @@ class QuestionReader:
             return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
         if self.names.points.open:
-            self.names.points.look([point for _, point in found])
+            self.names.points.search([point for _, point in found])
         said: list[str] = []
         for where, point in found:
             if self.point_where.hold([point], place):
@@ -340,12 +340,12 @@ class QuestionReader:
     ) -> bool:
         rules = self.config.abstention
         by_field = self._flagged(scopes, place)
-        by_id = self._named_so(item_id, place)
+        by_id = self._matches_id_pattern(item_id, place)
         by_type = kind is not None and kind in rules.question_types
         by_where = bool(self.where) and self.where.hold(scopes, place)
         return by_id or by_field or by_type or by_where or (not answered and _is_adversarial(scopes[0]))
 
-    def _named_so(self, item_id: str, place: RowPlace) -> bool:
+    def _matches_id_pattern(self, item_id: str, place: RowPlace) -> bool:
         """Return True when the id contains a match of ``idPattern``; raise DataError for an id that is too long."""
         if self.pattern is None:
             return False
@@ -436,7 +436,7 @@ class QuestionReader:
             return self._refs(path, row, prefix, place, grades)
         where = f"{prefix}{path_name(path)}"
         quoted = list_at(row, path.first, place, prefix=prefix) if path.get(row) is not None else []
-        return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))
+        return tuple(self.turns.read(turn, f"{where}[{at}]", place).quote for at, turn in enumerate(quoted))
 
     def _choices(self, path: PathList | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         """Return the choices; empty if the item has none. A missing choice with its own path is a DataError."""

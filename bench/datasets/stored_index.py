@@ -40,7 +40,7 @@ KEPT = 4
 _in_memory: dict[str, tuple[DatasetIndex, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
-_PLAIN = ("types", "cuts", "content_sha256", "notes", "remarks", "texts", "repeated", "blank", "covered")
+_PLAIN = ("types", "cuts", "content_sha256", "notes", "remarks", "texts", "repeated", "blank", "coverage_checks")
 
 _Part: TypeAlias = "array[int] | bytearray"
 

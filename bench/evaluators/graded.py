@@ -48,11 +48,11 @@ def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> Reply
     return reply_schema(score={"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}, **more)
 
 
-def read_score(said: Completion, schema: ReplySchema) -> tuple[float | None, str]:
+def read_score(reply: Completion, schema: ReplySchema) -> tuple[float | None, str]:
     """Return the score of a reply, or None with the reason."""
     properties = cast("Mapping[str, Mapping[str, Sequence[float]]]", schema["properties"])
-    loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).deciding("score")
-    tree, reason = read_object(said.text, loose, deciding="score", finish_reason=said.finish)
+    loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).requiring("score")
+    tree, reason = read_object(reply.text, loose, deciding="score", finish_reason=reply.finish)
     score = tree["score"] if tree is not None else None
     if not isinstance(score, int | float):
         return None, reason
@@ -74,10 +74,10 @@ async def complete_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completi
             tasks.start_soon(ask, at, prompt)
     replies = []
     for at in range(len(prompts)):
-        said = found[at]
-        if isinstance(said, BenchError):
-            raise said
-        replies.append(said)
+        reply = found[at]
+        if isinstance(reply, BenchError):
+            raise reply
+        replies.append(reply)
     return replies
 
 
@@ -98,7 +98,7 @@ def texts_by_call(verdict: Verdict) -> Mapping[str, str]:
 
 def raw_texts(replies: Sequence[Completion]) -> str:
     """Return the texts of several replies as one JSON list."""
-    return json.dumps([said.text if said.raw is None else said.raw for said in replies], ensure_ascii=False)
+    return json.dumps([reply.text if reply.raw is None else reply.raw for reply in replies], ensure_ascii=False)
 
 
 POINTS, AUDIT = "rubric-points", "memory-audit"
@@ -128,7 +128,7 @@ class PointsEvaluator:
         each = [replace(item, rubric=(point,)) for point in item.rubric]
         asked = [self.prompt.ask(one, answer, hits, schema=schema, temperature=self.temperature) for one in each]
         replies = await complete_all(judge, asked)
-        scores = [read_score(said, schema) for said in replies]
+        scores = [read_score(reply, schema) for reply in replies]
         reason = next((why for score, why in scores if score is None), "")
         known = [score for score, _ in scores if score is not None]
         mean = math.fsum(known) / len(scores)
@@ -155,9 +155,9 @@ class OrderEvaluator:
             return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
             return empty_answer_verdict(self.name, self.prompt)
-        said = await judge.ask(self.prompt.ask(item, answer, hits, schema=ORDER_SCHEMA, temperature=self.temperature))
+        reply = await judge.ask(self.prompt.ask(item, answer, hits, schema=ORDER_SCHEMA, temperature=self.temperature))
         tree, reason = read_object(
-            said.text, ORDER_SCHEMA.deciding("order"), deciding="order", finish_reason=said.finish
+            reply.text, ORDER_SCHEMA.requiring("order"), deciding="order", finish_reason=reply.finish
         )
         order = tree["order"] if tree is not None else None
         if not isinstance(order, list):
@@ -166,7 +166,7 @@ class OrderEvaluator:
             outcome = unparsed("out_of_range")
         else:
             outcome = parsed(order_agreement(order, len(item.rubric)), self.threshold)
-        return judge_verdict(self.name, self.prompt, said, outcome, refused=is_refusal(answer, item.refusals))
+        return judge_verdict(self.name, self.prompt, reply, outcome, refused=is_refusal(answer, item.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,17 +193,17 @@ class LabelEvaluator:
             return unjudged_verdict(self.name, prompt)
         if self.needs_answer and not answer.strip():
             return empty_answer_verdict(self.name, prompt)
-        said = await judge.ask(prompt.ask(item, answer, hits, schema=LABEL_SCHEMA, temperature=self.temperature))
-        label, reason = self._label(said)
+        reply = await judge.ask(prompt.ask(item, answer, hits, schema=LABEL_SCHEMA, temperature=self.temperature))
+        label, reason = self._label(reply)
         outcome = unparsed(reason) if label is None else parsed(self.labels[label], self.threshold)
-        verdict = judge_verdict(self.name, prompt, said, outcome, refused=is_refusal(answer, item.refusals))
+        verdict = judge_verdict(self.name, prompt, reply, outcome, refused=is_refusal(answer, item.refusals))
         return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
 
-    def _label(self, said: Completion) -> tuple[str | None, str]:
+    def _label(self, reply: Completion) -> tuple[str | None, str]:
         """Return the label in the reply's object, or the reply's only word; None with the reason if there is none."""
         tree, reason = read_object(
-            said.text, LABEL_SCHEMA.deciding("label"), deciding="label", finish_reason=said.finish
+            reply.text, LABEL_SCHEMA.requiring("label"), deciding="label", finish_reason=reply.finish
         )
-        text = str(tree["label"]) if tree is not None else judge_text(said.text, said.finish)[0]
+        text = str(tree["label"]) if tree is not None else judge_text(reply.text, reply.finish)[0]
         word = text.strip(" \n\t.\"'*`").casefold()
         return next(((one, "") for one in self.labels if one.casefold() == word), (None, reason or "no_verdict"))

@@ -252,7 +252,7 @@ def read_object(
     tree = one_object(rest)
     if tree is None:
         return None, _missing_reason(rest, finish_reason, "json")
-    if schema.fits(tree):
+    if schema.accepts(tree):
         return tree, ""
     return None, _misfit_reason(tree.get(deciding), schema, deciding)
 

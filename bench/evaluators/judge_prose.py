@@ -261,7 +261,7 @@ _SENTENCE = pattern(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!])
 class _Statement:
     """One verdict: its value, its label, and the text after it."""
 
-    read: float | str
+    value: float | str
     label: str = ""
     final: bool = False
     rest: str = ""
@@ -287,15 +287,15 @@ def read_prose(text: str, answer: str = "") -> ProseVerdict:
 
 def _unless_contrary(found: _Statement, sentences: Sequence[str]) -> float | str:
     """Return the verdict, or ``conflict`` when later text contradicts a positive verdict."""
-    if isinstance(found.read, str) or found.read < 0.5:
-        return found.read
+    if isinstance(found.value, str) or found.value < 0.5:
+        return found.value
     if _NEXT.match(found.rest):
         return CONFLICT
     later = (found.rest.lstrip(" ,"), *sentences[found.place + 1 :])
     contrary = any(_CONTRARY.search(one) or (_BUT.match(one) and _NEGATION.search(one)) for one in later)
     if contrary or (not found.rest and later[1:] and _NEXT.match(later[1])):
         return CONFLICT
-    return found.read
+    return found.value
 
 
 def _whole_line(line: str) -> ProseVerdict:
@@ -323,9 +323,9 @@ def _labeled(sentences: Sequence[str]) -> _Statement | None:
     found = [one for one in every if one is not None and not (echoes and one.label == "answer" and not one.final)]
     if not found:
         return None
-    values = {one.label: one.read for one in found if not isinstance(one.read, str)}
+    values = {one.label: one.value for one in found if not isinstance(one.value, str)}
     if not found[-1].final and len({value >= 0.5 for value in values.values()}) > 1:
-        return _Statement(read=CONFLICT)
+        return _Statement(value=CONFLICT)
     return found[-1]
 
 
@@ -336,14 +336,14 @@ def _labeled_at(sentence: str, place: int) -> _Statement | None:
     noun, by = _noun(match), match["by"].strip().lower()
     if (by == "is" and noun in _WEAK | _WORDS_TOO) or (by in "-–—" and noun in _WORDS_TOO):
         return None
-    read: ProseVerdict = value_of_word(match["value"])
-    if read is None and noun not in _WEAK:
+    value: ProseVerdict = value_of_word(match["value"])
+    if value is None and noun not in _WEAK:
         share = value_of_number(match["value"])
-        read = None if share is None else _in_range(share)
-    if read is None:
+        value = None if share is None else _in_range(share)
+    if value is None:
         return None
     final = "final" in sentence[: match.start("noun")].lower()
-    return _Statement(read=read, label=noun, final=final, rest=sentence[match.end() :], place=place)
+    return _Statement(value=value, label=noun, final=final, rest=sentence[match.end() :], place=place)
 
 
 def _heading_at(sentences: Sequence[str], place: int) -> _Statement | None:
@@ -355,7 +355,7 @@ def _heading_at(sentences: Sequence[str], place: int) -> _Statement | None:
     value, rest = _bare_value(sentences[place + 1]), ""
     if value is None and (leading := _LEADING.match(sentences[place + 1])) is not None:
         value, rest = value_of_word(leading["word"]), sentences[place + 1][leading.end() :]
-    return None if value is None else _Statement(read=value, label=noun, final=final, rest=rest, place=place + 1)
+    return None if value is None else _Statement(value=value, label=noun, final=final, rest=rest, place=place + 1)
 
 
 def _noun(match: re.Match[str]) -> str:
@@ -374,10 +374,10 @@ def _edges(lines: Sequence[str]) -> _Statement | None:
     """Return the verdict of the first or last line if it is only a verdict word."""
     first, last = _bare_value(lines[0]), _bare_value(lines[-1])
     if first is not None and last is not None and first != last:
-        return _Statement(read=CONFLICT)
+        return _Statement(value=CONFLICT)
     if last is not None:
-        return _Statement(read=last, place=sys.maxsize - 1)
-    return None if first is None else _Statement(read=first, place=0)
+        return _Statement(value=last, place=sys.maxsize - 1)
+    return None if first is None else _Statement(value=first, place=0)
 
 
 def _leading(sentences: Sequence[str]) -> _Statement | None:
@@ -391,8 +391,8 @@ def _leading(sentences: Sequence[str]) -> _Statement | None:
         if match["word"].lower() in _WORDS_TOO:
             return None
         if value_of_word(bare_word(first[match.end() :])) is not None:
-            return _Statement(read=CONFLICT)
-    return _Statement(read=word, rest=first[match.end() :], place=0)
+            return _Statement(value=CONFLICT)
+    return _Statement(value=word, rest=first[match.end() :], place=0)
 
 
 def _statement(lines: Sequence[str], sentences: Sequence[str]) -> ProseVerdict:
@@ -416,4 +416,4 @@ def _statement(lines: Sequence[str], sentences: Sequence[str]) -> ProseVerdict:
     if len(of_anything) > 1:
         return CONFLICT
     value = next(iter(of_answer), None)
-    return None if value is None else _unless_contrary(_Statement(read=value), sentences)
+    return None if value is None else _unless_contrary(_Statement(value=value), sentences)

@@ -51,10 +51,10 @@ STATEMENTS_SCHEMA = ReplySchema(
         "additionalProperties": False,
     }
 )
-_CORRECTNESS = CORRECTNESS_SCHEMA.deciding("correctness")
+_CORRECTNESS = CORRECTNESS_SCHEMA.requiring("correctness")
 _SCORES = ReplySchema(
     {**SCORES_SCHEMA, "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}}}
-).deciding("scores")
+).requiring("scores")
 """the schema for reading: it allows any score, so that one outside the scale gets its own reason"""
 
 
@@ -76,7 +76,7 @@ class JudgeEvaluator:
             return unjudged_verdict(self.name, prompt)
         if not answer.strip():
             return empty_answer_verdict(self.name, prompt)
-        said = await judge.ask(
+        reply = await judge.ask(
             prompt.ask(
                 item,
                 answer,
@@ -86,21 +86,21 @@ class JudgeEvaluator:
                 max_tokens=self.max_tokens,
             )
         )
-        parsed = self._read(said, answer, by_schema=prompt.asks_for_json)
-        return judge_verdict(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
+        parsed = self._read(reply, answer, by_schema=prompt.asks_for_json)
+        return judge_verdict(self.name, prompt, reply, parsed, refused=is_refusal(answer, item.refusals))
 
-    def _read(self, said: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
+    def _read(self, reply: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
         """Parse the judge's text: by the schema only if the prompt asks for an object, else as prose."""
-        if said.finish == "refusal":
+        if reply.finish == "refusal":
             return unparsed("refusal")
         if by_schema and self.protocol == "auto":
-            return parse_object(said.text, _CORRECTNESS, finish_reason=said.finish, threshold=self.threshold)
-        if not said.text.strip():  # the paper's rule takes a missing text for a no
-            return unparsed(judge_text(said.text, said.finish)[1])
+            return parse_object(reply.text, _CORRECTNESS, finish_reason=reply.finish, threshold=self.threshold)
+        if not reply.text.strip():  # the paper's rule takes a missing text for a no
+            return unparsed(judge_text(reply.text, reply.finish)[1])
         return parse_verdict(
-            said.text,
+            reply.text,
             protocol=self.protocol,
-            finish_reason=said.finish,
+            finish_reason=reply.finish,
             threshold=self.threshold,
             answer=answer,
         )
@@ -123,10 +123,10 @@ class RubricEvaluator:
             return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
             return empty_answer_verdict(self.name, self.prompt)
-        said = await judge.ask(self.prompt.ask(item, answer, hits, schema=SCORES_SCHEMA, temperature=self.temperature))
-        value, reason = read_scores(said.text, len(item.rubric), finish_reason=said.finish)
+        reply = await judge.ask(self.prompt.ask(item, answer, hits, schema=SCORES_SCHEMA, temperature=self.temperature))
+        value, reason = read_scores(reply.text, len(item.rubric), finish_reason=reply.finish)
         parsed = _parsed_value(value, reason, self.threshold)
-        return judge_verdict(self.name, self.prompt, said, parsed, refused=is_refusal(answer, item.refusals))
+        return judge_verdict(self.name, self.prompt, reply, parsed, refused=is_refusal(answer, item.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +144,12 @@ class FaithfulnessEvaluator:
             return unjudged_verdict(self.name, self.prompt)
         if not answer.strip():
             return unjudged_verdict(self.name, self.prompt, reason=NO_STATEMENTS)
-        said = await judge.ask(
+        reply = await judge.ask(
             self.prompt.ask(item, answer, hits, schema=STATEMENTS_SCHEMA, temperature=self.temperature)
         )
-        value, reason = read_statements(said.text, finish_reason=said.finish)
+        value, reason = read_statements(reply.text, finish_reason=reply.finish)
         parsed = _parsed_value(value, reason, self.threshold, faithfulness=value)
-        return judge_verdict(self.name, self.prompt, said, parsed, refused=False)
+        return judge_verdict(self.name, self.prompt, reply, parsed, refused=False)
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
@@ -181,7 +181,9 @@ def _parsed_value(
     return ParsedVerdict(state="parsed", correct=value >= threshold, value=value, faithfulness=faithfulness)
 
 
-def judge_verdict(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdict, *, refused: bool) -> Verdict:
+def judge_verdict(
+    name: str, prompt: JudgePrompt, reply: Completion, parsed: ParsedVerdict, *, refused: bool
+) -> Verdict:
     """Return the verdict of a judge with the prompt and model that produced it."""
     return Verdict(
         evaluator=name,
@@ -191,12 +193,12 @@ def judge_verdict(name: str, prompt: JudgePrompt, said: Completion, parsed: Pars
         judged=True,
         abstained=refused and not parsed.correct,
         faithfulness=parsed.faithfulness,
-        model=said.model,
-        fingerprint=said.fingerprint,
+        model=reply.model,
+        fingerprint=reply.fingerprint,
         prompt_name=prompt.name,
         prompt_sha256=prompt.sha256,
-        raw=said.text if said.raw is None else said.raw,
-        ignored=said.ignored,
+        raw=reply.text if reply.raw is None else reply.raw,
+        ignored=reply.ignored,
     )
 
 

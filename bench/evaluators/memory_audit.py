@@ -59,7 +59,7 @@ class AuditEvaluator:
             return replace(
                 judge_verdict(self.name, self.stored, replies[0], outcome, refused=False), raw=raw_texts(replies)
             )
-        expected = [_is_expected(said) for said in replies[points:]]
+        expected = [_is_expected(reply) for reply in replies[points:]]
         parts = {
             "points": float(len(item.rubric)),
             "found": float(found.count(1.0)),
@@ -94,11 +94,11 @@ class AuditEvaluator:
 
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
     """Return the scores of all replies, and the reason of the first reply without one."""
-    read = [read_score(said, RIGHT_SCHEMA) for said in replies]
+    read = [read_score(reply, RIGHT_SCHEMA) for reply in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
 
 
-def _is_expected(said: Completion) -> bool:
+def _is_expected(reply: Completion) -> bool:
     """Return True when the judge says that the memory is one that should be stored."""
-    tree, _ = read_object(said.text, RIGHT_SCHEMA.deciding("score"), deciding="score", finish_reason=said.finish)
+    tree, _ = read_object(reply.text, RIGHT_SCHEMA.requiring("score"), deciding="score", finish_reason=reply.finish)
     return tree is not None and tree.get("expected") is True

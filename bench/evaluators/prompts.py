@@ -134,22 +134,22 @@ class JudgePrompts:
         given = dict(texts or {})
         default = given.pop(DEFAULT, None) or generic_prompt("default")
         abstention = given.pop(ABSTENTION, None) or generic_prompt("abstention")
-        told = instructions or {}
+        described = instructions or {}
         aliases = prompt_of_type or {}
         named: dict[str, tuple[str, str]] = {name: (name, text) for name, text in given.items()}
-        for kind in {*aliases, *off_by_one, *told} - {INSTRUCTION_DEFAULT}:
+        for kind in {*aliases, *off_by_one, *described} - {INSTRUCTION_DEFAULT}:
             wanted = aliases.get(kind)
             named.setdefault(kind, named.get(wanted or "", (DEFAULT, default)))
         return cls(
             default=JudgePrompt.of(
-                DEFAULT, _with_instructions(default, told.get(INSTRUCTION_DEFAULT), off_by_one=False)
+                DEFAULT, _with_instructions(default, described.get(INSTRUCTION_DEFAULT), off_by_one=False)
             ),
             abstention=JudgePrompt.of(ABSTENTION, abstention),
             by_type={
                 kind: JudgePrompt.of(
                     name,
                     _with_instructions(
-                        text, told.get(kind, told.get(INSTRUCTION_DEFAULT)), off_by_one=kind in off_by_one
+                        text, described.get(kind, described.get(INSTRUCTION_DEFAULT)), off_by_one=kind in off_by_one
                     ),
                 )
                 for kind, (name, text) in named.items()
@@ -170,5 +170,5 @@ class JudgePrompts:
 
 
 def _with_instructions(text: str, instruction: str | None, *, off_by_one: bool) -> str:
-    told = f"\nFor questions of this kind: {instruction.replace('${', '$${')}\n" if instruction else ""
-    return text + told + (OFF_BY_ONE if off_by_one else "")
+    described = f"\nFor questions of this kind: {instruction.replace('${', '$${')}\n" if instruction else ""
+    return text + described + (OFF_BY_ONE if off_by_one else "")

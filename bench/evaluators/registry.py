@@ -224,7 +224,7 @@ def _code(opening: EvaluatorOptions) -> Evaluator:
 class BuiltInEvaluator:
     """One built-in evaluator."""
 
-    says: str
+    description: str
     open: Callable[[EvaluatorOptions], Evaluator]
     keys: tuple[str, ...] = ()
     """allowed keys of its config"""
@@ -238,84 +238,88 @@ _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
 _JUDGED = ("threshold", "temperature", "model")
 BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     "exact-match": BuiltInEvaluator(
-        says="1 if the answer equals an accepted answer after normalization",
+        description="1 if the answer equals an accepted answer after normalization",
         open=_exact,
         keys=(*_MATCH, "variant"),
         refusals=True,
     ),
     "contains": BuiltInEvaluator(
-        says="1 if the answer contains an accepted answer as whole words",
+        description="1 if the answer contains an accepted answer as whole words",
         open=_contains,
         keys=(*_MATCH, "word_boundary"),
         version=2,  # 2: a part of a longer number is no match
         refusals=True,
     ),
     "token-f1": BuiltInEvaluator(
-        says="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant"), refusals=True
+        description="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant"), refusals=True
     ),
     "locomo-f1": BuiltInEvaluator(
-        says="LoCoMo's official score per category", open=_locomo, keys=("threshold",), refusals=True
+        description="LoCoMo's official score per category", open=_locomo, keys=("threshold",), refusals=True
     ),
     "semantic-similarity": BuiltInEvaluator(
-        says="cosine of the embeddings of answer and accepted answer; needs an embedding model",
+        description="cosine of the embeddings of answer and accepted answer; needs an embedding model",
         open=_similarity,
         keys=("threshold", "model"),
         refusals=True,
     ),
     "mcq": BuiltInEvaluator(
-        says="1 if the answer states or names the right option; an answer without an option is wrong",
+        description="1 if the answer states or names the right option; an answer without an option is wrong",
         open=_choice,
         refusals=True,
     ),
     "rubric": BuiltInEvaluator(
-        says="a judge scores all rubric points in one call, each with 0, 0.5 or 1", open=_rubric, keys=_JUDGED
+        description="a judge scores all rubric points in one call, each with 0, 0.5 or 1", open=_rubric, keys=_JUDGED
     ),
     "rubric-points": BuiltInEvaluator(
-        says="a judge scores each rubric point in its own call, with one of evaluation.values; the mean of "
+        description="a judge scores each rubric point in its own call, with one of evaluation.values; the mean of "
         "these values",
         open=_points,
         keys=(*_JUDGED, "values"),
     ),
     "order-agreement": BuiltInEvaluator(
-        says="a judge aligns the answer with the events of the rubric; Kendall's tau-b of the order times F1",
+        description="a judge aligns the answer with the events of the rubric; Kendall's tau-b of the order times F1",
         open=_order,
         keys=_JUDGED,
     ),
     "labels": BuiltInEvaluator(
-        says="a judge chooses one of evaluation.labels; the value of the label", open=_labels, keys=(*_JUDGED, "labels")
+        description="a judge chooses one of evaluation.labels; the value of the label",
+        open=_labels,
+        keys=(*_JUDGED, "labels"),
     ),
     "memory-audit": BuiltInEvaluator(
-        says="a judge looks for each rubric point in the listed memories, and checks each listed memory",
+        description="a judge looks for each rubric point in the listed memories, and checks each listed memory",
         open=_audit,
         keys=_JUDGED,
     ),
     "phrases": BuiltInEvaluator(
-        says="1 if the answer contains each phrase of the accepted answer (split at ; or ,) as whole words",
+        description="1 if the answer contains each phrase of the accepted answer (split at ; or ,) as whole words",
         open=_phrases,
         keys=("threshold",),
         refusals=True,
     ),
     "ordered-phrases": BuiltInEvaluator(
-        says="like phrases, but the phrases must have the order of the accepted answer",
+        description="like phrases, but the phrases must have the order of the accepted answer",
         open=_ordered_phrases,
         keys=("threshold",),
         refusals=True,
     ),
     "llm-judge": BuiltInEvaluator(
-        says="a judge decides whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
+        description="a judge decides whether the answer is right",
+        open=_judge,
+        keys=(*_JUDGED, "protocol", "max_tokens"),
     ),
     "faithfulness": BuiltInEvaluator(
-        says="a judge checks each statement of the answer against the retrieved memories",
+        description="a judge checks each statement of the answer against the retrieved memories",
         open=_faithfulness,
         keys=_JUDGED,
     ),
     "deletion-check": BuiltInEvaluator(
-        says="1 if neither hits nor answer contain the deleted text",
+        description="1 if neither hits nor answer contain the deleted text",
         open=_deletion,
         keys=("fuzzy_match", "fuzzy_threshold"),
     ),
     "code-correctness": BuiltInEvaluator(
-        says="1 if the code in the answer passes the item's tests; needs --allow-code-execution",
+        description="1 if the code in the answer passes the item's tests; needs --allow-code-execution",
         open=_code,
         keys=("time_limit_s",),
     ),
@@ -448,7 +452,7 @@ def catalog() -> dict[str, str]:
     others = {
         name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical_name).items()
     }
-    built_in = {name: one.says for name, one in BUILT_IN.items()} | NOT_BUILT_IN
+    built_in = {name: one.description for name, one in BUILT_IN.items()} | NOT_BUILT_IN
     doubled = {
         name: f"{built_in[name]}; refused: it is a {others[name]} too" for name in built_in.keys() & others.keys()
     }

@@ -251,7 +251,7 @@ def _check_lane(lane: Lane) -> None:
     for ref in dataset.items(lane.benchmark.selection):
         by_corpus.setdefault(ref.corpus, array("I")).append(ref.position)
     whole = sum(map(len, by_corpus.values())) == len(dataset)
-    dataset.covered(
+    dataset.check_coverage_once(
         lane.unit,
         lane.text,
         lambda: require_coverage(_gaps(lane, by_corpus), benchmark=lane.benchmark.name),

@@ -88,7 +88,7 @@ def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     for lane in plan.lanes:
         for name in required_variables(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
-    return PlannedRun(plan, estimate(plan), ahead.absent)
+    return PlannedRun(plan, estimate(plan), ahead.unset)
 
 
 def form_fields(request: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ PLACE = RowPlace(file="d.json", index=0)
 
 
 def session(name: str, *turns: RawTurn) -> RawSession:
-    return RawSession(id=name, turns=list(turns), place=PLACE, named=True)
+    return RawSession(id=name, turns=list(turns), place=PLACE, has_own_id=True)
 
 
 # ------------------------------------------------------------------ corpora

@@ -99,7 +99,7 @@ def test_small_data_stores_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_covered_evidence_is_checked_once(root: Path) -> None:
     checks: list[str] = []
     for _ in range(2):
-        opened(root).covered("session", None, lambda: checks.append("x"), whole=True)
-    opened(root).covered("turn", None, lambda: checks.append("y"), whole=False)
-    opened(root).covered("turn", None, lambda: checks.append("y"), whole=True)
+        opened(root).check_coverage_once("session", None, lambda: checks.append("x"), whole=True)
+    opened(root).check_coverage_once("turn", None, lambda: checks.append("y"), whole=False)
+    opened(root).check_coverage_once("turn", None, lambda: checks.append("y"), whole=True)
     assert checks == ["x", "y", "y"]

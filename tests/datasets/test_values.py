@@ -146,9 +146,9 @@ def test_a_missing_field_may_stand_in_something_nested() -> None:
         (RowPlace(file="d.json", index=0), "a[1]", "d.json: [0].a[1]: a[1] is odd: 5"),
         (RowPlace(file="d.json", index=0), "[1].b", "d.json: [0][1].b: [1].b is odd: 5"),
         (RowPlace(file="d.json", index=0), "", "d.json: [0]: row is odd: 5"),
-        (RowPlace(file="d.json", index=3).named("q9"), "a", "d.json: [3].a: a is odd: 5 (row q9)"),
+        (RowPlace(file="d.json", index=3).with_row_id("q9"), "a", "d.json: [3].a: a is odd: 5 (row q9)"),
         (RowPlace(file="d.csv", index=0, line=2), "a", "d.csv:2: a is odd: 5"),
-        (RowPlace(file="d.csv", index=0, line=2).named("q9"), "", "d.csv:2: row is odd: 5 (row q9)"),
+        (RowPlace(file="d.csv", index=0, line=2).with_row_id("q9"), "", "d.csv:2: row is odd: 5 (row q9)"),
     ],
 )
 def test_a_place_names_file_row_field_and_value(place: RowPlace, field: str, text: str) -> None:

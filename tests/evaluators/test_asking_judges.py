@@ -58,7 +58,7 @@ async def test_a_judge_is_asked_once_cold_and_by_schema(name: str) -> None:
     assert (asked.temperature, asked.max_tokens, asked.json_schema) == (0.0, 1024, schema)
     assert [message.role for message in asked.messages] == ["user"]
     assert asked.question == ABOUT.question
-    assert ReplySchema.of(schema).fits(json.loads(GOOD[name]))
+    assert ReplySchema.of(schema).accepts(json.loads(GOOD[name]))
 
 
 @pytest.mark.parametrize("name", JUDGES)

@@ -111,14 +111,14 @@ def test_what_is_no_plain_setting_is_redacted(value: str) -> None:
 
 def test_a_resolved_variable_is_redacted_and_a_plain_one_is_not() -> None:
     environment = Environment({"A_NAME": "canary-of-a-variable-17", "B_REGION": "us-east-1", "C_TOKEN": "abcdefgh"})
-    with redactor.forgetting():
+    with redactor.forget_new_secrets():
         environment.resolve("${A_NAME} ${B_REGION} ${C_TOKEN}")
         shown = redact("x canary-of-a-variable-17 us-east-1 abcdefgh y")
     assert shown == f"x {HIDDEN} us-east-1 {HIDDEN} y"
 
 
 def test_a_password_of_an_address_is_redacted_alone() -> None:
-    with redactor.forgetting():
+    with redactor.forget_new_secrets():
         Environment({"DB": "postgres://app:CANARY%2Fpass@db/prod"}).resolve("${DB}")
         assert "CANARY" not in redact("CANARY/pass and CANARY%2Fpass and postgres://app:CANARY%2Fpass@db/prod")
 
@@ -150,7 +150,7 @@ def test_learning_twice_changes_nothing() -> None:
 def test_a_secret_of_a_block_is_forgotten_with_it_and_an_older_one_is_not() -> None:
     own = Redactor()
     own.learn("older-word")
-    with pytest.raises(RuntimeError), own.forgetting():
+    with pytest.raises(RuntimeError), own.forget_new_secrets():
         own.learn("newer-word")
         assert own("older-word, newer-word") == f"{HIDDEN}, {HIDDEN}"
         raise RuntimeError

@@ -68,7 +68,7 @@ def test_only_one_object_of_the_schema_is_a_reply(text: str, value: object) -> N
     )
 )
 def test_every_value_fits_the_empty_schema(value: object) -> None:
-    assert ReplySchema({}).fits(value)
+    assert ReplySchema({}).accepts(value)
 
 
 @each_row(
@@ -84,7 +84,7 @@ def test_every_value_fits_the_empty_schema(value: object) -> None:
     ],
 )
 def test_types_are_exact(value: object, schema: dict[str, object], right: bool) -> None:
-    assert ReplySchema(schema).fits(value) is right
+    assert ReplySchema(schema).accepts(value) is right
 
 
 @dataclass

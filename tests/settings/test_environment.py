@@ -110,7 +110,7 @@ def test_a_value_from_a_file_is_shown_and_hidden_as_from_the_variable(name: str,
     seen = []
     for environment in (of(**{name: value}), of(**{f"{name}_FILE": str(tmp_path / "value")})):
         text = f"connect to ${{{name}}}"
-        with redactor.forgetting():
+        with redactor.forget_new_secrets():
             environment.ensure(name, user="acme")
             told = (environment.get(name), environment.resolve(text), filled(text, environment), redactor(f"<{value}>"))
             plain = environment.require_plain(name, user="acme", example="x")
@@ -219,17 +219,17 @@ def test_a_rehearsal_notes_each_absent_name_once_and_goes_on() -> None:
     assert ahead.resolve("${HOST} ${URL} ${URL} ${PORT:-1}") == "h ${URL} ${URL} 1"
     assert ahead.require("KEY", user="acme").get_secret_value() == "${KEY}"
     assert ahead.require_plain("BASE", user="acme", example="e") == "${BASE}"
-    assert ahead.absent == ["URL", "KEY", "BASE"]
+    assert ahead.unset == ["URL", "KEY", "BASE"]
 
 
 def test_two_rehearsals_share_nothing() -> None:
     one, two = DryRunEnvironment(), DryRunEnvironment()
     one.resolve("${X}")
-    assert (one.absent, two.absent) == (["X"], [])
+    assert (one.unset, two.unset) == (["X"], [])
 
 
 def test_to_ensure_that_a_plain_variable_is_set_hides_it_nowhere_and_a_secret_everywhere() -> None:
-    with redactor.forgetting():
+    with redactor.forget_new_secrets():
         environment = of(ACME_URL="http://ensured.test:4711", ACME_KEY="ensured-zebra-93")
         environment.ensure("ACME_URL", user="acme")
         environment.ensure("ACME_KEY", user="acme")
@@ -242,4 +242,4 @@ def test_looking_ahead_notes_once_what_is_not_set() -> None:
     ahead = DryRunEnvironment(values={})
     ahead.ensure("NAME", user="acme")
     ahead.ensure("NAME", user="other")
-    assert ahead.absent == ["NAME"]
+    assert ahead.unset == ["NAME"]

@@ -263,7 +263,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     for lane in made.lanes:
         for name in required_variables(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
-    show_plan(made, flags, unset=ahead.absent, detect=detect)
+    show_plan(made, flags, unset=ahead.unset, detect=detect)
     return 0
 
 

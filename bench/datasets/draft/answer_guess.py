@@ -45,7 +45,7 @@ class AnswerGuess:
         self.guessed: str | None = None
         """the answer field, if its name is not a usual name for answers"""
         self.field = self._field()
-        self.chosen = self._choices()
+        self.choices_config = self._choices()
 
     def _field(self) -> str | None:
         named = first_field(self.asked, ANSWERS) or next(
@@ -57,10 +57,10 @@ class AnswerGuess:
             and (self.place.inside or self.place.child is not None)
             and len(self.asked) <= 6
         ):
-            self.guessed = named = self._other()
+            self.guessed = named = self._only_unknown_text()
         return named
 
-    def _other(self) -> str | None:
+    def _only_unknown_text(self) -> str | None:
         """Return the only text field of the questions that has an unknown name and holds neither dates nor ids.
 
         The result is None when there is no such field, or more than one.
@@ -70,12 +70,12 @@ class AnswerGuess:
                 and not is_date(one) and not looks_numbered(name)]  # fmt: skip
         return left[0] if len(left) == 1 else None
 
-    def without(self) -> tuple[str, int, int] | None:
+    def unanswered(self) -> tuple[str, int, int] | None:
         """Return the answer field, the number of questions where it is empty, and the number of all questions.
 
         The result is None when the answer field is empty in none or in all of the questions.
         """
-        every = self.place.every()
+        every = self.place.questions()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
@@ -101,7 +101,7 @@ class AnswerGuess:
 
     def _texts(self, name: str) -> str | None:
         """Return the path to the texts of an answer field, whose values may be objects; None if it is unknown."""
-        values = [one[name] for one in self.place.every() if one.get(name) not in (None, "", [], {})]
+        values = [one[name] for one in self.place.questions() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
         if steps is None:
             self.unmapped.append(
@@ -116,7 +116,7 @@ class AnswerGuess:
 
     def choices(self) -> tuple[str, str] | None:
         """Return the config values of the choices and of the right choice; None for questions without choices."""
-        return self.chosen
+        return self.choices_config
 
     def _choices(self) -> tuple[str, str] | None:
         asked, at = self.asked, self.place.at
@@ -143,15 +143,15 @@ class AnswerGuess:
             return None
         holder = asked.get(name or "")
         if name and isinstance(holder, Mapping) and isinstance(holder.get("text"), list):
-            return at(name, "text"), self._right(right, len(holder["text"]))
+            return at(name, "text"), self._right_choice(right, len(holder["text"]))
         if name and isinstance(holder, list) and (steps := _steps_to_texts([holder])) and steps != ["[*]"]:
-            return at(name, *steps), self._right(right, len(holder))
+            return at(name, *steps), self._right_choice(right, len(holder))
         size = len(holder) if isinstance(holder, list | Mapping) else len(lettered)
-        return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right(right, size)
+        return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right_choice(right, size)
 
-    def _right(self, name: str, size: int) -> str:
+    def _right_choice(self, name: str, size: int) -> str:
         """Return the config value of the right choice: its field, or a template that makes a letter of its number."""
-        values = [one.get(name) for one in self.place.every()]
+        values = [one.get(name) for one in self.place.questions()]
         if any(isinstance(value, list) for value in values):
             return quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")
         texts = [text for value in values if (text := scalar_text(value)) is not None]
@@ -168,10 +168,10 @@ class AnswerGuess:
         path = self.place.at(name).strip('"')
         return json.dumps(f"${{{path}|letter{':1' if start else ''}}}")
 
-    def mixed(self) -> bool:
+    def has_open_questions(self) -> bool:
         """Return True when some questions have choices and others have none."""
         name = first_field(self.asked, CHOICES, (list, Mapping))
-        return name is not None and any(not one.get(name) for one in self.place.every())
+        return name is not None and any(not one.get(name) for one in self.place.questions())
 
 
 def _is_like_answer(name: str) -> bool:

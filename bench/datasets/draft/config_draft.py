@@ -191,7 +191,7 @@ def _fitting_name(name: str) -> str:
 
 def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) -> str:
     choices = guess.answer.choices()
-    answered = guess.answer.answers() is not None or (choices is not None and not guess.answer.mixed())
+    answered = guess.answer.answers() is not None or (choices is not None and not guess.answer.has_open_questions())
     item_id = guess.item_id() or _place_as_id(guess, layout)
     corpus = f"corpus: {{field: {_corpus_value(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
     rubric = first_field(guess.place.asked, ("rubric", "rubrics"), list)
@@ -217,7 +217,7 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
         or guess.history.turn.golds
         else "session-based",
         method="mcq"
-        if choices and not guess.answer.mixed()
+        if choices and not guess.answer.has_open_questions()
         else "rubric"
         if rubric
         else "contains"
@@ -270,7 +270,7 @@ def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple
 
 def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterator[str]:
     """Yield the other notes: on fields that no key reads, numeric question types, pictures, and missing questions."""
-    marked = guess.place.marked() if guess.place.question() is None else []
+    marked = guess.place.marked_paths() if guess.place.question() is None else []
     if marked:
         yield (
             f'the field of the question is not clear: texts that end with "?" are at {", ".join(marked)}; '
@@ -298,7 +298,7 @@ def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterat
         )
     if missing := guess.missing_answers():
         yield missing
-    kinds = guess.kinds()
+    kinds = guess.question_types()
     if kinds and all(kind.isdigit() for kind in kinds):
         yield (
             f'the question types are numbers ({", ".join(kinds[:8])}): name them in categories: {{"{kinds[0]}": NAME}}'

@@ -37,8 +37,8 @@ class GoldGuess:
         self.place = place
         self.unmapped: list[str] = []
         names = [key for key in place.asked if EVIDENCE.fullmatch(key) and key not in skipped]
-        self.paths = dict(_gold_values(place.every(), names))
-        held = {name: [one[name] for one in place.every() if one.get(name)] for name in names}
+        self.paths = dict(_gold_values(place.questions(), names))
+        held = {name: [one[name] for one in place.questions() if one.get(name)] for name in names}
         self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
         """fields with pairs of numbers: the first and last turn of the answer"""
 
@@ -81,7 +81,7 @@ class GoldGuess:
     def _graded(self, path: str, inside: str) -> str | None:
         """Return the evidence keys for objects with an id and a grade; None when there are no different grades."""
         name, _, part = path.removeprefix("$.").partition("[*].")
-        found = [one for row in self.place.every() for one in nested_objects(row.get(name))] if part else []
+        found = [one for row in self.place.questions() for one in nested_objects(row.get(name))] if part else []
         grade = first_field(merged_fields(found), GRADES, (int, float))
         if grade is None or part == grade or len({one.get(grade) for one in found}) < 2 or inside:
             return None

@@ -57,13 +57,13 @@ class HistoryGuess:
         self.single = False
         """true: the history is one session"""
         self.turn = TurnGuess((), gold, single=False)
-        self.lines = list(self._context())
+        self.lines = list(self._context_lines())
 
     @property
     def turns(self) -> list[Row]:
         return self.turn.turns
 
-    def _context(self) -> Iterator[str]:
+    def _context_lines(self) -> Iterator[str]:
         value = self.row if self.field == "$" else self.row.get(self.field)
         if isinstance(value, str | int | float) or value is None:
             yield from (f"field: {field_name(self.field)}", "type: string")
@@ -76,7 +76,7 @@ class HistoryGuess:
             yield from (f"field: {quoted_path(field_path(self.field, text))}", "type: string")
             return
         else:
-            yield from self._walked(value)
+            yield from self._nested_lines(value)
         yield from self.turn.lines()
         self.unmapped += self.turn.unmapped
 
@@ -126,7 +126,7 @@ class HistoryGuess:
         self._turns(list(nested_objects(lists[main])))
         return found
 
-    def _walked(self, value: object) -> Iterator[str]:
+    def _nested_lines(self, value: object) -> Iterator[str]:
         way = path_to_turns(value)
         if way is None:
             self.unmapped.append(f'"{self.field}" contains no list of turns: name its sessions in schema.context')

@@ -52,7 +52,7 @@ class ContextLines:
             first_field(turn, ("title",), str) for one in every for turn in one.turns[:5]
         )
         """true: each element of the histories is a separate passage"""
-        self.evidence = self._right_ones(every) if self.passages and not guess.evidence else ""
+        self.evidence = self._answer_passages(every) if self.passages and not guess.evidence else ""
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: DataLayout) -> list[HistoryGuess]:
@@ -78,7 +78,7 @@ class ContextLines:
             own += [f"id: \"${{'{one.field}'}}\""] if flat and not one.session_ids else []
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
-    def _right_ones(self, every: Sequence[HistoryGuess]) -> str:
+    def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
         """Return the evidence line when exactly one history field has the passages with the answer; else empty."""
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
@@ -106,7 +106,7 @@ def history_field(rows: Sequence[Row]) -> str:
     claimed: set[str | None] = {
         name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first_field(rows[0], names))
     }
-    claimed |= {*place.claims(), *CORPORA, *QUESTION_LISTS}
+    claimed |= {*place.claimed_fields(), *CORPORA, *QUESTION_LISTS}
     row = {name: one for name, one in rows[0].items() if name not in claimed and not is_gold(name)}
     if sum(len(part) for part in numbered_sessions(row).values()) > 1 and len(numbered_sessions(row)) > 1:
         return "$"

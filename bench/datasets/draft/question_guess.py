@@ -122,7 +122,7 @@ class QuestionGuess:
 
     def _date(self) -> str | None:
         """Return the date field of a question, as the config writes it; None if there is none."""
-        every, asked = self.place.every(), self.place.asked
+        every, asked = self.place.questions(), self.place.asked
         for name in filter(None, (first_field(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
                 asked[name], bool
@@ -148,13 +148,13 @@ class QuestionGuess:
         if choices is not None:
             yield f"  choices: {choices[0]}\n"
             yield f"  choiceAnswer: {choices[1]}\n"
-        if (choices is None or self.answer.mixed()) and (answer := self.answer.answers()):
+        if (choices is None or self.answer.has_open_questions()) and (answer := self.answer.answers()):
             yield f"  answer: {answer}\n"
 
     def words_of_question(self) -> int:
         """Return the number of words in the longest question; 0 if no field holds a question."""
         name = self.place.question()
-        return max((len(str(one.get(name)).split()) for one in self.place.every()), default=0) if name else 0
+        return max((len(str(one.get(name)).split()) for one in self.place.questions()), default=0) if name else 0
 
     # ------------------------------------------------------------------ types
 
@@ -206,12 +206,12 @@ class QuestionGuess:
 
     def _type_name(self) -> str | None:
         """Return the name of a type field that every question has; None if there is none."""
-        asked = self.place.every()
+        asked = self.place.questions()
         names = [name for one in TYPES if (name := first_field(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
         return names[0] if names and asked else None
 
-    def kinds(self) -> list[str]:
+    def question_types(self) -> list[str]:
         """Return the question types of the sample."""
         if self.type == "$keys[-2]":
             path = self.place.path
@@ -219,7 +219,7 @@ class QuestionGuess:
             assert value is not None
             return list(dict.fromkeys(str(keys[-2]) for row in self.rows for keys, _ in value.keyed(row)))
         name = self._type_name()
-        return list(dict.fromkeys(scalar_text(one.get(name)) or "" for one in self.place.every() if name))
+        return list(dict.fromkeys(scalar_text(one.get(name)) or "" for one in self.place.questions() if name))
 
     def _abstention(self) -> str:
         ids = [scalar_text(row.get(name)) or "" for row in self.rows for name in IDS]
@@ -231,20 +231,22 @@ class QuestionGuess:
             conditions.append(f"field: {self.place.at(name)}, equals: false")
         if any(text.endswith("_abs") for text in ids):
             conditions.append("idPattern: _abs$")
-        if kinds := [kind for kind in self.kinds() if NO_ANSWER.search(kind) or kind.endswith(("-abs", "_abs"))]:
+        if kinds := [
+            kind for kind in self.question_types() if NO_ANSWER.search(kind) or kind.endswith(("-abs", "_abs"))
+        ]:
             conditions.append(f"questionTypes: {json.dumps(kinds, ensure_ascii=False)}")
         marked = [name for name in ("question_id", "id") if any(
             (scalar_text(one.get(name)) or "").endswith("_abs") for one in self.place.children)]  # fmt: skip
         if marked:
             conditions.append(f'where: {{{marked[0]}: {{like: "*_abs"}}}}')
-        if not conditions and (told := self._told_unanswerable()):
+        if not conditions and (told := self._unanswerable_condition()):
             conditions.append(f"where: {{{told}}}")
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
-    def _told_unanswerable(self) -> str | None:
+    def _unanswerable_condition(self) -> str | None:
         """Return a condition on a field with few distinct values, one of which means "unanswerable"; else None."""
         for name in self.place.asked:
-            held = [one.get(name) for one in self.place.every()]
+            held = [one.get(name) for one in self.place.questions()]
             lists = all(isinstance(one, list) and len(one) == 1 for one in held)
             texts = {text for one in held if (text := scalar_text(one[0] if lists else one)) is not None}  # type: ignore[index]
             found = [text for text in texts if len(text) < 40 and NO_ANSWER.search(text)]
@@ -255,11 +257,11 @@ class QuestionGuess:
 
     def missing_answers(self) -> str | None:
         """Return a note on questions without an answer; None if there are none, or a field marks them."""
-        found = self.answer.without()
+        found = self.answer.unanswered()
         if found is None or self.abstention or self.answer.choices() is not None:
             return None
         name, empty, every = found
-        held = [one.get(name) for one in self.place.every()]
+        held = [one.get(name) for one in self.place.questions()]
         where = self.place.at(name) if [""] not in held else self.place.at(name).strip('"') + "[0]"
         where = where if where == name or where.startswith("$") else json.dumps(f"$.{where}") if "[" in where else where
         nothing = "null" if "" not in held and [""] not in held and [] not in held else "{present: false}"
@@ -366,4 +368,4 @@ class QuestionGuess:
         if name is None or field is None or self.abstention:
             return []
         have = {scalar_text(one.get(name)) for one in self.place.children if one.get(field)}
-        return [kind for kind in self.kinds() if kind not in have] if have else []
+        return [kind for kind in self.question_types() if kind not in have] if have else []

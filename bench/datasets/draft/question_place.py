@@ -56,7 +56,7 @@ class QuestionPlace:
         self.inside = "" if self.child is not None else self._holder()
         self.asked: Row = self.child or (object_or_empty(self.row[self.inside]) if self.inside else self.row)
 
-    def every(self) -> list[Row]:
+    def questions(self) -> list[Row]:
         """Return the objects that hold the questions, one per question."""
         if self.child is not None:
             return self.children
@@ -70,7 +70,7 @@ class QuestionPlace:
             return quoted_path(field_path(*filter(None, (self.inside, name)), *more))
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
 
-    def claims(self) -> set[str | None]:
+    def claimed_fields(self) -> set[str | None]:
         """Return the row fields that hold only questions."""
         found: set[str | None] = {
             self.question() if self.child is None and not self.inside else None,
@@ -138,11 +138,11 @@ class QuestionPlace:
     def question(self) -> str | None:
         """Return the field of the question; None if no field looks like one."""
         named = first_field(self.asked, QUESTIONS, str) or first_field(self.asked, QUESTION_LISTS, str)
-        return named or first_field(self.asked, QUESTIONS) or self._written()
+        return named or first_field(self.asked, QUESTIONS) or self._marked_field()
 
-    def _written(self) -> str | None:
+    def _marked_field(self) -> str | None:
         """Return the text field whose values end with a question mark, else ``text`` if `texts_ask`; else None."""
-        marked = question_by_mark(self.every())
+        marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
@@ -162,7 +162,7 @@ class QuestionPlace:
         found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
-    def marked(self) -> list[str]:
+    def marked_paths(self) -> list[str]:
         """Return up to four paths of texts that end with a question mark."""
         return list(dict.fromkeys(path for row in self.rows[:8] for path in question_texts(row, "")))[:4]
 

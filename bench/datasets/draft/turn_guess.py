@@ -71,7 +71,7 @@ class TurnGuess:
     def _parts_of_turn(self, turn: Row) -> dict[str, str]:
         who, key = speaker_field(turn)
         self.date = date_field(self.turns) or self._usual_date()
-        words = self._words(turn, who)
+        words = self._text_field(turn, who)
         if words is None:
             return {}
         if who is not None and not who.startswith("$") and any(one.get(who) is None for one in self.turns):
@@ -97,19 +97,19 @@ class TurnGuess:
             parts["caption"] = field_name(caption)
         return parts
 
-    def _words(self, turn: Row, who: str | None) -> str | None:
+    def _text_field(self, turn: Row, who: str | None) -> str | None:
         """Return the field of a turn's text, or a quoted template of several fields; None if there is no text."""
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
                  and not GOLD.fullmatch(name) and not _MEDIA_NAMES.fullmatch(name) and not _ID_NAMES.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
         texts = {name: one for name, one in texts.items() if name != "title" or who != "title"}
         if (named := first_field(turn, TEXT_NAMES, str)) is not None and turn[named]:
-            self._left([name for name in texts if name != named])
+            self._note_unread_texts([name for name in texts if name != named])
             return named
         if (nested := _nested_text(turn, self.turns)) is not None:
             return nested
         if len(texts) > 1 and (who is None or who == "title") and not first_field(turn, TEXT_NAMES, str):
-            lines = "\n".join(f"{name}: {self._or_none(name)}" for name in texts if re.fullmatch(r"\w+", name))
+            lines = "\n".join(f"{name}: {self._optional_field(name)}" for name in texts if re.fullmatch(r"\w+", name))
             return (
                 json.dumps(lines, ensure_ascii=False)
                 if lines and who is None
@@ -124,7 +124,7 @@ class TurnGuess:
             return json.dumps(f"${{{found}}}: ${{{lists[0]}|join:' '}}")
         if found is not None:
             self.words = found
-            self._left([name for name in texts if name != found])
+            self._note_unread_texts([name for name in texts if name != found])
         return found
 
     def _usual_date(self) -> str | None:
@@ -133,10 +133,10 @@ class TurnGuess:
         dated = [one for one in self.turns if name is not None and one.get(name) is not None]
         return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
 
-    def _or_none(self, name: str) -> str:
+    def _optional_field(self, name: str) -> str:
         return f"${{{name}}}" if all(one.get(name) is not None for one in self.turns) else f"${{{name}|default:none}}"
 
-    def _left(self, left: list[str]) -> None:
+    def _note_unread_texts(self, left: list[str]) -> None:
         plain = [
             name
             for name in left

@@ -47,10 +47,10 @@ class Conditions:
         if isinstance(wanted, tuple):
             return any(_same_text(found, one) for one in wanted)
         if isinstance(wanted, Criterion):
-            return self._compared(found, wanted, name, place)
+            return self._meets(found, wanted, name, place)
         return _same_text(found, wanted)
 
-    def _compared(self, found: object, wanted: Criterion, name: str, place: RowPlace) -> bool:
+    def _meets(self, found: object, wanted: Criterion, name: str, place: RowPlace) -> bool:
         if wanted.differs is not None and _same_text(found, wanted.differs):
             return False
         if wanted.like is not None and not _is_like(scalar_text(found), wanted.like):

@@ -7,12 +7,12 @@ Also in this module:
 Example::
 
     names = ConfigNames(config)
-    names.items.look([row]), names.roles.meet(["user"])
-    list(names.unmet())
+    names.items.search([row]), names.roles.meet(["user"])
+    list(names.missing_names())
     # ['trips.yaml:9:14: schema.metadata.questionType names "knd", but no item has this field; did you mean "kind"?']
     roles = NameGroup("no turn has this role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
     roles.meet(["user"]), roles.meet(["assistant"])
-    [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
+    [name.suggestion() for name in roles.open]     # ['; did you mean "assistant"?']
 
 The readers of rows report the names that they find. A name that no row contains is usually a typing error.
 
@@ -62,7 +62,7 @@ class ConfigName:
     hint: str = ""
     """hint for a field name that is meant as a path, but does not begin with ``$.``"""
 
-    def stands_in(self, scopes: Sequence[object]) -> bool:
+    def is_found_in(self, scopes: Sequence[object]) -> bool:
         """Return True when one of the scopes has the name; otherwise store the keys that they have in its place."""
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
@@ -73,7 +73,7 @@ class ConfigName:
             self.seen.update(key for node in nodes for key in node)
         return False
 
-    def guess(self) -> str:
+    def suggestion(self) -> str:
         """Return the end of the message: the hint, the most similar name of the data, or the data's first names."""
         if self.hint:
             return f"; {self.hint}"
@@ -115,9 +115,9 @@ class NameGroup:
         names.open = [name for key, text in wanted if (name := _path_name(key, text)) is not None]
         return names
 
-    def look(self, scopes: Sequence[object]) -> None:
+    def search(self, scopes: Sequence[object]) -> None:
         """Look up the open names as keys of the objects in a row."""
-        self.open = [name for name in self.open if not name.stands_in(scopes)]
+        self.open = [name for name in self.open if not name.is_found_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
         """Remove the open names that match one of ``met``, which are names of the data."""
@@ -127,14 +127,14 @@ class NameGroup:
         seen.update(given[: MOST_KEYS - len(seen)])
         self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
 
-    def unmet(self) -> list[tuple[ConfigName, str]]:
+    def missing_names(self) -> list[tuple[ConfigName, str]]:
         """Return the names that are still open, each with the end of its message."""
-        return [(name, self._told(name)) for name in self.open]
+        return [(name, self._absence_text(name)) for name in self.open]
 
-    def _told(self, name: ConfigName) -> str:
+    def _absence_text(self, name: ConfigName) -> str:
         if not name.seen and self.none:
             return f"{self.absence}: {self.none}"
-        return f"{self.absence}{name.guess()}"
+        return f"{self.absence}{name.suggestion()}"
 
 
 def _path_name(key: TreePath, text: str) -> ConfigName | None:
@@ -196,17 +196,17 @@ class ConfigNames:
         self.metadata = NameGroup("schema.metadata does not map it", _metadata_names(config), fits=_same_key)
         self.metadata.meet(_mapped_metadata(config))
 
-    def unmet(self) -> Iterator[str]:
+    def missing_names(self) -> Iterator[str]:
         """Yield a message with its place for each name that the data does not contain."""
         for sort in (
             self.items, self.points, self.around, self.rows, self.children, self.turns, self.removed, self.roles,
             self.sessions, self.session_parts, self.session_fields, self.ids, self.flags, self.categories,
             self.types, self.metadata,
         ):  # fmt: skip
-            for name, told in sort.unmet():
-                yield f"{self.config.place(*name.key)}: {self.says(name)}, but {told}"
+            for name, told in sort.missing_names():
+                yield f"{self.config.place(*name.key)}: {self.label(name)}, but {told}"
 
-    def says(self, name: ConfigName) -> str:
+    def label(self, name: ConfigName) -> str:
         """Return the beginning of the message: the config key and the name that it has.
 
         For a name in a list or map, it is the key of the list or map.

@@ -172,7 +172,7 @@ class JoinedRows(AddedField):
             return None
         if self.by is None:
             brought[self.name] = name
-            return self._kept(name, lambda: list(self._indexed(name, place).every()))
+            return self._cached(name, lambda: list(self._indexed(name, place).all_rows()))
         wanted = self.by.get(row) if self.by.single else [one for one in self.by.all(row) if one is not None]
         if wanted is None:
             return None
@@ -180,15 +180,15 @@ class JoinedRows(AddedField):
         texts = [self._text(one, place) for one in wanted if one is not None] if listed else [self._text(wanted, place)]  # type: ignore[attr-defined]
         token = content_id([name, texts])
         brought[self.name] = token
-        return self._kept(token, lambda: self._taken(name, texts, listed=listed, place=place))
+        return self._cached(token, lambda: self._joined_rows(name, texts, listed=listed, place=place))
 
-    def _taken(self, name: str, texts: list[str], *, listed: bool, place: RowPlace) -> object:
+    def _joined_rows(self, name: str, texts: list[str], *, listed: bool, place: RowPlace) -> object:
         file = self._indexed(name, place)
         if self.step.many:
-            return [one for text in texts for one in file.of(text)]
+            return [one for text in texts for one in file.rows_with(text)]
         found = []
         for text in texts:
-            one = next(file.of(text), None)
+            one = next(file.rows_with(text), None)
             if one is None:
                 raise self._fail(place, f'"{text}" is not a key of {name}', "correct the key, or add the missing row")
             found.append(one)
@@ -207,10 +207,10 @@ class JoinedRows(AddedField):
         name = self._name(row, place) or ""
         file = self._indexed(name, place)
         if self.by is None:
-            return file.place_of_every(index)
+            return file.place_of_row(index)
         wanted = self.by.get(row) if self.by.single else [one for one in self.by.all(row) if one is not None]
         texts = wanted if isinstance(wanted, list) else [wanted]
-        places = [at for text in texts if text is not None for at in file.places(self._text(text, place))]
+        places = [at for text in texts if text is not None for at in file.places_of(self._text(text, place))]
         return places[index] if index < len(places) else name
 
     def _text(self, value: object, place: RowPlace) -> str:
@@ -221,7 +221,7 @@ class JoinedRows(AddedField):
             )
         return text
 
-    def _kept(self, token: str, make: Callable[[], object]) -> object:
+    def _cached(self, token: str, make: Callable[[], object]) -> object:
         if token not in self.kept:
             self.kept[token] = make()
             while len(self.kept) > _CACHED:
@@ -262,7 +262,7 @@ class _JoinedFile:
                 raise DataError(text, where=error.where, hint=error.hint) from error
             scope = self._scoped(row.values, row.place.row, row.keys)
             if self.step.names.open:
-                self.step.names.look([scope])
+                self.step.names.search([scope])
             if not self.step.where or self.step.where.hold([scope], row.place):
                 yield row
             else:
@@ -299,23 +299,23 @@ class _JoinedFile:
     def _line(self, row: int) -> int:
         return self.rows.lines[row] or self.rows.numbers[row]
 
-    def every(self) -> Iterator[object]:
+    def all_rows(self) -> Iterator[object]:
         """Yield the value of every row that meets the conditions."""
         for row in self._rows():
             yield without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
 
-    def place_of_every(self, index: int) -> str:
+    def place_of_row(self, index: int) -> str:
         """Return the place of the row at an index of `every`."""
         return next((str(row.place) for at, row in enumerate(self._rows()) if at == index), self.file.label)
 
-    def places(self, text: str) -> list[str]:
+    def places_of(self, text: str) -> list[str]:
         """Return the places of the rows with a key."""
         known = self.keys.find(text)
         rows = () if known is None else self.rows.rows_of(known)
         places = ((self.rows.lines[row] or None, self.rows.numbers[row]) for row in rows)
         return [str(RowPlace(file=self.file.label, index=number, line=line)) for line, number in places]
 
-    def of(self, text: str) -> Iterator[object]:
+    def rows_with(self, text: str) -> Iterator[object]:
         """Yield the rows with a key, in file order."""
         known = self.keys.find(text)
         for row in () if known is None else self.rows.rows_of(known):

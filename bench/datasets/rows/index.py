@@ -102,7 +102,7 @@ class RowIndex:
         self.parts = array("I")
         """number of each row in the document at its offset, from 0"""
         self.files = array("H")
-        self.brings = bytearray()
+        self.adds_sessions = bytearray()
         """1 for a row whose sessions are added to the corpus, 0 when an earlier row has the same sessions"""
         self.first_item = array("I")
         self.items = 0
@@ -113,14 +113,14 @@ class RowIndex:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def add(self, found: FileRow, items: int, corpus: int | None = None, *, brings: bool = True) -> int:
+    def add(self, found: FileRow, items: int, corpus: int | None = None, *, adds_sessions: bool = True) -> int:
         """Append a row with its number of items and return its index; ``corpus`` links the rows of a shared corpus."""
         row = len(self.offsets)
         self.offsets.append(found.offset)
         self.lengths.append(found.length)
         self.lines.append(found.place.line or 0)
         self.numbers.append(found.place.row)
-        self.brings.append(brings)
+        self.adds_sessions.append(adds_sessions)
         self.parts.append(found.part)
         self.files.append(found.file)
         self.first_item.append(self.items)
@@ -185,10 +185,10 @@ class SizedCache(Generic[Value]):
         value, size = make()
         self._kept[key] = (value, size)
         self.size += size
-        while len(self._kept) > 1 and self._over():
+        while len(self._kept) > 1 and self._is_over_limit():
             _, (_, dropped) = self._kept.popitem(last=False)
             self.size -= dropped
         return value
 
-    def _over(self) -> bool:
+    def _is_over_limit(self) -> bool:
         return self.size > self.limit or (len(self._kept) > FEW and self.size > self.limit / MANY_SHARE)

@@ -60,7 +60,7 @@ class RowPlace:
     number: int | None = None
     """number of the row in its own file, from 0, if it differs from ``index``"""
 
-    def named(self, row_id: str) -> RowPlace:
+    def with_row_id(self, row_id: str) -> RowPlace:
         """Return a copy of the place with the id of the row."""
         return replace(self, row_id=row_id)
 
@@ -111,7 +111,7 @@ class FileRow:
     """the keys that lead to the row in its document"""
     file: int = 0
     """index of the file among the files of the benchmark"""
-    written: Mapping[str, object] | None = None
+    file_values: Mapping[str, object] | None = None
     """the row as its file has it, when ``values`` may also have fields that ``data.with`` adds"""
 
 

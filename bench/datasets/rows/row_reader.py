@@ -318,7 +318,7 @@ class RowFile:
     """the path to the rows in each document"""
     unpacked: _UnpackedFile | None = None
     parquet: ParquetRows | None = None
-    last: dict[int, list[Part]] = field(default_factory=dict, repr=False)
+    document_rows: dict[int, list[Part]] = field(default_factory=dict, repr=False)
     """offset -> rows, for the document that was read last"""
 
     @classmethod
@@ -364,7 +364,7 @@ class RowFile:
         table ends the rows: the last row has the error.
         """
         for row in self.values():
-            yield row if row.error or isinstance(row.values, dict) else self._no_row(row)
+            yield row if row.error or isinstance(row.values, dict) else self._not_object_row(row)
 
     def values(self) -> Iterator[FileRow]:
         """Yield every row in file order; a row may be any JSON value."""
@@ -374,10 +374,10 @@ class RowFile:
                 yield row
                 continue
             parts = self._parts(row.values)
-            self.last.clear()
-            self.last[row.offset] = parts
+            self.document_rows.clear()
+            self.document_rows[row.offset] = parts
             if not parts:
-                yield broken_row(row.place, row.offset, self._finds_nothing(row.values, row.place))
+                yield broken_row(row.place, row.offset, self._no_rows_error(row.values, row.place))
             for part, (keys, value) in enumerate(parts):
                 here = replace(row.place, index=number)
                 yield replace(row, place=here, values=value, part=part, keys=keys)  # type: ignore[arg-type]
@@ -416,13 +416,13 @@ class RowFile:
             return [((at,), value) for at, value in enumerate(found) if value is not None]
         return [] if found is None else [((), found)]
 
-    def _finds_nothing(self, document: object, place: RowPlace) -> DataError:
+    def _no_rows_error(self, document: object, place: RowPlace) -> DataError:
         keys = ", ".join(map(str, document)) if isinstance(document, Mapping) else "none"
         assert self.rows is not None
         text = f"has no rows: data.rows {self.rows.text} matches nothing in {self.label}; its keys are {keys[:200]}"
         return place.error("", text, hint="correct data.rows")
 
-    def _no_row(self, row: FileRow) -> FileRow:
+    def _not_object_row(self, row: FileRow) -> FileRow:
         problem = not_object_error(row.place, row.values)
         if self.rows is not None:
             kind = "list" if isinstance(row.values, list) else "text" if isinstance(row.values, str) else "value"
@@ -440,13 +440,13 @@ class RowFile:
         try:
             if self.rows is None:
                 return (), self._document(offset, length)
-            if offset not in self.last:
+            if offset not in self.document_rows:
                 found = self._parts(self._document(offset, length))
-                self.last.clear()
-                self.last[offset] = found
-            return self.last[offset][part]
+                self.document_rows.clear()
+                self.document_rows[offset] = found
+            return self.document_rows[offset][part]
         except (OSError, ValueError, csv.Error, StopIteration, IndexError) as error:
-            raise self._changed() from error
+            raise self._changed_error() from error
 
     def _document(self, offset: int, length: int) -> object:
         if self.parquet is not None:
@@ -457,10 +457,10 @@ class RowFile:
         table = self.format in ("csv", "tsv")
         values = parse_record(raw, self.columns, tabs=self.format == "tsv") if table else loads_lenient(raw)
         if self.rows is None and not isinstance(values, Mapping):
-            raise self._changed()
+            raise self._changed_error()
         return values
 
-    def _changed(self) -> DataError:
+    def _changed_error(self) -> DataError:
         return DataError("the file has changed since it was checked", where=self.label, hint="run the command again")
 
     def _lines(self, file: BinaryIO) -> Iterator[FileRow]:

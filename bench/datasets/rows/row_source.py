@@ -63,7 +63,7 @@ class RowSource:
             for row in file:
                 place = row.place if self.plain else replace(row.place, index=index, number=row.place.index)
                 if row.values is not None:
-                    done = self._done(replace(row, place=place, file=number))
+                    done = self._completed(replace(row, place=place, file=number))
                     if done is None:
                         self.left_out += 1
                         continue
@@ -80,7 +80,7 @@ class RowSource:
     def _sizes(self) -> list[int]:
         return [file.path.stat().st_size for file in self.files]
 
-    def watched(self) -> Iterable[FileRow]:
+    def with_progress(self) -> Iterable[FileRow]:
         """Yield every row; for large data, also report progress."""
         if not self.is_large:
             return self
@@ -92,13 +92,13 @@ class RowSource:
         before = [0, *accumulate(sizes)]
         return ReadingPass(what, before[-1], "MB").over(self, lambda _, row: before[row.file] + row.offset + row.length)
 
-    def _done(self, row: FileRow) -> FileRow | None:
+    def _completed(self, row: FileRow) -> FileRow | None:
         assert row.values is not None
         try:
             values = self._complete(row.values, row, row.place)
         except DataError as error:
             return replace(row, values=None, error=error)
-        return None if values is None else replace(row, values=values, written=row.values)
+        return None if values is None else replace(row, values=values, file_values=row.values)
 
     def read(self, file: int, offset: int, length: int, part: int, place: RowPlace) -> Mapping[str, object]:
         """Read one row again, with its added fields; the arguments are its position in the index."""
@@ -117,28 +117,28 @@ class RowSource:
         whole = scoped(values, scope)
         try:
             if self.names.open:
-                self.names.look([whole])
+                self.names.search([whole])
             if self.before and not self.before.hold([without_empty_cells(whole)], place):
                 return None
             brought: dict[str, str] = {}
             for step in self.steps:
                 whole = scoped({**whole, **step.added(without_empty_cells(whole), place, brought)}, scope)
             if self.names.open:
-                self.names.look([whole])
+                self.names.search([whole])
             if self.after and not self.after.hold([without_empty_cells(whole)], place):
                 return None
         except KeyMissing as error:
             raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
         return scoped(whole, replace(scope, brought=brought))
 
-    def unmet(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield the key path of each name in ``data`` that no row contains, and the problem as the rest of a message.
 
         With ``of_file``, names of fields that ``data.with`` adds are left out: a failed step adds no field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
-            for name, rest in sort.unmet():
+            for name, rest in sort.missing_names():
                 if not roots_of(name.text) & added:
                     yield name.key, f'names "{name.text}", but {rest}'
 
