@@ -66,6 +66,13 @@ class ReplySchema(dict[str, object]):
         return tree if tree is not None and self.accepts(tree) else None
 
 
+def object_schema(**properties: Mapping[str, object]) -> ReplySchema:
+    """Return the schema of an object that has exactly these keys."""
+    return ReplySchema(
+        {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    )
+
+
 def one_object(text: str) -> dict[str, object] | None:
     """Return the JSON object that is the whole text, or the whole text inside one code fence; otherwise None.
 

@@ -28,24 +28,20 @@ from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.ordering import order_agreement
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
-from bench.structured import ReplySchema
+from bench.structured import ReplySchema, object_schema
 
 HALVES = (0.0, 0.5, 1.0)
 
 
-def reply_schema(**properties: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of an object with these keys and the key ``reasoning``."""
-    known = {**properties, "reasoning": {"type": "string"}}
-    return ReplySchema({"type": "object", "properties": known, "required": list(known), "additionalProperties": False})
-
-
-LABEL_SCHEMA = reply_schema(label={"type": "string"})
-ORDER_SCHEMA = reply_schema(order={"type": "array", "items": {"type": "integer", "minimum": 0}})
+REASONING = {"type": "string"}
+LABEL_SCHEMA = object_schema(label={"type": "string"}, reasoning=REASONING)
+ORDER_SCHEMA = object_schema(order={"type": "array", "items": {"type": "integer", "minimum": 0}}, reasoning=REASONING)
 
 
 def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> ReplySchema:
     """Return the schema of one score from a list of values."""
-    return reply_schema(score={"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}, **more)
+    score = {"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}
+    return object_schema(score=score, **more, reasoning=REASONING)
 
 
 def read_score(reply: Completion, schema: ReplySchema) -> tuple[float | None, str]:

@@ -32,19 +32,8 @@ from bench.reasoning import without_reasoning
 from bench.structured import RepeatedKey, ReplySchema, one_object, unfenced, unique_keys
 from bench.values import dataclass
 
-KEYS = (
-    "correctness",
-    "score",
-    "correct",
-    "is_correct",
-    "label",
-    "verdict",
-    "grade",
-    "judgment",
-    "judgement",
-    "result",
-    "answer",
-)
+KEYS = ("correctness", "score", "correct", "is_correct", "label", "verdict", "grade", "judgment",
+        "judgement", "result", "answer")  # fmt: skip
 """keys of a verdict, in order of precedence"""
 
 SCALES = (

@@ -17,38 +17,18 @@ from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict
-from bench.structured import ReplySchema
+from bench.structured import ReplySchema, object_schema
 
 NO_JUDGE = "no_judge"
 NO_RUBRIC = "no_rubric"
 NO_STATEMENTS = "no_statements"
-SCORES_SCHEMA = ReplySchema(
-    {
-        "type": "object",
-        "properties": {
-            "scores": {"type": "array", "items": {"type": "number", "enum": [0, 0.5, 1]}},
-            "reasoning": {"type": "string"},
-        },
-        "required": ["scores", "reasoning"],
-        "additionalProperties": False,
-    }
+SCORES_SCHEMA = object_schema(
+    scores={"type": "array", "items": {"type": "number", "enum": [0, 0.5, 1]}}, reasoning={"type": "string"}
 )
-STATEMENTS_SCHEMA = ReplySchema(
-    {
-        "type": "object",
-        "properties": {
-            "statements": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {"statement": {"type": "string"}, "supported": {"type": "boolean"}},
-                    "required": ["statement", "supported"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["statements"],
-        "additionalProperties": False,
+STATEMENTS_SCHEMA = object_schema(
+    statements={
+        "type": "array",
+        "items": dict(object_schema(statement={"type": "string"}, supported={"type": "boolean"})),
     }
 )
 _CORRECTNESS = CORRECTNESS_SCHEMA.requiring("correctness")

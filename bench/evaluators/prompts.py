@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from bench.config.template import Markers, Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
-from bench.structured import ReplySchema
+from bench.structured import object_schema
 
 NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
 DEFAULT = "default"
@@ -29,17 +29,10 @@ OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
     "still right.\n"
 )
-CORRECTNESS_SCHEMA = ReplySchema(
-    {
-        "type": "object",
-        "properties": {
-            "correctness": {"type": "number", "minimum": 0, "maximum": 1},
-            "faithfulness": {"type": "number", "minimum": 0, "maximum": 1},
-            "reasoning": {"type": "string"},
-        },
-        "required": ["correctness", "faithfulness", "reasoning"],
-        "additionalProperties": False,
-    }
+CORRECTNESS_SCHEMA = object_schema(
+    correctness={"type": "number", "minimum": 0, "maximum": 1},
+    faithfulness={"type": "number", "minimum": 0, "maximum": 1},
+    reasoning={"type": "string"},
 )
 
 

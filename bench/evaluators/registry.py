@@ -73,151 +73,99 @@ class EvaluatorOptions:
             raise ConfigError(f"{key} = {value!r} is not allowed", hint=f"use {or_list(choices)}")
         return str(value)
 
+    @property
+    def threshold(self) -> float:
+        return self.number("threshold", 1.0)
 
-def _exact(opening: EvaluatorOptions) -> Evaluator:
-    normal = _normal(opening)
-    variant = opening.word("variant", "plain", ("plain", "squad"))
+    @property
+    def temperature(self) -> float:
+        return self.number("temperature", 0.0)
+
+    def rubric_prompt(self, name: str) -> JudgePrompt:
+        """Return the benchmark's prompt if it uses the rubric, else the generic one with this name."""
+        own = self.prompts.default if self.prompts else None
+        return own if own and "rubric" in own.template.names else _generic(name)
+
+
+def _generic(name: str) -> JudgePrompt:
+    return JudgePrompt.of(name, generic_prompt(name))
+
+
+def _exact(options: EvaluatorOptions) -> Evaluator:
+    normal = _normal(options)
+    variant = options.word("variant", "plain", ("plain", "squad"))
 
     def compare(prediction: str, reference: str) -> float:
         if variant == "squad":
             return float(squad_tokens(prediction) == squad_tokens(reference))
         return float(normal(prediction) == normal(reference))
 
-    return _text("exact-match", compare, opening)
+    return _text("exact-match", compare, options)
 
 
-def _contains(opening: EvaluatorOptions) -> Evaluator:
-    normal, whole = _normal(opening), opening.flag("word_boundary", True)
+def _contains(options: EvaluatorOptions) -> Evaluator:
+    normal, whole = _normal(options), options.flag("word_boundary", True)
 
     def compare(prediction: str, reference: str) -> float | None:
         wanted = normal(reference)
         return float(occurs(wanted, normal(prediction), whole_words=whole)) if wanted else None
 
-    return _text("contains", compare, opening)
+    return _text("contains", compare, options)
 
 
-def _token_f1(opening: EvaluatorOptions) -> Evaluator:
-    return _text("token-f1", F1_VARIANTS[opening.word("variant", "multilingual", tuple(F1_VARIANTS))], opening)
-
-
-def _text(name: str, compare: Callable[[str, str], float | None], opening: EvaluatorOptions) -> Evaluator:
+def _text(name: str, compare: Callable[[str, str], float | None], options: EvaluatorOptions) -> Evaluator:
     return TextEvaluator(
         name=name,
         compare=lambda answer, references: best(compare, answer, references),
-        threshold=opening.number("threshold", 1.0),
+        threshold=options.threshold,
     )
 
 
-def _normal(opening: EvaluatorOptions) -> Callable[[str], str]:
-    white, case = opening.flag("normalize_whitespace", True), opening.flag("case_sensitive", False)
-    form = opening.word("unicode", "nfc", ("none", "nfc", "nfkc"))
+def _normal(options: EvaluatorOptions) -> Callable[[str], str]:
+    white, case = options.flag("normalize_whitespace", True), options.flag("case_sensitive", False)
+    form = options.word("unicode", "nfc", ("none", "nfc", "nfkc"))
     return lambda text: normal_form(text, normalize_whitespace=white, case_sensitive=case, unicode=form)
 
 
-def _judge(opening: EvaluatorOptions) -> Evaluator:
+def _judge(options: EvaluatorOptions) -> Evaluator:
     return JudgeEvaluator(
-        prompts=opening.prompts or JudgePrompts.of(),
-        protocol=opening.word("protocol", "auto", ("auto", "json", "longmemeval-official")),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-        max_tokens=int(opening.number("max_tokens", 0)),
+        prompts=options.prompts or JudgePrompts.of(),
+        protocol=options.word("protocol", "auto", ("auto", "json", "longmemeval-official")),
+        threshold=options.threshold,
+        temperature=options.temperature,
+        max_tokens=int(options.number("max_tokens", 0)),
     )
 
 
-def _rubric(opening: EvaluatorOptions) -> Evaluator:
-    return RubricEvaluator(
-        prompt=_rubric_prompt(opening, "rubric"),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-    )
-
-
-def _rubric_prompt(opening: EvaluatorOptions, name: str) -> JudgePrompt:
-    """Return the benchmark's prompt if it uses the rubric, else the generic one with this name."""
-    own = opening.prompts.default if opening.prompts else None
-    return own if own and "rubric" in own.template.names else JudgePrompt.of(name, generic_prompt(name))
-
-
-def _points(opening: EvaluatorOptions) -> Evaluator:
-    given = opening.config.get("values")
+def _points(options: EvaluatorOptions) -> Evaluator:
+    given = options.config.get("values")
     values = given if isinstance(given, list | tuple) and given else HALVES
     return PointsEvaluator(
-        prompt=_rubric_prompt(opening, "point"),
+        prompt=options.rubric_prompt("point"),
         values=tuple(map(float, values)),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
+        threshold=options.threshold,
+        temperature=options.temperature,
     )
 
 
-def _order(opening: EvaluatorOptions) -> Evaluator:
-    return OrderEvaluator(
-        prompt=JudgePrompt.of("order", generic_prompt("order")),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-    )
-
-
-def _labels(opening: EvaluatorOptions) -> Evaluator:
-    if opening.prompts is not None and not opening.config.get("labels"):
+def _labels(options: EvaluatorOptions) -> Evaluator:
+    if options.prompts is not None and not options.config.get("labels"):
         raise ConfigError(
             "method labels needs the key labels",
             hint="write evaluation: {labels: {correct: 1, wrong: 0}, judgePrompts: ...}",
         )
     return LabelEvaluator(
-        prompts=opening.prompts or JudgePrompts.of(),
-        labels=cast("Mapping[str, float]", opening.config.get("labels") or {}),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
+        prompts=options.prompts or JudgePrompts.of(),
+        labels=cast("Mapping[str, float]", options.config.get("labels") or {}),
+        threshold=options.threshold,
+        temperature=options.temperature,
     )
 
 
-def _audit(opening: EvaluatorOptions) -> Evaluator:
-    return AuditEvaluator(
-        stored=JudgePrompt.of("stored", generic_prompt("stored")),
-        right=JudgePrompt.of("right", generic_prompt("right")),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-    )
-
-
-def _phrases(opening: EvaluatorOptions) -> Evaluator:
-    return _text("phrases", has_phrases, opening)
-
-
-def _ordered_phrases(opening: EvaluatorOptions) -> Evaluator:
-    return _text("ordered-phrases", partial(has_phrases, ordered=True), opening)
-
-
-def _faithfulness(opening: EvaluatorOptions) -> Evaluator:
-    return FaithfulnessEvaluator(
-        prompt=JudgePrompt.of("faithfulness", generic_prompt("faithfulness")),
-        threshold=opening.number("threshold", 1.0),
-        temperature=opening.number("temperature", 0.0),
-    )
-
-
-def _similarity(opening: EvaluatorOptions) -> Evaluator:
-    if opening.embedder is None:
+def _similarity(options: EvaluatorOptions) -> Evaluator:
+    if options.embedder is None:
         raise ConfigError("needs an embedding model", hint="name one with --embedding-model")
-    return SimilarityEvaluator(embedder=opening.embedder, threshold=opening.number("threshold", 0.8))
-
-
-def _locomo(opening: EvaluatorOptions) -> Evaluator:
-    return LocomoEvaluator(threshold=opening.number("threshold", 1.0))
-
-
-def _choice(_opening: EvaluatorOptions) -> Evaluator:
-    return ChoiceEvaluator()
-
-
-def _deletion(opening: EvaluatorOptions) -> Evaluator:
-    return DeletionEvaluator(
-        fuzzy_match=opening.flag("fuzzy_match", False), fuzzy_threshold=opening.number("fuzzy_threshold", 0.8)
-    )
-
-
-def _code(opening: EvaluatorOptions) -> Evaluator:
-    return CodeEvaluator(allowed=opening.allow_code_execution, time_limit_s=opening.number("time_limit_s", 10.0))
+    return SimilarityEvaluator(embedder=options.embedder, threshold=options.number("threshold", 0.8))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,10 +199,18 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         refusals=True,
     ),
     "token-f1": BuiltInEvaluator(
-        description="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant"), refusals=True
+        description="F1 of shared tokens",
+        open=lambda options: _text(
+            "token-f1", F1_VARIANTS[options.word("variant", "multilingual", tuple(F1_VARIANTS))], options
+        ),
+        keys=("threshold", "variant"),
+        refusals=True,
     ),
     "locomo-f1": BuiltInEvaluator(
-        description="LoCoMo's official score per category", open=_locomo, keys=("threshold",), refusals=True
+        description="LoCoMo's official score per category",
+        open=lambda options: LocomoEvaluator(threshold=options.threshold),
+        keys=("threshold",),
+        refusals=True,
     ),
     "semantic-similarity": BuiltInEvaluator(
         description="cosine of the embeddings of answer and accepted answer; needs an embedding model",
@@ -264,11 +220,15 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     ),
     "mcq": BuiltInEvaluator(
         description="1 if the answer states or names the right option; an answer without an option is wrong",
-        open=_choice,
+        open=lambda _: ChoiceEvaluator(),
         refusals=True,
     ),
     "rubric": BuiltInEvaluator(
-        description="a judge scores all rubric points in one call, each with 0, 0.5 or 1", open=_rubric, keys=_JUDGED
+        description="a judge scores all rubric points in one call, each with 0, 0.5 or 1",
+        open=lambda options: RubricEvaluator(
+            prompt=options.rubric_prompt("rubric"), threshold=options.threshold, temperature=options.temperature
+        ),
+        keys=_JUDGED,
     ),
     "rubric-points": BuiltInEvaluator(
         description="a judge scores each rubric point in its own call, with one of evaluation.values; the mean of "
@@ -278,7 +238,9 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     ),
     "order-agreement": BuiltInEvaluator(
         description="a judge aligns the answer with the events of the rubric; Kendall's tau-b of the order times F1",
-        open=_order,
+        open=lambda options: OrderEvaluator(
+            prompt=_generic("order"), threshold=options.threshold, temperature=options.temperature
+        ),
         keys=_JUDGED,
     ),
     "labels": BuiltInEvaluator(
@@ -288,18 +250,23 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     ),
     "memory-audit": BuiltInEvaluator(
         description="a judge looks for each rubric point in the listed memories, and checks each listed memory",
-        open=_audit,
+        open=lambda options: AuditEvaluator(
+            stored=_generic("stored"),
+            right=_generic("right"),
+            threshold=options.threshold,
+            temperature=options.temperature,
+        ),
         keys=_JUDGED,
     ),
     "phrases": BuiltInEvaluator(
         description="1 if the answer contains each phrase of the accepted answer (split at ; or ,) as whole words",
-        open=_phrases,
+        open=lambda options: _text("phrases", has_phrases, options),
         keys=("threshold",),
         refusals=True,
     ),
     "ordered-phrases": BuiltInEvaluator(
         description="like phrases, but the phrases must have the order of the accepted answer",
-        open=_ordered_phrases,
+        open=lambda options: _text("ordered-phrases", partial(has_phrases, ordered=True), options),
         keys=("threshold",),
         refusals=True,
     ),
@@ -310,17 +277,23 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     ),
     "faithfulness": BuiltInEvaluator(
         description="a judge checks each statement of the answer against the retrieved memories",
-        open=_faithfulness,
+        open=lambda options: FaithfulnessEvaluator(
+            prompt=_generic("faithfulness"), threshold=options.threshold, temperature=options.temperature
+        ),
         keys=_JUDGED,
     ),
     "deletion-check": BuiltInEvaluator(
         description="1 if neither hits nor answer contain the deleted text",
-        open=_deletion,
+        open=lambda options: DeletionEvaluator(
+            fuzzy_match=options.flag("fuzzy_match", False), fuzzy_threshold=options.number("fuzzy_threshold", 0.8)
+        ),
         keys=("fuzzy_match", "fuzzy_threshold"),
     ),
     "code-correctness": BuiltInEvaluator(
         description="1 if the code in the answer passes the item's tests; needs --allow-code-execution",
-        open=_code,
+        open=lambda options: CodeEvaluator(
+            allowed=options.allow_code_execution, time_limit_s=options.number("time_limit_s", 10.0)
+        ),
         keys=("time_limit_s",),
     ),
 }

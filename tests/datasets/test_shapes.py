@@ -221,7 +221,7 @@ def test_a_slip_of_the_pen_is_told_and_loses_nothing(name: str, mutations: int, 
             every = [dataset.item(ref) for ref in dataset.items()]
             assert len(every) == dataset.counts.items > 0
             assert sum(map(len, map(dataset.memories, dataset.corpora()))) == dataset.counts.memories
-            index, source = dataset._found.rows, dataset._rows
+            index, source = dataset._index.rows, dataset._rows
             rows = [list(one) for one in source.files]
             assert len(index) + source.left_out == sum(map(len, rows))
             silent = sum(not index.items_of(row) for row in range(len(index)))

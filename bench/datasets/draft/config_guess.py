@@ -39,96 +39,26 @@ HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "contex
              "meeting_transcripts")  # fmt: skip
 DATES = ("dates", "haystack_dates", "session_dates", "timestamps", "days")
 SESSION_IDS = ("session_ids", "haystack_session_ids")
-ONE_ID = (
-    "id",
-    "session_id",
-    "sid",
-    "turn_id",
-    "message_id",
-    "msg_id",
-    "dia_id",
-    "idx",
-    "turn_idx",
-    "_id",
-    "uuid",
-    "docid",
-    "doc_id",
-    "document_id",
-    "passage_id",
-    "pid",
-    "conversation_id",
-    "url",
-    "title",
-)
-ONE_DATE = (
-    "date",
-    "session_date",
-    "timestamp",
-    "time",
-    "datetime",
-    "created_at",
-    "time_anchor",
-    "date_time",
-    "published_at",
-    "create_time",
-    "sent_at",
-    "ts",
-    "when",
-    "day",
-    "started_at",
-    "start_time",
-)
-TURNS = (
-    "turns",
-    "messages",
-    "chat_messages",
-    "dialogue",
-    "dialog",
-    "conversation",
-    "utterances",
-    "chat",
-    "content",
-    "sentences",
-)
+ONE_ID = ("id", "session_id", "sid", "turn_id", "message_id", "msg_id", "dia_id", "idx", "turn_idx",
+          "_id", "uuid", "docid", "doc_id", "document_id", "passage_id", "pid", "conversation_id",
+          "url", "title")  # fmt: skip
+ONE_DATE = ("date", "session_date", "timestamp", "time", "datetime", "created_at", "time_anchor",
+            "date_time", "published_at", "create_time", "sent_at", "ts", "when", "day", "started_at",
+            "start_time")  # fmt: skip
+TURNS = ("turns", "messages", "chat_messages", "dialogue", "dialog", "conversation", "utterances",
+         "chat", "content", "sentences")  # fmt: skip
 TEXT_NAMES = ("content", "text")
 SPEAKERS = ("role", "speaker", "who", "author", "sender", "from", "name", "title")
 ROLES = ("user", "assistant", "system", "human", "ai", "bot", "gpt")
 TYPES = ("question_type", "type", "category", "kind", "pref_type", "domain", "task", "topic")
-QUESTION_LISTS = (
-    "qa",
-    "qa_pairs",
-    "questions",
-    "queries",
-    "probing_questions",
-    "qas",
-    "test_questions",
-    "qa_list",
-    "question_answer_pairs",
-)
+QUESTION_LISTS = ("qa", "qa_pairs", "questions", "queries", "probing_questions", "qas",
+                  "test_questions", "qa_list", "question_answer_pairs")  # fmt: skip
 CHOICES = ("choices", "options", "all_options", "candidates")
-RIGHT_CHOICES = (
-    "answerKey",
-    "answer_key",
-    "correct_choice",
-    "correct_option",
-    "correct",
-    "label",
-    "answer_index",
-    "gold_label",
-    "ground_truth",
-)
+RIGHT_CHOICES = ("answerKey", "answer_key", "correct_choice", "correct_option", "correct", "label",
+                 "answer_index", "gold_label", "ground_truth")  # fmt: skip
 NESTED_EVIDENCE = ("evidence", "evidence_ids", "expectedAnswerIds")
-CORPORA = (
-    "corpus_id",
-    "persona_id",
-    "user_id",
-    "conversation_id",
-    "shared_context_id",
-    "context_id",
-    "dialogue_id",
-    "sample_id",
-    "conv_id",
-)
+CORPORA = ("corpus_id", "persona_id", "user_id", "conversation_id", "shared_context_id", "context_id",
+           "dialogue_id", "sample_id", "conv_id")  # fmt: skip
 UNANSWERABLE = ("abstention", "is_abstention", "unanswerable", "is_unanswerable", "is_impossible", "no_answer")
 ANSWERABLE = ("answerable", "is_answerable", "has_answer")
 GOLD = re.compile(
