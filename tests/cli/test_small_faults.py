@@ -14,7 +14,7 @@ from bench.canonical import parse
 from bench.config.traffic import ErrorRule
 from bench.errors import CanonicalError, Unavailable
 from bench.http import Response, Timings
-from bench.providers.declarative.response import BodyErrors
+from bench.providers.declarative.body_errors import BodyErrors
 from bench.visible import HIDDEN
 from tests.rows import each_row
 from tests.small_world import World

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider.calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, UNREADABLE, WARNED, Found, Hit, Query, Space
-from bench.providers.declarative.remarks import beside, remarks, warning
+from bench.providers.declarative.remarks import explain_empty, remarks, warning
 from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact, json_type, reports_more
 from bench.providers.declarative.sources import RowMarks, SentIds, SourceMapper
@@ -306,7 +306,7 @@ class SearchOperation:
     ) -> SearchOperation:
         """Compile the search of a config."""
         return cls(
-            call=connection.call("search", search, traffic="search", judged="search"),
+            call=connection.call("search", search, traffic="search", check_kind="search"),
             reader=HitReader.compile(
                 search.response, "search.response", connection=connection, session_scoped=memory_format.session_scoped
             ),
@@ -361,7 +361,7 @@ class SearchOperation:
         if self.reader.plain or not answer.ok:
             return ""
         echoes = [one for one in values.values() if isinstance(one, str)]
-        return beside(answer.tree, self.reader.places, usual=self.usual, echoes=echoes)
+        return explain_empty(answer.tree, self.reader.places, usual=self.usual, echoes=echoes)
 
     def _warning(self, answer: ServiceResponse) -> str:
         """Return the warning next to hits; remember what the first response with hits contains next to them."""

@@ -17,8 +17,9 @@ from bench.config.provider.sections import Auth, checked_address
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
+from bench.providers.declarative.body_errors import BodyErrors
 from bench.providers.declarative.request import CompiledCall, FilledCall
-from bench.providers.declarative.response import BodyErrors, ServiceResponse
+from bench.providers.declarative.response import ServiceResponse
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class HttpChannel:
             multipart=filled.form,
             idempotent=call.idempotent,
             ok_statuses=call.ok_statuses,
-            read=partial(self.errors.read, judged=call.judged, partial=call.reads_parts, ok=call.ok_statuses),
+            read=partial(self.errors.read, check_kind=call.check_kind, partial=call.reads_partial, ok=call.ok_statuses),
             timeout_s=call.timeout_s,
         )
         return ServiceResponse(await self.http.call(call.endpoint, request))

@@ -146,7 +146,7 @@ class AddOperation:
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(
             steps=tuple(
-                connection.call(name, step, traffic="add", judged="add", reads_parts=call.partial is not None)
+                connection.call(name, step, traffic="add", check_kind="add", reads_partial=call.partial is not None)
                 for name, step in zip(names, calls, strict=True)
             ),
             reader=AddResponseReader.compile(call.response, f"{key}.response"),

@@ -67,7 +67,7 @@ class ExistingProbe:
     def compile(cls, connection: ProviderConnection, existing: Existing, key: str) -> ExistingProbe:
         """Compile a lookup; ``key`` is its path in the config, for errors."""
         return cls(
-            connection.call(key, existing, traffic="status", judged="change"),
+            connection.call(key, existing, traffic="status", check_kind="change"),
             ResponsePath.at(f"{key}.results", existing.results) if existing.results else None,
             tuple((compile_path(path), connection.compiler.tree(value)) for path, value in existing.match.items()),
             Paging.compile(existing.page, f"{key}.page"),
@@ -378,7 +378,7 @@ class EmptinessCheck:
     def compile(cls, connection: ProviderConnection, call: VerifyCall) -> EmptinessCheck:
         """Compile the call."""
         return cls(
-            request=connection.call("verify_clear", call, traffic="status", ok=call.ok_status, judged="change"),
+            request=connection.call("verify_clear", call, traffic="status", ok=call.ok_status, check_kind="change"),
             empty=ResponsePath.at("verify_clear.empty", call.empty) if call.empty else None,
             ok_statuses=frozenset(call.ok_status),
             timeout_s=call.timeout_s,

@@ -30,9 +30,10 @@ from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected
 from bench.events import redact
 from bench.http import Http, Response, Timings
 from bench.http.errors import failure_of_status
+from bench.providers.declarative.body_errors import BodyErrors
 from bench.providers.declarative.mcp_session import McpSession, SessionEnded, StdoutNoise, root_of
 from bench.providers.declarative.request import CompiledCall, FilledCall
-from bench.providers.declarative.response import BodyErrors, ServiceResponse
+from bench.providers.declarative.response import ServiceResponse
 from bench.providers.protocol import ProviderContext
 from bench.settings import hide_secrets
 
@@ -231,7 +232,7 @@ class McpChannel:
         if self.errors.rules:
             self.errors.read(response)
         elif body[:1] in (b"{", b"[") and not result.is_error:
-            self.errors.read(response, judged=call.judged, partial=call.reads_parts)
+            self.errors.read(response, check_kind=call.check_kind, partial=call.reads_partial)
         if result.is_error:
             raise Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {response.text}")[:SHOWN])
         return ServiceResponse(response)

@@ -99,7 +99,7 @@ class Declarative:
             self._finish_steps = self._steps("finish", endpoints.finish.steps or (endpoints.finish,))
             self.finish = self._finish
         if endpoints.count is not None:
-            self._count_call = self._connection.call("count", endpoints.count, traffic="status", judged="change")
+            self._count_call = self._connection.call("count", endpoints.count, traffic="status", check_kind="change")
             self._count_path = ResponsePath.at("count.value", endpoints.count.value)
             self.count = self._count
         if endpoints.version is not None:
@@ -110,13 +110,13 @@ class Declarative:
             self._delete_call = self._connection.call("delete", endpoints.delete, traffic="manage")
             self.delete = self._delete
         if endpoints.update is not None:
-            update = self._connection.call("update", endpoints.update, traffic="add", judged="add")
+            update = self._connection.call("update", endpoints.update, traffic="add", check_kind="add")
             self._update_operation = replace(
                 self._add_operation, steps=(update,), reader=AddResponseReader(None, None), failures=None
             )
             self.update = self._update
         if endpoints.list is not None:
-            self._list_call = self._connection.call("list", endpoints.list, traffic="search", judged="search")
+            self._list_call = self._connection.call("list", endpoints.list, traffic="search", check_kind="search")
             self._list_reader = HitReader.compile(
                 endpoints.list.response,
                 "list.response",
@@ -126,7 +126,7 @@ class Declarative:
             self.list = self._list
 
     def _steps(self, key: str, calls: Sequence[RequestSection]) -> tuple[CompiledCall, ...]:
-        return tuple(self._connection.call(key, call, traffic="add", judged="change") for call in calls)
+        return tuple(self._connection.call(key, call, traffic="add", check_kind="change") for call in calls)
 
     def _values(self, space: Space) -> dict[str, object]:
         return space_variables(space, self._connection.constants, session_scoped=self._memory_format.session_scoped)

@@ -3,7 +3,7 @@
 Example::
 
     remarks({"code": 7, "msg": "internal", "took": 3, "results": []})      # ('code: 7', 'msg: "internal"')
-    beside({"code": 7, "results": None}, [results], usual=set())           # '$.results: null, code: 7'
+    explain_empty({"code": 7, "results": None}, [results], usual=set())           # '$.results: null, code: 7'
 
 Ids, times and counts are left out, so that the same cause gives the same text in many responses.
 """
@@ -16,13 +16,14 @@ from collections.abc import Collection, Sequence
 
 from bench.events import redact
 from bench.patterns import pattern
-from bench.providers.declarative.response import ENVELOPES, MESSAGES, ResponsePath, compact, reports_failure
+from bench.providers.declarative.body_errors import MESSAGE_KEYS, reports_failure
+from bench.providers.declarative.response import ENVELOPE_KEYS, ResponsePath, compact
 
-MAX_ITEMS = 3
-SHOWN = 80
-DEEPEST = 2
+MAX_REMARKS = 3
+MAX_CHARS = 80
+MAX_DEPTH = 2
 WARNINGS = frozenset({"warning", "warnings"})
-_NAMED = pattern(
+_OUTCOME_NAME = pattern(
     r"code|stat(?:e|us)|err|fail|warn|msg|message|reason|detail|notice|exception|result$|^ret$|stale|degraded|indexing"
     r"|pending|partial",
     re.IGNORECASE,
@@ -38,10 +39,10 @@ _GOOD_TEXT = pattern(
 
 def remarks(tree: object, echoes: Collection[object] = ()) -> tuple[str, ...]:
     """Return the fields that may tell why a response has no results; ``echoes`` are values of the request."""
-    return tuple(_remarks(tree, echoes, DEEPEST))
+    return tuple(_remarks(tree, echoes, MAX_DEPTH))
 
 
-def beside(
+def explain_empty(
     tree: object, results: Sequence[ResponsePath], *, usual: Collection[str], echoes: Collection[object] = ()
 ) -> str:
     """Return what a response without results contains instead, without what responses with results contain too."""
@@ -51,18 +52,18 @@ def beside(
         if field.path.single and (found := field.path.all(tree)) in ([], [None])
     ]
     other = [one for one in remarks(tree, echoes) if one not in usual]
-    return redact(", ".join((*missing[:1], *other[:MAX_ITEMS])))
+    return redact(", ".join((*missing[:1], *other[:MAX_REMARKS])))
 
 
 def warning(tree: object) -> str:
     """Return the warning next to hits: a field named so, or a message of a failure; else an empty text."""
-    nodes = [tree, *(tree.get(name) for name in ENVELOPES)] if isinstance(tree, dict) else []
+    nodes = [tree, *(tree.get(name) for name in ENVELOPE_KEYS)] if isinstance(tree, dict) else []
     for node in nodes:
         for name, value in node.items() if isinstance(node, dict) else ():
             if value and name in WARNINGS and isinstance(value, str | list | dict):
-                return redact(f"{name}: {compact(value)[:SHOWN]}")
-            if name in MESSAGES and isinstance(value, str) and reports_failure(value):
-                return redact(f"{name}: {json.dumps(value[:SHOWN], ensure_ascii=False)}")
+                return redact(f"{name}: {compact(value)[:MAX_CHARS]}")
+            if name in MESSAGE_KEYS and isinstance(value, str) and reports_failure(value):
+                return redact(f"{name}: {json.dumps(value[:MAX_CHARS], ensure_ascii=False)}")
     return ""
 
 
@@ -73,14 +74,14 @@ def _remarks(node: object, echoes: Collection[object], depth: int) -> list[str]:
             found += _remarks(value, echoes, depth - 1)
         elif isinstance(value, list) and value:
             found.append(f"{name}: [...]")
-        elif isinstance(value, str | int) and value not in echoes and _is_telling(str(name), value):
-            shown = value[:SHOWN] if isinstance(value, str) else value
+        elif isinstance(value, str | int) and value not in echoes and _is_notable(str(name), value):
+            shown = value[:MAX_CHARS] if isinstance(value, str) else value
             found.append(f"{name}: {json.dumps(shown, ensure_ascii=False)}")
     return found
 
 
-def _is_telling(name: str, value: str | int) -> bool:
-    named = _NAMED.search(name) is not None
+def _is_notable(name: str, value: str | int) -> bool:
+    named = _OUTCOME_NAME.search(name) is not None
     if isinstance(value, bool):
         return value and named and not _GOOD_NAME.search(name)
     if isinstance(value, int):

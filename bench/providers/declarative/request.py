@@ -33,7 +33,8 @@ from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
 from bench.http.message import SAFE_TO_REPEAT
-from bench.providers.declarative.response import WHOLE_BODY, Judged, ResponsePath, ServiceResponse, compact
+from bench.providers.declarative.body_errors import CheckKind
+from bench.providers.declarative.response import WHOLE_BODY, ResponsePath, ServiceResponse, compact
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import ProviderContext
 from bench.settings import VARIABLE
@@ -168,8 +169,8 @@ class ProviderConnection:
         *,
         traffic: Traffic,
         ok: Sequence[int] = (),
-        judged: Judged | None = None,
-        reads_parts: bool = False,
+        check_kind: CheckKind | None = None,
+        reads_partial: bool = False,
     ) -> CompiledCall:
         """Compile one call; ``key`` is its path in the config, for errors."""
         compiler = self.compiler
@@ -191,8 +192,8 @@ class ProviderConnection:
             idempotency_header=call.idempotency.header if call.idempotency else None,
             idempotent=_repeatable(call, traffic),
             timeout_s=call.timeout / 1000 if call.timeout else None,
-            judged=judged or ("change" if traffic == "manage" else "other"),
-            reads_parts=reads_parts,
+            check_kind=check_kind or ("change" if traffic == "manage" else "other"),
+            reads_partial=reads_partial,
         )
 
 
@@ -247,8 +248,8 @@ class CompiledCall:
     idempotency_header: str | None
     idempotent: bool | None
     timeout_s: float | None
-    judged: Judged = "other"
-    reads_parts: bool = False
+    check_kind: CheckKind = "other"
+    reads_partial: bool = False
     """the config declares which elements of a successful response failed"""
 
     @property
