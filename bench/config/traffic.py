@@ -100,14 +100,14 @@ class FeedbackSection(ConfigModel):
     remaining: str
     """header with the number of remaining requests"""
     reset: str
-    """header with the time at which the quota is reset; the remaining requests are spread over the time until then"""
+    """header with the time of the reset; the remaining requests are spread over the time until then"""
 
 
 class LimitsSection(ConfigModel):
     """Limits of the service."""
 
     add: Limit = Limit()
-    """limits of add and update calls; the same limits apply to setup, delete, clear and teardown, counted separately"""
+    """limits of add and update calls; setup, delete, clear and teardown have the same limits, counted separately"""
     search: Limit = Limit()
     """limits of search and list calls"""
     status: Limit = Limit()
@@ -130,8 +130,7 @@ class RateLimit(ConfigModel):
     max_retries: Retries = 3
     """maximum number of attempts after the first one"""
     retry_delay_ms: Pause = 2000
-    """maximum milliseconds before the first retry; the maximum doubles with each retry, and each pause is a random time
-    below the maximum"""
+    """maximum milliseconds before the first retry; it doubles with each retry, and the pause is a random part of it"""
 
 
 def _amount(value: object) -> object:

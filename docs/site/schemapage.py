@@ -27,6 +27,8 @@ FORMS: Mapping[str, str] = {
 """Pattern of a text -> its form in words."""
 VALUE = "true or false or whole number or number or text"
 """The form of a value that can be anything but a list or map; the pages call it a value."""
+LISTS = re.compile(r"\b(text|value)(?: or list of \1(?: or list)?)+\b")
+"""A text or value that may also be a list, or a list of lists."""
 
 INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     "benchmark": (
@@ -144,9 +146,7 @@ def _type(schema: Schema) -> str:
     choices = _list(schema.get("anyOf")) or _list(schema.get("oneOf"))
     if choices:
         kinds = [_type(one) for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
-        return (
-            " or ".join(dict.fromkeys(kinds)).replace(VALUE, "value").replace("value or list of value", "value or list")
-        )
+        return LISTS.sub(r"\1 or list", " or ".join(dict.fromkeys(kinds)).replace(VALUE, "value"))
     if "const" in schema:
         return code(str(schema["const"]))
     if "enum" in schema:

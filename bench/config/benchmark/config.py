@@ -104,21 +104,21 @@ class BenchmarkFile(ConfigModel):
     evidence: EvidenceFields = EvidenceFields()
     """location of the sessions and turns that hold the answer"""
     abstention: Abstention = Abstention()
-    """rules for items that have no answer and must not be answered"""
+    """rules that select items without an answer"""
     question_date: QuestionDate = QuestionDate()
     """source of the question date"""
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
-    """strptime formats that are tried before the built-in ones; unix and unix_ms are numeric dates since 1970"""
+    """strptime formats that are tried first; unix and unix_ms are numbers since 1970"""
     corpus: FieldOnly | None = None
     """rows with the same value of this field share one corpus; unset: each row is its own corpus"""
     visibility: Visibility | None = None
-    """end of the part of the history that an item may see; each distinct cut-off makes its own corpus"""
+    """cut-off of the history of an item; items with different cut-offs are in different corpora"""
     overlay: str | None = None
-    """list of disputed gold answers: NAME of the file overlays/NAME.yaml next to this file"""
+    """NAME of overlays/NAME.yaml next to this file, a list of questionable gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """independent unit for confidence intervals: corpus; null: each item"""
+    """unit that confidence intervals count: corpus; null: each item"""
     ingestion: Ingestion = Ingestion()
     """rules for making memories from the history"""
     search: Search = Search()
@@ -132,7 +132,7 @@ class BenchmarkFile(ConfigModel):
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
     """operations that a provider must support; other providers are skipped"""
     runtime: Runtime = Runtime()
-    """accepted for compatibility with other tools; has no effect, because a run always writes its journal"""
+    """accepted for compatibility with other tools; has no effect"""
 
     @field_validator("categories", mode="before")
     @classmethod

@@ -53,8 +53,8 @@ class _Ingestion(ManifestPart):
     evidence_field: FieldPath | None = None
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
-    """form of the evidence: direct (ids), dialog_refs (ids such as D1:3, also several in one text), exact_text (quoted
-    turns), ranges (ids that end with numbers and ranges: 1, 3-5), position (SESSION#N, from 0)"""
+    """form of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: ids that end
+    with ranges, 1, 3-5; position: SESSION#N, from 0"""
 
 
 class Simple(_Ingestion):
@@ -217,7 +217,7 @@ class Manifest(ManifestPart):
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """name -> question types; additional rows of a report"""
     abstention: Abstention = Abstention()
-    """rules for items that have no answer and must not be answered"""
+    """rules that select items without an answer"""
     question_date: QuestionDate = QuestionDate()
     """source of the question date"""
     timezone: Zone = "UTC"
@@ -225,7 +225,7 @@ class Manifest(ManifestPart):
     date_formats: tuple[DateFormat, ...] = ()
     """strptime formats that are tried before the built-in ones"""
     overlay: str | None = None
-    """list of disputed gold answers: NAME of the file overlays/NAME.yaml next to this file"""
+    """NAME of overlays/NAME.yaml next to this file, a list of questionable gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"
     """independent unit for confidence intervals; null: each item"""
 

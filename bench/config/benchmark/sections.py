@@ -78,7 +78,7 @@ class FieldStep(ConfigModel):
     where: Where = Field(default_factory=dict)
     """conditions on the rows of that file"""
     key: FieldValue | None = None
-    """path of the key in each row of that file; only rows whose key equals the value of by are joined"""
+    """path of the key in each row of that file; rows whose key equals the value of by are joined"""
     by: FieldValue | None = None
     """path of a value in a row of the benchmark; for a list, one row per element is joined, in order"""
     many: bool = False
@@ -230,7 +230,7 @@ class Choices(ConfigModel):
     from_: FieldPaths = Field(alias="from")
     """path of the choices, or a list of paths, one per choice"""
     shuffle: bool = False
-    """true: shuffle the choices, in an order that depends on the item only and does not reveal the right choice"""
+    """true: shuffle the choices; the order depends on the item only"""
 
 
 class RubricPoints(ConfigModel):
@@ -314,9 +314,9 @@ class EvidenceFields(ConfigModel):
     """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
     ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
-    """template that makes an id from each object at the evidence path"""
+    """template of an id, for each object at the evidence path"""
     grade: FieldValue | None = None
-    """path of the relevance grade in each of these objects: a number that nDCG uses as gain; 0 or less: not relevant"""
+    """path of the relevance grade in each object: the gain in nDCG; 0 or less: not relevant"""
 
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
@@ -382,7 +382,7 @@ class FieldOnly(ConfigModel):
 
 
 class Visibility(FieldOnly):
-    """The end of the part of the history that an item may see: an index or a date."""
+    """The cut-off of the history that an item may see: an index or a date."""
 
     through: bool = False
     """true: the session or date of the cut-off itself is included"""

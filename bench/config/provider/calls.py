@@ -35,7 +35,7 @@ class AddResponse(ConfigModel):
     """The paths to read from the response of an add call."""
 
     ids: str | None = None
-    """path of one job id or a list of job ids, whose status wait requests"""
+    """path of one or several job ids; wait requests their status"""
     id_map: IdMap | None = None
     """map from the service's ids to the ids of the memories sent"""
     text: bool = False
