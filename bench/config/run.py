@@ -168,7 +168,7 @@ class Experiment(ConfigModel):
     benchmarks: Words = ()
     """names of benchmarks; default: the demo"""
     providers: Words = ()
-    """names, or variants ``name@label``; empty = the built-in providers that need no key"""
+    """names, or variants ``name@label``; unset: the built-in providers that need no key"""
     set: Pairs = Field(default_factory=dict)
     """``PROVIDER.path`` -> value that replaces the config value at this path for this provider or variant"""
     limit: Count | None = None
@@ -178,11 +178,9 @@ class Experiment(ConfigModel):
     items_of: Words = ()
     question_type: Texts = ()
     answering_model: Words = Field(default=(), validation_alias=also("answering_models"))
-    """answering models, one job each; ``none`` = retrieval only; empty = the model that the benchmark names; the key
-    may also be ``answering_models``"""
+    """answering models, one job each; none: retrieval only; unset: that of the benchmark; also ``answering_models``"""
     judge_model: Words = Field(default=(), validation_alias=also("judge_models"))
-    """judge models, one job each; ``none`` = no judge; empty = the model that the benchmark names; the key may also be
-    ``judge_models``"""
+    """judge models, one job each; none: no judge; unset: that of the benchmark; also ``judge_models``"""
     embedding_model: str | None = None
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
     """``provider/model`` -> ``body``, ``stream``, ``batch`` and the other settings of ``models`` in a model's file"""
@@ -195,7 +193,7 @@ class Experiment(ConfigModel):
     judge_prompt: Texts = ()
     """text of the judge prompt, ``@file``, or the name of an existing file; ``TYPE=FILE`` for one question type"""
     k: Cutoffs = ()
-    """number of hits; several numbers = one job each, which share an ingest; empty = the benchmark's number"""
+    """number of hits; several numbers: one job each, with one ingest; unset: the benchmark's number"""
     context_budget: Count | None = None
     """maximum tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1
@@ -208,8 +206,8 @@ class Experiment(ConfigModel):
     prices: Prices = Field(default_factory=dict)
     """``NAME`` -> USD per add and per search call; ``provider/model`` -> ``{input, output}``, USD per million tokens"""
     track: Literal["uniform", "vendor"] = "uniform"
-    """uniform = all providers have the same answer prompt; vendor = the answer prompt is a provider's own; results of
-    the two tracks are never in one table"""
+    """uniform: all providers have the same answer prompt; vendor: the prompt of the provider. The two are never in one
+    table"""
     allow_code_execution: bool = False
 
     @property
@@ -255,11 +253,11 @@ class Operation(ConfigModel):
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     reuse_build: str = "never"
-    """a run id: search the corpora that this run ingested, instead of a new ingest; auto: those of the newest matching
-    run; never: always ingest"""
+    """a run id: search the memories of this run instead of a new ingest; auto: those of the newest matching run; never:
+    always ingest"""
     circuit_breaker: bool = True
-    """false: a job continues even if its first 20 searches are all empty, or its first 10 items all fail with the same
-    error of a wrong request; ``no_circuit_breaker: true`` means the same"""
+    """false: a job continues if its first 20 searches are empty, or its first 10 items fail with the same wrong
+    request; ``no_circuit_breaker: true`` means the same"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""
@@ -278,7 +276,8 @@ class Operation(ConfigModel):
     batch: bool = False
     """true: answers and verdicts use the batch endpoints of the models, which are cheaper but may take up to a day"""
     cache: Literal["read", "write", "readwrite"] | None = None
-    """reuse model replies of earlier runs of this workspace (read), store them for later runs (write), or both"""
+    """read: reuse model replies of earlier runs of this workspace; write: store replies for later runs; readwrite:
+    both"""
     workers: Annotated[int, BeforeValidator(_cores), Field(ge=1, le=MOST_WORKERS)] | None = None
     """number of processes on this machine that share the run; auto: one per core"""
     cluster: str | None = None
