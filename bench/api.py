@@ -127,7 +127,7 @@ def compare(
         UsageError: fewer than two sides, an unknown side, or sides that are not comparable (without ``force``).
     """
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison_data import parse_targets, sides_of
+    from bench.report.comparison.comparison_targets import parse_targets, sides_of
 
     folder, metrics = Path(workspace), [metric] if isinstance(metric, str) else list(metric)
 

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from bench.cli.commands.results import SHOWN_ITEMS
-from bench.report.failures import LONGEST_REASON
+from bench.report.failure_tables import LONGEST_REASON
 from tests.small_journal import Job, made, record
 from tests.small_world import write_codes
 

@@ -11,7 +11,7 @@ import pytest
 
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import Comparisons
-from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.comparison.comparison_text import comparison_json, comparison_markdown
 from tests.small_journal import Job, made, measuring, record
 

@@ -15,7 +15,7 @@ from bench.journal import RunState
 from bench.plan.job_record import MetricRecord, ModelNames
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import Comparisons, PairComparison, conclusion_sentences, gate_outcomes
-from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.comparison.comparison_text import comparison_json, comparison_markdown
 from tests.small_journal import RECORD, Job, made, record
 

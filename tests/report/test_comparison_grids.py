@@ -14,7 +14,8 @@ from bench.model import Interval, State, Verdict
 from bench.plan.job_record import ModelNames
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import ComparisonRow, Comparisons, conclusion_sentences, gate_outcomes
-from bench.report.comparison.comparison_data import ComparisonTarget, Side, judge_noise, parse_targets, sides_of
+from bench.report.comparison.comparison_data import Side, judge_noise
+from bench.report.comparison.comparison_targets import ComparisonTarget, parse_targets, sides_of
 from bench.report.comparison.comparison_tests import headline_metrics, metrics_to_compare
 from bench.report.comparison.comparison_text import (
     HEAD,

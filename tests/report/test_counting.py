@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bench.journal import Event, JournaledPhase, Key, ProbeRow, Reader, RunState, merge
 from bench.model import SCORED_STATES, Measurement, Phase, State
 from bench.plan.job_record import JobRecord
-from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.fold import JobReport, Report, fold
 from tests.laws import examples
 from tests.rows import each_row

@@ -28,12 +28,10 @@ from bench.report.exports.export import (
     ExportedRow,
     RowTexts,
     RowWithoutTexts,
-    document_ids,
     export_parquet,
     export_rows,
-    export_trec,
-    percent_encoded,
 )
+from bench.report.exports.trec import document_ids, export_trec, percent_encoded
 from bench.report.publish import item_lines
 from tests.rows import each_row
 from tests.small_journal import measuring, record

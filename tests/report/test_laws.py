@@ -22,7 +22,8 @@ from bench.report.comparison import comparison_tests as rowtests
 from bench.report.comparison.comparability import check_comparability
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import PairComparison, gate_outcomes
-from bench.report.comparison.comparison_data import Side, _newest_comparable
+from bench.report.comparison.comparison_data import Side
+from bench.report.comparison.comparison_targets import _newest_comparable
 from bench.report.comparison.comparison_tests import LEVEL, PairedValues
 from bench.report.comparison.comparison_text import comparison_grids, comparison_json
 from bench.report.fold import IsolationProof, JobReport, Report

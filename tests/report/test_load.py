@@ -12,7 +12,8 @@ from bench.config.run import RunRequest
 from bench.journal import ResumeRow, RunMeta
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison import Comparisons
-from bench.report.comparison.comparison_data import ComparisonTarget, Side, load_of, sides_of
+from bench.report.comparison.comparison_data import Side, load_of
+from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.comparison.comparison_text import comparison_grids, comparison_json, conclusions
 from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record

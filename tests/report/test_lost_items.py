@@ -13,7 +13,8 @@ from bench.journal import Reader
 from bench.metrics.failure_reason import LossKind
 from bench.model import State, Verdict
 from bench.plan.job_record import ModelNames, OverlayRecord
-from bench.report.failures import RunLosses, losses_grids, losses_json, lost_items
+from bench.report.failure_tables import losses_grids, losses_json
+from bench.report.failures import RunLosses, lost_items
 from bench.report.fold import fold
 from tests.rows import each_row
 from tests.small_journal import record

@@ -16,7 +16,7 @@ from bench.report.comparison.comparison import (
     p_text,
     verdict_of,
 )
-from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.comparison.comparison_text import comparison_grids, comparison_json, conclusions
 from bench.stats import Comparison
 from tests.rows import each_row

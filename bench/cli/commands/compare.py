@@ -100,7 +100,7 @@ async def _load_sides(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
     """Load the sides to compare; note which run was selected for a provider that is given by name."""
-    from bench.report.comparison.comparison_data import are_run_ids, parse_targets, sides_of, sides_of_runs
+    from bench.report.comparison.comparison_targets import are_run_ids, parse_targets, sides_of, sides_of_runs
 
     if are_run_ids(pairs, providers):
         return await sides_of_runs(workspace, pairs, benchmark=benchmark)

@@ -217,7 +217,8 @@ def failures(
     full
         Show long texts in full.
     """
-    from bench.report.failures import losses_grids, losses_json, lost_items
+    from bench.report.failure_tables import losses_grids, losses_json
+    from bench.report.failures import lost_items
 
     if limit < 0:
         raise UsageError(f"--limit {limit} is not valid: expected 0 or more", hint="use 0 to show all items")
@@ -278,7 +279,8 @@ def export(
         return _site(run_id, site)
     if format == "otlp":
         return _traces(run_or_newest(run_id), follow=follow)
-    from bench.report.exports.export import export_parquet, export_trec
+    from bench.report.exports.export import export_parquet
+    from bench.report.exports.trec import export_trec
 
     if format in ("parquet", "trec", *JOB_FILES) and output == "-":
         raise UsageError(f"--format {format} cannot be written to stdout", hint="name a file or folder with --output")

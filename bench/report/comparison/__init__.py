@@ -1,2 +1,5 @@
-"""Compare jobs: ``comparison_data`` loads the sides, ``comparability`` checks that they may be compared, ``comparison``
-and ``comparison_tests`` compute the rows, ``comparison_text`` formats them."""
+"""Compare jobs.
+
+``comparison_targets`` chooses the jobs, ``comparison_data`` loads them, and ``comparability`` checks that they may be
+compared. ``compare`` and ``comparison_tests`` compute the rows of a ``comparison``; ``comparison_text`` formats them.
+"""

@@ -1,27 +1,23 @@
-"""Export the rows of a run: json, jsonl, csv, parquet, and files for TREC tools.
+"""Export the rows of a run as json, jsonl, csv or parquet.
 
 ``rows_of`` yields one record per job and item. The exports write these records, and the page of an item shows one.
 
 Example::
 
     await export_rows(reader, "jsonl", sink)
-    await export_trec(reader, Path("trec"))
     async for row in rows_of(reader, run_id, record):
         row["item_id"], row["state"], row["score"]
 
-Rows are streamed, so memory use does not grow with the run. Texts (question, hits, answers, raw verdicts) are read
-from the journal only if ``texts`` is true.
+Rows are streamed, so memory use does not grow with the run.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import urllib.parse
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, TextIO, TypedDict
 
@@ -337,86 +333,3 @@ async def _chunks(rows: AsyncIterator[ExportedRow], size: int) -> AsyncIterator[
             held = []
     if held:
         yield held
-
-
-# ------------------------------------------------------------------------------ trec
-
-
-NO_HIT = "(nothing)"
-"""document id of a query without hits: some tools average only over the queries in the run file"""
-
-
-async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` per job.
-
-    Return file name without suffix -> number of hits with several ids (of items with evidence).
-
-    An item that has evidence and found nothing gets the document `NO_HIT`, so that all tools average over the same
-    queries. An item without evidence is only in the run file. A hit with several ids is written with one of them (see
-    ``document_ids``). Each repeat of an item is a separate query, ``ID#epochN``.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, int] = {}
-    for record in read(reader.meta.extra):
-        stem = _stem(record, taken=found)
-        found[stem] = await _export_job(reader, record, folder / stem)
-    return found
-
-
-def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
-    """Return a file name that no earlier job has: benchmark and provider, then with the models, then with a number."""
-    plain, models = f"{record.benchmark}__{record.provider}", record.models
-    names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
-    full = "__".join([plain, *names])
-    numbered = (f"{full}__{number}" for number in count(2))
-    used = {stem.lower() for stem in taken}  # two names in one case are one file on some systems
-    return next(stem for stem in chain([plain, full], numbered) if stem.lower() not in used)
-
-
-async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
-    several = 0
-    run, qrels = stem.with_name(stem.name + ".run"), stem.with_name(stem.name + ".qrels")
-    tag = percent_encoded(record.provider)
-    with run.open("w", encoding="utf-8") as runs, qrels.open("w", encoding="utf-8") as golds:
-        async for item in reader.items(record.chain):
-            entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
-            gold = list_texts(entry.data.get("gold")) if entry is not None else ()
-            slots = search.data.get("retrieved") if search is not None and search.ok else None
-            if not isinstance(slots, list):
-                continue
-            hits = [list_texts(slot) for slot in slots]
-            query = percent_encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
-            given = entry.data.get("grades") if entry is not None else None
-            grades = dict(zip(gold, given if isinstance(given, list) and given else [1.0] * len(gold), strict=True))
-            golds.writelines(f"{query} 0 {percent_encoded(name)} {grade:.15g}\n" for name, grade in grades.items())
-            documents = document_ids(hits, grades) or ([NO_HIT] if gold else [])
-            several += sum(len(ids) > 1 for ids in hits) if gold else 0
-            runs.writelines(
-                f"{query} Q0 {document} {rank} {len(documents) - rank + 1} {tag}\n"
-                for rank, document in enumerate(documents, start=1)
-            )
-    return several
-
-
-def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
-    """Return one document id per hit, each unique.
-
-    Of the ids of a hit, choose the evidence id with the highest grade that no earlier hit has, else the first id. A
-    repeated id becomes ``ID#dupN``.
-    """
-    covered: set[str] = set()
-    real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's
-    documents: dict[str, None] = {}
-    for rank, ids in enumerate(hits, start=1):
-        new = [name for name in ids if name in gold and name not in covered]
-        covered.update(new)
-        first = max(new, key=gold.__getitem__) if new else next(iter(ids), f"(unmapped {rank})")
-        later = (f"{first}#dup{number}" for number in count(1))
-        free = chain([first], (name for name in later if name not in real))
-        documents[next(name for name in free if name not in documents)] = None
-    return [percent_encoded(name) for name in documents]
-
-
-def percent_encoded(text: str) -> str:
-    """Percent-encode the white space of an id, because TREC files separate columns by it."""
-    return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#", errors="surrogatepass")

@@ -123,7 +123,7 @@ async def comparison_of(
     """Compare jobs, and return the document."""
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison import conclusion_sentences, load_difference
-    from bench.report.comparison.comparison_data import ComparisonTarget, sides_of
+    from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
     from bench.report.comparison.comparison_text import comparison_json
 
     groups = await sides_of(Path(workspace), [ComparisonTarget.parse(name) for name in names], benchmark=benchmark)
