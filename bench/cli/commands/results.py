@@ -288,12 +288,8 @@ def export(
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
-            more = (
-                (f" ({count} hits have several ids: only the first id not yet in the ranking is written)")
-                if count
-                else ""
-            )
-            console.note(f"{stem}.run, {stem}.qrels{more}")
+            more = f" ({count} hits have several ids: only the first id not yet in the ranking is written)"
+            console.note(f"{stem}.run, {stem}.qrels{more if count else ''}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _report_export(run_id, format, output, files=files)
     if format in JOB_FILES:
