@@ -14,9 +14,10 @@ counted.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from bench.metrics.answers.text import occurs
 from bench.metrics.answers.text_normalization import has_spelling, loose_form
@@ -125,16 +126,30 @@ _ORDER = pattern(r",? and |, | & ")
 _LONGEST_PART = 40
 
 
-def _is_equivalent(text: str, gold: str) -> bool:
-    """Return True for "yes" in place of "true", and for the parts of a gold answer in another order."""
-    gold = _single_spaced(gold)
-    if gold in _SYNONYMS:
-        return re.match(rf"{_SYNONYMS[gold]}\b", text.lstrip(_ENDS + "*"), re.IGNORECASE) is not None
+def _has_synonym(form: str, gold: str) -> bool:
+    """Return True for "yes" in place of "true"."""
+    return gold in _SYNONYMS and re.match(rf"{_SYNONYMS[gold]}\b", form.lstrip(_ENDS + "*")) is not None
+
+
+def _has_parts(form: str, gold: str) -> bool:
+    """Return True for the parts of a gold answer in another order."""
     parts = _ORDER.split(gold) if len(gold) < 10 * _LONGEST_PART else []
     if len(parts) < 2 or not all(len(part) <= _LONGEST_PART and part.upper() != part for part in parts):
         return False
-    form = _single_spaced(text[:_LONGEST])
     return all(occurs(part, form, whole_words=True) for part in parts)
+
+
+def _has_loose_form(form: str, gold: str) -> bool:
+    """Return True for other marks, numbers or dates, also of each part of a gold answer."""
+    if not has_spelling(form) and not has_spelling(gold):
+        return False
+    plain, parts = _loose(form), [part for part in map(_loose, _SEVERAL.split(gold)) if part]
+    return bool(parts) and (any if "|" in gold else all)(occurs(part, plain, whole_words=True) for part in parts)
+
+
+_FORMS: Sequence[Callable[[str, str], bool]] = (_has_synonym, _has_parts, _has_loose_form)
+"""ways in which an answer may contain a gold answer that it does not contain as a text; both are in lower case"""
+_loose = functools.lru_cache(maxsize=8)(loose_form)
 
 
 def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> bool:
@@ -142,24 +157,12 @@ def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> 
 
     With ``exact``, also when the text equals a gold answer only in this way.
     """
-    if any(_is_equivalent(text, gold) for gold in golds) and not any(
-        gold and occurs(_single_spaced(gold), _single_spaced(text), whole_words=True) for gold in golds
-    ):
+    form, spelled = _single_spaced(text[:_LONGEST]), [gold for gold in map(_single_spaced, golds) if gold]
+    if exact and form not in spelled and _loose(form).strip(_ENDS) in [_loose(gold).strip(_ENDS) for gold in spelled]:
         return True
-    unusual = any(map(has_spelling, (text, *golds)))
-    if not exact and not unusual:
+    if any(occurs(gold, form, whole_words=True) for gold in spelled):
         return False
-    form, spelled = _single_spaced(text[:_LONGEST]), [_single_spaced(gold) for gold in golds]
-    plain = loose_form(form)
-    if exact and form not in spelled and plain.strip(_ENDS) in [loose_form(gold).strip(_ENDS) for gold in spelled]:
-        return True
-    if not unusual or any(gold and occurs(gold, form, whole_words=True) for gold in spelled):
-        return False
-    several = [(gold, [part for part in map(loose_form, _SEVERAL.split(gold.lower())) if part]) for gold in golds]
-    return any(
-        parts and (any if "|" in gold else all)(occurs(part, plain, whole_words=True) for part in parts)
-        for gold, parts in several
-    )
+    return any(has_form(form, gold) for gold in spelled for has_form in _FORMS)
 
 
 _SPACED_NUMBER = pattern(r"(?<![\w.,])\d{1,3}(?: \d{3})+(?!\w|[.,]\d)")

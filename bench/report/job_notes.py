@@ -89,8 +89,8 @@ SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     AFTER_FINISH: "from streams that continued after their finish: the later text is not used; perhaps the server "
     "writes the next turn too",
     OTHER_MARKS: "that contain the gold in another spelling (quotes, dashes, bold words, markup, digits of another "
-    "script, 1,200 for 1200, yes for true, parts in another order): rules that compare texts, such as contains, count "
-    "them as wrong; a judge does not",
+    "script, 1,200 for 1200, three for 3, 3 km for 3km, another form of a date, yes for true, parts in another order): "
+    "rules that compare texts, such as contains, count them as wrong; a judge does not",
     QUOTES: "that repeat most of their context word for word: rules that look for a text, such as contains, find the "
     "gold in the repeated text; request a short answer in the prompt",
     CONTRADICTS: "that contain the gold only after a word such as not, or only before another final answer, or in a "

@@ -69,6 +69,33 @@ __all__ = ["job", "serve", "workspace"]
         ("2*3*4", "234", False),
         ("May 7,2023", "72023", False),
         ("Lund;", "Lund", False),
+        ("2 March 2024", "March 2, 2024", True),
+        ("On 2024-03-02.", "March 2, 2024", True),
+        ("the 2nd of March, 2024", "2024-03-02", True),
+        ("2.3.2024", "2024/03/02", True),
+        ("March 2nd", "2 March", True),
+        ("Mar. 2, 2024", "March 2", True),
+        ("2024-03-02", "March 2024", True),
+        ("Sept 12, 2024", "12 September 2024", True),
+        ("March 3, 2024", "2 March 2024", False),
+        ("March 2, 2023", "2 March 2024", False),
+        ("May 12", "May 1", False),
+        ("12 May", "May 2", False),
+        ("March 2, 2024", "March 2, 2024", False),
+        ("3 apples", "three apples", True),
+        ("Twenty-one apples", "21", True),
+        ("thirty people", "30", True),
+        ("the one with a hat", "1", False),
+        ("someone", "1", False),
+        ("4 apples", "three apples", False),
+        ("13 apples", "three apples", False),
+        ("3 km", "3km", True),
+        ("2.5kg", "2.5 kg", True),
+        ("at 5 p.m.", "5pm", True),
+        ("3 km", "3 km", False),
+        ("13 km", "3km", False),
+        ("3 kmh", "3km", False),
+        ("1st", "1", False),
     ],
 )
 def test_an_answer_that_lacks_the_gold_by_its_spelling_alone_has_a_sign(answer: str, gold: str, differs: bool) -> None:
@@ -131,6 +158,19 @@ def test_a_gold_of_which_only_some_words_are_bold_is_told(serve: Serve, job: Job
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.0
     assert "1 answer that contain the gold in another spelling" in found["shown"]
+
+
+def test_golds_with_another_form_of_a_number_or_date_are_told(serve: Serve, job: Job, workspace: Path) -> None:
+    data = workspace / "configs/benchmarks/mini/data.jsonl"
+    golds = {"Pelle": "March 2, 2024", "Umea": "three apples", "alto": "3km"}
+    text = data.read_text()
+    for old, new in golds.items():
+        text = text.replace(f'"answer": "{old}"', f'"answer": "{new}"')
+    data.write_text(text)
+    serve(completion("On 2 March 2024, 3 apples were carried for 3 km."))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.0
+    assert note(found, "3 answers that contain the gold in another spelling")
 
 
 def test_a_gold_that_is_found_in_a_longer_number_is_told(serve: Serve, job: Job, workspace: Path) -> None:

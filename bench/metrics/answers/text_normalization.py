@@ -242,7 +242,20 @@ def normal_form(
     return text if case_sensitive else text.lower()
 
 
-_SPELLED = pattern(r"[^\x00-\x7f]|[*`_<&\\$;|]| / |\d[.,' ]+\d|[\d$] (?=[%\dapAP])|^\s*\w+(?: \w+)?:")
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]}|t)?" if name[3:] else name for name in _MONTHS)
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SPELLED = pattern(
+    r"[^\x00-\x7f]|[*`_<&\\$;|]| / |\d[.,' /]+\d|\d[a-z]|[\d$] (?=[%\dap])|\d{4}-\d|^\s*\w+(?: \w+)?:"
+    rf"|\b(?:{'|'.join((*_SMALL[1:], *_TENS))}|{_MONTH})\b"
+)
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("’‘ʼ′`´", "'"),
@@ -270,9 +283,23 @@ _SEPARATORS = str.maketrans("", "", ".,' ")
 _NUMBERS: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"(?<![\d,])(\d+),(\d{1,2})(?![\d,])"), r"\1.\2"),
     (pattern(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
-    (pattern(r"(?<=\d) (?=[%°]|[ap]\.?m\b)|(?<=[$€£¥]) (?=\d)", re.IGNORECASE), ""),
+    (pattern(r"(?<=\d) (?=[%°])|(?<=[$€£¥]) (?=\d)"), ""),
+    (pattern(r"\b([ap])\.m\b\.?"), r"\1m"),
+    (pattern(r"(?<![a-z\d])(\d{1,15}(?:\.\d{1,9})?)(?=(?!(?:st|nd|rd|th)\b)[a-z])"), r"\1 "),
 )
-"""a decimal comma, a fraction of zeros, a space before a unit, and their replacement"""
+"""a decimal comma, a fraction of zeros, a space around a unit, and their replacement"""
+_DATE = pattern(
+    rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"
+    rf"|(?P<month2>{_MONTH})\.? (?:the )?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|[:.]\d)(?:,? ?(?P<year2>\d{{4}}))?"
+    rf"|(?P<month3>{_MONTH})\.?,? (?P<year3>\d{{4}})"
+    r"|(?P<year4>\d{4})(?P<mark>[-/.])(?P<month4>\d{1,2})(?P=mark)(?P<day4>\d{1,2})"
+    r"|(?P<day5>\d{1,2})\.(?P<month5>\d{1,2})\.(?P<year5>\d{4}))(?![\w.]?\d)"
+)
+_NUMBER_WORD = pattern(
+    rf"\b(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_SMALL[1:10])}))?"
+    rf"|(?P<small>(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bno )(?<!\bany )(?<!\bevery )one|zero"
+    rf"|{'|'.join(_SMALL[2:])}))\b"
+)
 _FOREIGN_DIGIT = pattern(r"(?![0-9])\d")
 ANSWER_LABEL = pattern(r"\s*(?:(?:the )?(?:final |short |correct |gold )?answer(?: is)?|a):\s*", re.IGNORECASE)
 
@@ -285,8 +312,9 @@ def has_spelling(text: str) -> bool:
 def loose_form(text: str) -> str:
     """Return a text in which other spellings of one answer are equal.
 
-    Markup (HTML, Markdown, LaTeX), a label such as ``Answer:``, typographic signs, digits of other scripts, and the
-    separators of numbers are written in one way.
+    Markup (HTML, Markdown, LaTeX), a label such as ``Answer:``, typographic signs, digits of other scripts, the
+    separators of numbers, English words of numbers, dates, and spaces before units are written in one way. The text
+    must be in lower case.
     """
     if not has_spelling(text):
         return text
@@ -296,10 +324,31 @@ def loose_form(text: str) -> str:
         text = form.sub(plain, text)
     text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
     text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+    text = _NUMBER_WORD.sub(_in_digits, _DATE.sub(_as_iso, text))
     text = _GROUPED.sub(lambda number: number["whole"].translate(_SEPARATORS) + number["rest"], text)
     for form, plain in _NUMBERS:
         text = form.sub(plain, text)
     return " ".join(text.split())
+
+
+def _as_iso(date: re.Match[str]) -> str:
+    """Return a date as year, month and day, of which it may lack one."""
+    found = {name.rstrip("2345"): text for name, text in date.groupdict().items() if text}
+    month = found["month"]
+    number = int(month) if month.isdigit() else 1 + [name[:3] for name in _MONTHS].index(month[:3])
+    return "-".join(
+        [
+            *([found["year"]] if "year" in found else []),
+            f"{number:02}",
+            *([found["day"].zfill(2)] if "day" in found else []),
+        ]
+    )
+
+
+def _in_digits(word: re.Match[str]) -> str:
+    if word["small"]:
+        return str(_SMALL.index(word["small"]))
+    return str(20 + 10 * _TENS.index(word["tens"]) + (_SMALL.index(word["ones"]) if word["ones"] else 0))
 
 
 def squad_tokens(text: str) -> list[str]:
