@@ -8,7 +8,7 @@ Example::
     outcome.status, outcome.exit_code, outcome.resume
 
 Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpora.corpus`` prepares a
-corpus (``ingest``, ``isolation``), and ``items.item_pipeline`` runs the phases of an item (``search``, ``answer``,
+corpus (``ingest``, ``index_wait``), and ``items.item_pipeline`` runs the phases of an item (``search``, ``answer``,
 ``evaluate``). ``run_context`` contains the only broad ``except``. ``stopping`` contains every way to stop a run early.
 """
 

@@ -20,11 +20,13 @@ from bench.engine.corpora.anonymizer import AnonymizedCorpus, anonymize, space_o
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import CorpusNamespace, FirstWriteOrder, Ownership, clear_provably
 from bench.engine.models import OpenModels
+from bench.engine.outcome import Failure
 from bench.engine.run_context import CallOwner, CircuitBreaker, RunContext
 from bench.engine.work_queue import PendingItems
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
 from bench.journal.borrowers import borrowers
-from bench.model import Corpus, Hit, Memory, Phase, Space
+from bench.journal.rows import ProbeKind
+from bench.model import Call, Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
 from bench.plan.validity import in_words
 from bench.providers import Batching, Provider
@@ -211,11 +213,7 @@ class OpenLane:
         found = self.owner_among(corpus_id, space, anonymized, hits)
         if found:
             self.leaking.add(space.namespace)
-            data = {"namespace": space.namespace, **found}
-            probe = ProbeRow(
-                lane=self.plan.build, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data
-            )
-            self.run.journal.append(probe)
+            probe = self.append_probe("leak", corpus_id, space, passed=False, data=found)
             self.run.progress.events.append(f"{self.key}: {in_words(probe)}")
 
     def owner_among(
@@ -277,6 +275,41 @@ class OpenLane:
             self.reported_kinds.add(kind)
             self.report(Event(kind=kind, scope=self.key, message=message))
 
+    def corpus_row(
+        self,
+        kind: CorpusKind,
+        corpus_id: str,
+        space: Space,
+        *,
+        failure: Failure | None = None,
+        data: Mapping[str, object] | None = None,
+        times_us: Mapping[str, int] | None = None,
+        calls: tuple[Call, ...] = (),
+    ) -> CorpusRow:
+        """Return a row about the corpus of a build."""
+        return CorpusRow(
+            lane=self.plan.build,
+            corpus=corpus_id,
+            attempt=space.attempt,
+            kind=kind,
+            outcome="ok" if failure is None else failure.kind,
+            message="" if failure is None else failure.message,
+            data=data or {},
+            times_us=times_us or {},
+            calls=calls,
+        )
+
+    def append_probe(
+        self, kind: ProbeKind, corpus_id: str, space: Space, *, passed: bool, data: Mapping[str, object]
+    ) -> ProbeRow:
+        """Journal and return the outcome of an isolation check."""
+        data = {"namespace": space.namespace, **data}
+        probe = ProbeRow(
+            lane=self.plan.build, corpus=corpus_id, attempt=space.attempt, kind=kind, passed=passed, data=data
+        )
+        self.run.journal.append(probe)
+        return probe
+
     async def clear(self, corpus_id: str, space: Space) -> None:
         """Clear a namespace; a failure is recorded as an event, not as an error of the run."""
         if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
@@ -293,17 +326,11 @@ class OpenLane:
             text = f"{cleared.message}; bench clean {self.run.run_id} --orphans --yes tries again"
             self.report(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return
-        self.run.journal.append(
-            CorpusRow(
-                lane=self.key,
-                corpus=corpus_id,
-                attempt=space.attempt,
-                kind=CorpusKind.CLEARED,
-                data={"removed": cleared.value},
-                times_us=cleared.times_us,
-                calls=cleared.calls,
-            )
+        data = {"removed": cleared.value}
+        row = self.corpus_row(
+            CorpusKind.CLEARED, corpus_id, space, data=data, times_us=cleared.times_us, calls=cleared.calls
         )
+        self.run.journal.append(row)
 
 
 LaneItem = tuple[OpenLane, ItemRef]

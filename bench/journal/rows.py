@@ -158,6 +158,9 @@ class CorpusRow:
     """id of the journal that began the attempt; empty = the journal of the row"""
 
 
+ProbeKind = Literal["emptiness", "sentinel", "canary", "leak"]
+
+
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeRow:
     """The outcome of one isolation check."""
@@ -165,7 +168,7 @@ class ProbeRow:
     lane: str
     corpus: str
     attempt: int
-    kind: Literal["emptiness", "sentinel", "canary", "leak"]
+    kind: ProbeKind
     """leak: a hit that provably belongs to another namespace; a row exists only when one was found"""
     passed: bool
     data: Mapping[str, object] = field(default_factory=dict)

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.corpus_state import CorpusState, Step
 from bench.engine.corpora.doubts import resolve_doubts
-from bench.engine.corpora.ingest import IndexWait, IngestEnd, IngestPass
+from bench.engine.corpora.index_wait import IndexWait
+from bench.engine.corpora.ingest import DOUBTFUL, IngestPass
 from bench.engine.corpora.isolation import samples
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.events import bind
-from bench.journal import CorpusKind, CorpusRow, Event
+from bench.journal import CorpusKind, Event
 from bench.model import Corpus, Phase
 
 
@@ -63,7 +64,6 @@ class CorpusPreparation:
     lane: OpenLane
     corpus: Corpus
     anonymized: AnonymizedCorpus
-    retries: int = 0
 
     async def ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
         """Ingest in an ingest slot; return None when the run was asked to stop."""
@@ -92,39 +92,33 @@ class CorpusPreparation:
         return failure
 
     async def _ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
-        while not self.lane.is_build_stopped:
+        lane, retries = self.lane, 0
+        while not lane.is_build_stopped:
             if step is Step.RESET:
                 history, step = await self._reset(history), Step.BEGIN
-            ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
+            ingest = IngestPass.after(history, lane, self.corpus.id, self.anonymized)
             if step is Step.BEGIN and (failure := await ingest.check_unoccupied() or await ingest.set_up()) is not None:
                 return failure
-            if step is Step.DOUBT and (settled := await self._resolve_doubts(ingest, history)) is not True:
-                if settled is not False:
-                    return self._fail_in_doubt(ingest, settled)
-                step = Step.RESET
-                continue
-            ending = await ingest.run()
-            if ending.failure is None or not ending.doubtful:
-                return self._result(ingest, ending)
-            if self.retries >= self.lane.max_retries:
-                return self._fail_in_doubt(ingest, ending.failure)
-            self.retries += 1
-            history, step = await self._reload_state(), Step.DOUBT
+            if step is Step.DOUBT:
+                # an older version did not record which batch it was about to send
+                repeats = lane.provider.on_unknown == "repeat"
+                resolved = await resolve_doubts(ingest, history.doubts) if history.is_marked else repeats
+                if isinstance(resolved, Failure):
+                    return self._fail_in_doubt(ingest, resolved)
+                if not resolved:
+                    step = Step.RESET
+                    continue
+            complete = await ingest.run()
+            if not isinstance(complete, Failure):
+                return ingest if complete else None
+            if complete.kind not in DOUBTFUL:
+                return complete
+            if retries >= lane.max_retries:
+                return self._fail_in_doubt(ingest, complete)
+            retries += 1
+            await lane.run.journal.flush()
+            history, step = CorpusState.of(await lane.run.journal.corpus(lane.key, self.corpus.id)), Step.DOUBT
         return None
-
-    def _result(self, ingest: IngestPass, ending: IngestEnd) -> IngestPass | Failure | None:
-        return ending.failure if ending.failure is not None else ingest if ending.complete else None
-
-    async def _reload_state(self) -> CorpusState:
-        """Return the state of the corpus from the journal."""
-        await self.lane.run.journal.flush()
-        return CorpusState.of(await self.lane.run.journal.corpus(self.lane.key, self.corpus.id))
-
-    async def _resolve_doubts(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
-        """Resolve batches in doubt without a reset; return False when that is not possible."""
-        if not history.is_marked:  # an older version did not say which batch it was about to send
-            return self.lane.provider.on_unknown == "repeat"
-        return await resolve_doubts(ingest, history.doubts)
 
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear the namespace of the last attempt and begin the next attempt."""
@@ -138,15 +132,7 @@ class CorpusPreparation:
 
     def _fail_in_doubt(self, ingest: IngestPass, failure: Failure) -> Failure:
         """Record and return the failure, without a change at the provider; a later process resolves the doubt."""
-        self.lane.run.journal.append(
-            CorpusRow(
-                lane=self.lane.key,
-                corpus=self.corpus.id,
-                attempt=ingest.space.attempt,
-                kind=CorpusKind.FAILED,
-                outcome=failure.kind,
-                message=failure.message,
-                data={"clean": False, "doubt": True},
-            )
-        )
+        data = {"clean": False, "doubt": True}
+        row = self.lane.corpus_row(CorpusKind.FAILED, self.corpus.id, ingest.space, failure=failure, data=data)
+        self.lane.run.journal.append(row)
         return failure

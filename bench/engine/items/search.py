@@ -16,9 +16,10 @@ from bench.engine.items.hit_mapping import map_hits, query_of, report_flags
 from bench.engine.items.oracle import provider_for
 from bench.engine.items.phase_results import SearchResult, hits_without_secrets
 from bench.engine.open_lane import OpenLane, ReadyCorpus
+from bench.engine.outcome import Failure
 from bench.engine.run_context import retry_unreadable
 from bench.errors import NotReady
-from bench.journal import CorpusKind, CorpusRow
+from bench.journal import CorpusKind
 from bench.model import (
     ERROR_HIT,
     NO_HITS,
@@ -101,16 +102,9 @@ async def require_stored(lane: OpenLane, ready: ReadyCorpus) -> None:
         f"nothing of {ready.corpus_id} is found at {lane.provider.name} any more: the service has lost it since the "
         "ingest"
     )
-    lane.run.journal.append(
-        CorpusRow(
-            lane=lane.plan.build,
-            corpus=ready.corpus_id,
-            attempt=ready.space.attempt,
-            kind=CorpusKind.FAILED,
-            outcome=NotReady.kind,
-            message=text,
-            data={"clean": False},
-        )
-    )
     hint = "resume the run: the corpus is ingested again" if ready.held else "start a run without --reuse-build"
-    raise NotReady(text, hint=hint)
+    lost = NotReady(text, hint=hint)
+    failure = Failure(kind=lost.kind, message=text)
+    row = lane.corpus_row(CorpusKind.FAILED, ready.corpus_id, ready.space, failure=failure, data={"clean": False})
+    lane.run.journal.append(row)
+    raise lost

@@ -1,0 +1,205 @@
+"""The wait for the index of a provider, by its status calls and by a sentinel. It uses no ingest slot.
+
+Example::
+
+    failure = await IndexWait(lane=lane, corpus=corpus, space=space, anonymized=anonymized, ingested=ingested).wait()
+
+A timeout is `NotReady`, a failed index `IngestFailed`; neither counts as a wrong answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from bench.engine.corpora.anonymizer import AnonymizedCorpus
+from bench.engine.corpora.build_contents import steady, unsearched
+from bench.engine.corpora.corpus_state import SPOILS
+from bench.engine.corpora.isolation import (
+    Sentinel,
+    foreign_hits,
+    foreign_sample,
+    samples,
+)
+from bench.engine.open_lane import OpenLane
+from bench.engine.outcome import Failure
+from bench.engine.run_context import CallOwner, retry_unreadable
+from bench.engine.stopping import monotonic_us
+from bench.errors import Contaminated, IngestFailed, NotReady
+from bench.journal import CorpusKind
+from bench.model import Ingested, Space
+from bench.plan.validity import in_words
+from bench.providers import AtLeast, Counts, is_reusable, merge_captures
+
+GROWTH = 1.5
+PATIENCE_S = 30
+"""seconds to wait for a single missing memory when the others are found"""
+
+
+@dataclass(slots=True, kw_only=True)
+class IndexWait:
+    """The wait for the index of one corpus after its ingest."""
+
+    lane: OpenLane
+    corpus: str
+    space: Space
+    anonymized: AnonymizedCorpus
+    ingested: Ingested
+    last_ack_us: int = 0
+    """time of the last acknowledged batch in microseconds; 0 when an earlier process sent it"""
+    status_captures: dict[str, object] = field(default_factory=dict)
+    """captures from status calls"""
+    pending: str = ""
+    """the last status when it was not ready"""
+
+    async def wait(self) -> Failure | None:
+        """Wait until the corpus is ready; return the failure, or None.
+
+        After a request to stop, return None without a journal row.
+        """
+        began = monotonic_us()
+        thorough = self.lane.thorough_checks_left > 0
+        self.lane.thorough_checks_left -= thorough
+        settles = self.lane.provider.wait.by == "sentinel"
+        sentinel = Sentinel(self.lane.provider, self.space, self.anonymized, must_settle=settles, thorough=thorough)
+        ready = await self._wait_until_searchable(began, sentinel)
+        if ready is None:
+            return None
+        failure = ready if isinstance(ready, Failure) else await self._settle()
+        now = monotonic_us()
+        times = {"index": now - began}
+        if self.last_ack_us:
+            times["searchable"] = now - self.last_ack_us
+        data: dict[str, object]
+        if failure is None:
+            if self._sentinel_wanted:
+                counted = await self.lane.run.attempt_and_journal(
+                    lambda: self._count(sentinel, began), self._call_owner
+                )
+                counts = counted.value or {}  # counts that cannot be read do not fail the corpus
+                self.lane.append_probe("sentinel", self.corpus, self.space, passed=True, data=counts)
+            captures = {"captures": self.status_captures} if self.status_captures else {}
+            data = {"sentinel": self._sentinel_wanted, **captures, **await self._contents()}
+        else:
+            data = {"clean": failure.kind not in SPOILS}
+        kind = CorpusKind.READY if failure is None else CorpusKind.FAILED
+        row = self.lane.corpus_row(kind, self.corpus, self.space, failure=failure, data=data, times_us=times)
+        self.lane.run.journal.append(row)
+        return failure
+
+    async def _wait_until_searchable(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
+        rule = self.lane.provider.wait
+        interval_s = rule.interval_s
+        while not self.lane.is_build_stopped:
+            looked = await self.lane.run.attempt_and_journal(lambda: self._look(sentinel), self._call_owner)
+            if looked.failure is not None or looked.value:
+                return looked.failure or True
+            if monotonic_us() - began >= rule.timeout_s * 1e6:
+                seen = self.pending or sentinel.seen
+                text = f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"
+                return Failure.of(NotReady(f"{text}: {seen}" if seen else text))
+            await self.lane.run.stopping.pause_for(interval_s)
+            interval_s = min(interval_s * GROWTH, rule.max_interval_s)
+        return None
+
+    async def _look(self, sentinel: Sentinel) -> bool:
+        """Run one round: status calls, then the sentinel."""
+        status = await retry_unreadable(lambda: self.lane.provider.ready(self.space, self.ingested))
+        if status.state == "failed":
+            raise IngestFailed(status.detail or f"the provider reports that indexing {self.corpus} failed")
+        if status.captures:
+            self.status_captures = merge_captures(self.status_captures, status.captures)
+            self.space = sentinel.space = replace(
+                self.space, captures=merge_captures(self.space.captures, status.captures)
+            )
+        self.pending = status.detail if status.state == "pending" else ""
+        if status.state == "pending":
+            return False
+        if not self._sentinel_wanted:
+            return True
+        return await retry_unreadable(sentinel.found)
+
+    async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
+        """Count the sample memories that the service finds, and retry missing ones while they may still appear.
+
+        After one wait without success, the other corpora of the lane stop at their first retry without success.
+        """
+        if self.lane.plan.provider.built_in is not None:
+            return {}
+        missing = await retry_unreadable(sentinel.missing)
+        rule = self.lane.provider.wait
+        first = {memory.id for memory in samples(self.anonymized.memories)}
+        patient = rule.by == "sentinel" and any(memory.id in first for memory in missing)
+        until = began + rule.timeout_s * 1e6 if patient else monotonic_us() + min(rule.timeout_s, PATIENCE_S) * 1e6
+        pause_s = min(rule.interval_s, rule.timeout_s)
+        while missing and not self.lane.is_build_stopped:
+            await self.lane.run.stopping.pause_for(pause_s)
+            if await retry_unreadable(partial(sentinel.finds, missing[0])):
+                missing.pop(0)
+            elif self.lane.loses_memories or monotonic_us() >= until:
+                self.lane.loses_memories = True
+                break
+            else:
+                pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
+        looked = sentinel.decided
+        if missing and self.lane.is_build_stopped:
+            return {}
+        # hits map to memories with an id that no later memory got too
+        last = {one: memory_id for memory_id, ids in self.ingested.ids.items() for one in ids}
+        return {
+            "looked": looked,
+            "found": looked - len(missing),
+            "memories": len(self.ingested.ids),
+            "named": len(set(last.values())),
+            **await self._count_held(),
+        }
+
+    async def _count_held(self) -> dict[str, int]:
+        """Count the memories in the namespace, if the service can; repeat while the number grows."""
+        provider, sent = self.lane.provider, len(self.anonymized.memories)
+        if not isinstance(provider, Counts):
+            return {}
+        before, held = -1, await retry_unreadable(lambda: provider.count(self.space))
+        while before < held < sent and not (self.lane.loses_memories or self.lane.is_build_stopped):
+            await self.lane.run.stopping.pause_for(min(provider.wait.interval_s, provider.wait.timeout_s))
+            before, held = held, await retry_unreadable(lambda: provider.count(self.space))
+        if held < sent and isinstance(held, AtLeast):
+            return {}
+        self.lane.loses_memories = self.lane.loses_memories or held < sent
+        return {"sent": sent, "held": held}
+
+    async def _contents(self) -> dict[str, object]:
+        """Record the contents of a namespace that outlives the run, for runs that reuse it."""
+        lane = self.lane
+        provider = lane.provider
+        if not lane.keeps or not provider.keeps_store or not is_reusable(provider):
+            return {}
+        record = steady if lane.checks_isolation else unsearched
+        look = partial(record, provider, lane.plan.provider.config, self.space, self.anonymized.memories)
+        kept = (await lane.run.attempt_and_journal(look, self._call_owner)).value
+        return {} if kept is None else {"contents": kept}
+
+    @property
+    def _call_owner(self) -> CallOwner:
+        return CallOwner(self.lane.key, self.corpus, self.space.attempt)
+
+    @property
+    def _sentinel_wanted(self) -> bool:
+        provider = self.lane.provider
+        return provider.keeps_store and (self.lane.checks_isolation or provider.wait.by == "sentinel")
+
+    async def _settle(self) -> Failure | None:
+        await self.lane.run.stopping.pause_for(self.lane.provider.wait.settle_s)
+        if not self.lane.checks_canaries:
+            return None
+        return (await self.lane.run.attempt_and_journal(self._canary, self._call_owner)).failure
+
+    async def _canary(self) -> None:
+        other = foreign_sample(self.anonymized, self.lane.samples_of_others(self.corpus))
+        if other is None:
+            return
+        found = await retry_unreadable(lambda: foreign_hits(self.lane.provider, self.space, self.anonymized, other))
+        data = self.lane.owner_among(self.corpus, self.space, self.anonymized, found)
+        probe = self.lane.append_probe("canary", self.corpus, self.space, passed=not found, data=data)
+        if found:
+            raise Contaminated(in_words(probe))
