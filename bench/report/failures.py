@@ -121,31 +121,31 @@ async def lost_items(
     ]
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
-        asked = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
-        raise UsageError(f"run {reader.meta.run_id} has no job of {asked}", hint=f"its jobs: {known}")
+        target = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
+        raise UsageError(f"run {reader.meta.run_id} has no job of {target}", hint=f"its jobs: {known}")
     jobs = [await _job_losses(reader, record, records, wanted) for record in chosen]
     return RunLosses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 
 
 def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
-    asked = [name for text in names or () for name in text.split(",") if name]
+    requested = [name for text in names or () for name in text.split(",") if name]
     known = [str(kind) for kind in LossKind]
-    unknown = next((name for name in asked if name not in known), None)
+    unknown = next((name for name in requested if name not in known), None)
     if unknown is not None:
         raise UsageError(f'"{unknown}" is not a reason why items are lost', hint=f"known: {', '.join(known)}")
-    return frozenset(LossKind(name) for name in asked or known)
+    return frozenset(LossKind(name) for name in requested or known)
 
 
 async def _job_losses(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], wanted: frozenset[LossKind]
 ) -> JobLosses:
-    said = await verdicts_by_item(reader, record, records)
+    by_item = await verdicts_by_item(reader, record, records)
     suspects = record.suspects
     losses: list[Loss | None] = []
     items: list[LostItem] = []
     repeats: list[tuple[ItemRecord, Loss | None]] = []
     async for item in reader.items(record.chain):
-        verdicts = said.get((item.corpus, item.item), item.verdicts)
+        verdicts = by_item.get((item.corpus, item.item), item.verdicts)
         loss = loss_of(loss_facts(item, verdicts, gold_suspect=item.item in suspects))
         if repeats and (item.corpus, item.item) != (repeats[0][0].corpus, repeats[0][0].item):
             losses.append(loss_of_item(repeats, record.epochs))

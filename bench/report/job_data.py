@@ -75,12 +75,12 @@ def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[Usa
 
 def _token_method(spent: Iterable[UsageTotals]) -> Method | None:
     parts = list(spent)
-    told, estimated = sum(one.with_usage for one in parts), sum(one.estimated for one in parts)
-    if not told:
+    with_usage, estimated = sum(one.with_usage for one in parts), sum(one.estimated for one in parts)
+    if not with_usage:
         return None
     if not estimated:
         return USAGE, False
-    return (TOKEN_METHOD if estimated == told else f"{USAGE} and {TOKEN_METHOD}"), True
+    return (TOKEN_METHOD if estimated == with_usage else f"{USAGE} and {TOKEN_METHOD}"), True
 
 
 def price_methods(
@@ -371,7 +371,7 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
         failed=failed is not None,
         times_us={name: us for name, us in named.items() if us is not None},
         memories=memories if isinstance(memories, int) else None,
-        tokens=sum(one.usage.input_tokens for one in spent) or None,  # calls that tell no tokens leave them unknown
+        tokens=sum(one.usage.input_tokens for one in spent) or None,  # unknown if no call reports tokens
         cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
         priced=bool(spent),
     )

@@ -273,20 +273,19 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
         return _unknown_break_even(f"{query.totals.cost_unknown_calls} calls of the questions have no price")
     unread = Fraction(context.corpus_tokens - context.tokens, context.answers)
     full = Fraction(answer_usd) / query.questions + Fraction(Decimal(input_usd)) / MILLION * unread
-    asked = Fraction(search_usd + answer_usd) / query.questions
+    per_question = Fraction(search_usd + answer_usd) / query.questions
     found = BreakEven(questions=None, full_context_usd_per_question=_decimal(full))
-    if not asked and not full:
+    if not per_question and not full:
         return _unknown_break_even("neither searches nor answers cost money")
-    if asked >= full:
-        reason = (
-            f"a question costs USD {money_text(_decimal(asked))}; with the whole corpus in the prompt, it costs USD "
-        )
-        return replace(found, never=True, reason=reason + money_text(_decimal(full)))
+    if per_question >= full:
+        costs = [money_text(_decimal(cost)) for cost in (per_question, full)]
+        reason = f"a question costs USD {costs[0]}; with the whole corpus in the prompt, it costs USD {costs[1]}"
+        return replace(found, never=True, reason=reason)
     if build_usd is None:
         return replace(found, reason=f"{build.price.cost_unknown_calls} calls of the build have no price")
     if not build.corpora:
         return replace(found, reason="the journal does not state how many corpora the build has")
-    return replace(found, questions=int(Fraction(build_usd) / build.corpora / (full - asked)) + 1)
+    return replace(found, questions=int(Fraction(build_usd) / build.corpora / (full - per_question)) + 1)
 
 
 def _unknown_break_even(reason: str) -> BreakEven:

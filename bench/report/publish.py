@@ -78,5 +78,5 @@ def _replacing(path: Path) -> Iterator[TextIO]:
             error.filename = str(path)
         raise
     finally:
-        with suppress(OSError):  # where the folder itself is none, the first error is the one to tell
+        with suppress(OSError):  # if the folder is missing, the first error explains it
             part.unlink(missing_ok=True)

@@ -21,9 +21,9 @@ VERSIONS = re.compile(f"(?:-{VERSION})+")
 ALIAS = re.compile(r"(?:-(?:latest|preview|exp|free|nitro|floor))+$")
 
 
-def same_model(asked: str, reported: str) -> bool:
+def same_model(requested: str, reported: str) -> bool:
     """Return True if a reply comes from the requested model, as far as the names show."""
-    one, other = _plain(asked), _plain(reported)
+    one, other = _plain(requested), _plain(reported)
     short, long = sorted((ALIAS.sub("", one), ALIAS.sub("", other)), key=len)
     return long == short or (long.startswith(short) and VERSIONS.fullmatch(long[len(short) :]) is not None)
 
@@ -36,20 +36,20 @@ async def reply_notes(reader: Reader, record: JobRecord) -> list[str]:
     """Return notes with the number of a job's replies that came from another model than planned."""
     models = record.models
     found = []
-    for what, owner, phase, role, asked in (
+    for what, owner, phase, role, requested in (
         ("answers", record.answer_owner, Phase.ANSWER, "answering", models.answering),
         ("verdicts", record.key, Phase.EVALUATE, "judge", models.judge),
         ("vectors of questions", record.lane, Phase.SEARCH, "embedding", models.embedding),
     ):
-        if asked is None or asked.partition("/")[0] in NAMED_BY_USERS:
+        if requested is None or requested.partition("/")[0] in NAMED_BY_USERS:
             continue
-        if all(same_model(asked, name) for name in (await reader.repliers()).get(role, ())):
+        if all(same_model(requested, name) for name in (await reader.repliers()).get(role, ())):
             continue
         counts = await reader.reply_models(owner, phase, role)
         total = sum(counts.values())
         found += [
-            f'{count} of {total} {what} came from "{name}", but "{asked}" was requested'
+            f'{count} of {total} {what} came from "{name}", but "{requested}" was requested'
             for name, count in counts.items()
-            if not same_model(asked, name)
+            if not same_model(requested, name)
         ]
     return found

@@ -100,8 +100,8 @@ class _GoldAnswers:
 
 
 def _answer(item: EndedItem) -> str:
-    said = item.phases.get(Phase.ANSWER)
-    return "" if said is None else str(said.data.get("answer") or "")
+    answered = item.phases.get(Phase.ANSWER)
+    return "" if answered is None else str(answered.data.get("answer") or "")
 
 
 async def _same_answer(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
@@ -190,10 +190,10 @@ async def _contrary_verdicts(found: Sequence[EndedItem], golds: _GoldAnswers) ->
 
 def _contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
     """Return True if an answer contains a gold, False if it shares no word with any gold, else None."""
-    said, form = set(words(answer)), form_of(answer)
+    answer_words, form = set(words(answer)), form_of(answer)
     if any(gold and form_of(gold) in form for gold in golds):
         return True
-    return False if said.isdisjoint(word for gold in golds for word in words(gold)) else None
+    return False if answer_words.isdisjoint(word for gold in golds for word in words(gold)) else None
 
 
 # ------------------------------------------------------------------------ searches
@@ -226,9 +226,9 @@ def _same_hits(found: Sequence[Result]) -> WarningSign | None:
     by_corpus: dict[str, list[Result]] = defaultdict(list)
     for result in found:
         by_corpus[result[0].corpus].append(result)
-    asked = [results for results in by_corpus.values() if len(results) >= MIN_CORPUS]
-    same = [one for results in asked if len({slots for _, slots in results}) == 1 for one, _ in results]
-    total = sum(map(len, asked))
+    large_enough = [results for results in by_corpus.values() if len(results) >= MIN_CORPUS]
+    same = [one for results in large_enough if len({slots for _, slots in results}) == 1 for one, _ in results]
+    total = sum(map(len, large_enough))
     if len(same) < MIN_SEARCHES or len(same) < SAME_SHARE * total:
         return None
     return WarningSign(

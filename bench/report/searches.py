@@ -134,8 +134,8 @@ def flag_notes(counts: HitCounts) -> list[str]:
     for flag, (allowed, text) in FLAG_NOTES.items():
         one = counts.flags.get(flag)
         if one is not None and one.count > allowed * counts.searches:
-            told = text.format(f"{one.count} of {counts.searches} searches")
-            found.append(f"{told} (such as {', '.join(one.items)}){_response_texts(counts, flag)}")
+            note = text.format(f"{one.count} of {counts.searches} searches")
+            found.append(f"{note} (such as {', '.join(one.items)}){_response_texts(counts, flag)}")
     return found
 
 

@@ -241,7 +241,7 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
 
 def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
     """Return the notes of a table; a note that several jobs share is one line that names them all."""
-    # a foreign file is scored without a stored run, and no flag gives it answers
+    # a file of external results has no stored run, and no flag adds answers to it
     hint = (
         ["retrieval only: answer metrics need --answering-model"]
         if report.stored and any(_unanswered(job) and job.record.models.judge in (None, "none") for job in jobs)
@@ -281,7 +281,7 @@ def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
         found = [job.metrics.get(name) if job.valid else None for job in jobs]
         shown = next((one for one in found if one is not None), None)
         if name in of_answers and all(map(_unanswered, jobs)) and all(value_cell(one) == "-" for one in found):
-            continue  # a note says what answer metrics need
+            continue  # a note names what answer metrics need
         unit = f" ({shown.unit})" if shown is not None and shown.unit else ""
         rows.append((name + unit, *(value_cell(one) for one in found)))
     head = ("metric", *columns)

@@ -89,7 +89,7 @@ def _operation(endpoint: ApiEndpoint) -> Json:
             *({"name": name, "in": "query", "required": False, "schema": text} for name in endpoint.query.split()),
         ],
         "responses": {
-            str(endpoint.status): {"description": "as asked"},
+            str(endpoint.status): {"description": "success"},
             "default": {"description": "what was wrong, and what to do", "content": {"application/json": error}},
         },
     }
@@ -143,15 +143,17 @@ async def items(request: web.Request) -> web.Response:
 async def items_of_query(request: web.Request) -> Json:
     """Return the page of items for a request's query."""
     query, site, run_id = request.query, request.app[SITE], request.match_info["run_id"]
-    wanted, asked, limit = wanted_of_query(query), ItemFilter.of(query), _limit(query.get("limit", ""))
-    grid = partial(grid_document, site, run_id, wanted, limit=limit, benchmark=asked.benchmark, provider=asked.provider)
+    wanted, item_filter, limit = wanted_of_query(query), ItemFilter.of(query), _limit(query.get("limit", ""))
+    grid = partial(
+        grid_document, site, run_id, wanted, limit=limit, benchmark=item_filter.benchmark, provider=item_filter.provider
+    )
     shown, cursor = await outcomes_of(site, run_id), query.get("cursor", "")
     counted = cursor.isdigit() if cursor else shown.fresh and shown.document is not None
-    if not asked.needs_outcomes and (wanted.text or not counted):
+    if not item_filter.needs_outcomes and (wanted.text or not counted):
         document, _ = await grid(cursor=cursor)
         return {**_with_ranks(document, shown.document), "total": None, "previous": None, "first": None}
     outcomes = require_document(shown, "the outcomes of the items are being read")
-    start, units, found = _offset(cursor), outcomes["units"], positions(outcomes, asked)
+    start, units, found = _offset(cursor), outcomes["units"], positions(outcomes, item_filter)
     page = found[start:] if wanted.text else found[start : start + limit]
     document, looked_at = await grid(chosen_units=[(units[at][0], units[at][1]) for at in page])
     end = start + looked_at
@@ -263,14 +265,14 @@ async def leaderboard(request: web.Request) -> web.Response:
 async def board_of_query(request: web.Request) -> BoardDocument:
     """Return the leaderboard for a request's query."""
     query = request.query
-    asked = LeaderboardFilter(
+    board_filter = LeaderboardFilter(
         view=query.get("view") or "benchmark",
         benchmark=query.get("benchmark") or None,
         provider_type=query.get("provider_type") or None,
         model=query.get("model") or None,
         question_type=query.get("type") or None,
     )
-    return await leaderboard_document(request.app[SITE], asked)
+    return await leaderboard_document(request.app[SITE], board_filter)
 
 
 async def receipts(request: web.Request) -> web.Response:

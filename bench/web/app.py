@@ -95,7 +95,7 @@ def _warm_up(workspace: Path) -> None:
     for name in templates().list_templates():
         templates().get_template(name)
     openapi.openapi_document()
-    with suppress(BenchError):  # the page of configs states it
+    with suppress(BenchError):  # the page of configs shows it
         all_configs(workspace)
 
 
@@ -207,7 +207,7 @@ async def serve_until_signal(settings: Settings, on_open: Callable[[OpenSite], N
     if site.site.service is not None and site.site.service.stuck:
         log().error("run_does_not_end", hint="the next start continues the run from its journal")
         close()
-        os._exit(code)  # its thread hears nothing, and the interpreter would wait for it
+        os._exit(code)  # the thread of the run does not stop, and the interpreter would wait for it
     return code
 
 

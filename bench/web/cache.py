@@ -42,7 +42,7 @@ Stamp = tuple[tuple[int, int], ...]
 SHORT_WAIT_S = 0.04
 """maximum seconds that a page waits for a slow document"""
 LONG_WAIT_S = 10.0
-"""maximum seconds that a page waits for a fast document, which takes some hundredths of a second on an idle machine"""
+"""maximum seconds that a page waits for a fast document, which an idle machine makes in a fraction of a second"""
 SMALL_ITEMS = 3000
 STRUCTURE_ERRORS = (LookupError, TypeError, ValueError)
 """errors while a file with an unexpected structure is read"""
@@ -123,7 +123,7 @@ def stamp_of(*paths: Path) -> Stamp:
 
 
 PROCESS_NICENESS = 5
-"""the priority of the other process, below that of pages and runs"""
+"""niceness of the other process: pages and runs have priority"""
 
 
 async def make_off_loop(make: DocumentMaker[Document], *arguments: object, items: int) -> Document:
@@ -149,14 +149,14 @@ async def make_in_process(make: DocumentMaker[Document], *arguments: object) -> 
     return cast("Document", document_from_result(json.loads(done.stdout)))
 
 
-def document_from_result(said: Json) -> Json:
+def document_from_result(result: Json) -> Json:
     """Return the document that the other process reported, or raise the error that it reported."""
-    if "document" in said:
-        document = said["document"]
+    if "document" in result:
+        document = result["document"]
         assert isinstance(document, dict)
         return document
-    kind = UsageError if said["usage"] else JournalError
-    raise kind(str(said["problem"]), hint=str(said["hint"]))
+    kind = UsageError if result["usage"] else JournalError
+    raise kind(str(result["problem"]), hint=str(result["hint"]))
 
 
 def main(module: str, name: str, arguments: str) -> None:

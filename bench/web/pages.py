@@ -135,9 +135,15 @@ async def _form_page(request: web.Request, flags: Json, error: BenchError | None
             plan = await plan_run(site, flags)
         except BenchError as problem:
             error = problem
-    said = {"problem": str(error) if error else None, "hint": error.hint if error else None}
+    problem_fields = {"problem": str(error) if error else None, "hint": error.hint if error else None}
     answer = html(
-        request, "new.html", offered=form_choices(site), flags=flags, fields=form_fields(flags), planned=plan, **said
+        request,
+        "new.html",
+        offered=form_choices(site),
+        flags=flags,
+        fields=form_fields(flags),
+        planned=plan,
+        **problem_fields,
     )
     answer.set_status(status_of(error) if error else 200)
     return answer
@@ -191,8 +197,8 @@ async def report(request: web.Request) -> web.Response:
         text = standalone("report_file.html", title=f"Run {run_id}", about=about, report_page=report_page)
         return web.Response(text=text, content_type="text/html", headers=_download_headers(f"{run_id}.html"))
     receipts = receipts_of(receipts_by_job(site, [run_id]))
-    asked = request.query.get("per_day", str(PER_DAY) if site.static else "")
-    more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(asked)}
+    per_day = request.query.get("per_day", str(PER_DAY) if site.static else "")
+    more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(per_day)}
     return html(request, "report.html", run=document, report_page=report_page, links=f"/runs/{quote(run_id)}", **more)
 
 
@@ -239,9 +245,11 @@ async def item(request: web.Request) -> web.Response:
     site, item_id, query = request.app[SITE], item_of(where["item"]), request.query
     document = await item_document(site, where["run_id"], item_id, provider=query.get("provider") or None)
     shown = await outcomes_of(site, where["run_id"])
-    asked, benchmark = ItemFilter.of(query), document["sides"][0]["benchmark"]
-    asked = replace(asked, benchmark=benchmark, provider=None if "," in (asked.provider or "") else asked.provider)
-    place = position_of(shown.document, asked, item_id) if shown.document else None
+    item_filter, benchmark = ItemFilter.of(query), document["sides"][0]["benchmark"]
+    item_filter = replace(
+        item_filter, benchmark=benchmark, provider=None if "," in (item_filter.provider or "") else item_filter.provider
+    )
+    place = position_of(shown.document, item_filter, item_id) if shown.document else None
     return html(request, "item.html", item=document, place=place, kept=_list_query(query), losses=LOSS_WORDS)
 
 

@@ -2,8 +2,9 @@
 
 Example::
 
-    gauges.count_request("GET", "/runs/{run_id}", 200, 0.012)
-    await gauges.text(site)
+    metrics = ServiceMetrics()
+    metrics.count_request("GET", "/runs/{run_id}", 200, 0.012)
+    await metrics.text(site)
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _visible(value: object) -> object:
 
 
 def error_response(request: web.Request, error: Exception) -> web.StreamResponse:
-    """Turn an error of a handler into a response; raise a bug again, which the server logs."""
+    """Return the response to an error of a handler; raise any other exception again, so that the server logs it."""
     if isinstance(error, BenchError):
         return _error_page(request, status_of(error), error.kind, str(error), error.hint)
     if isinstance(error, web.HTTPException) and error.status >= 400:

@@ -53,7 +53,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     """Add the security headers to a response; a page that has its own policy keeps it."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
-    static = request.path.startswith("/static/")  # asked for again by its ETag, as an update changes it
+    static = request.path.startswith("/static/")  # revalidated by its ETag, because an update changes it
     response.headers.setdefault("Cache-Control", "no-cache" if static else "no-store")
 
 

@@ -6,7 +6,7 @@ Also in this module:
 
 Example::
 
-    service = Service(workspace, environment, orders, max_runs=1)
+    service = Service(workspace=workspace, environment=environment, orders=orders, tasks=tasks)
     await service.start(admit({"benchmarks": ["demo"]}))
     with Orders.open(workspace) as orders:            # Locked when another service uses the workspace
         orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
@@ -159,7 +159,7 @@ class ActiveRun:
 
     def launched(self, progress: Progress) -> None:
         self.progress = progress
-        self.request_stop()  # anyone who asked before there was a folder
+        self.request_stop()  # a stop may have been requested before the run had a folder
 
     def request_stop(self) -> None:
         """Create the pause file if a stop was requested and the run has a folder."""
@@ -191,7 +191,7 @@ class Service:
     labelling: anyio.Lock = field(default_factory=anyio.Lock)
     """held while human labels are written to the journal"""
 
-    # ------------------------------------------------------------------ what may be asked
+    # ------------------------------------------------------------------ requests
 
     def states(self) -> dict[str, str]:
         """Return the state of each run of this service: queued, running, stopping or ``failed: REASON``."""
@@ -240,7 +240,7 @@ class Service:
         request = request.model_copy(update={"run_id": run_id})
         work = partial(make_plan, Catalog.load(self.workspace), request, self.environment)
         require_prices(await anyio.to_thread.run_sync(work))
-        self._refuse_known(run_id)  # someone else may have asked for it meanwhile
+        self._refuse_known(run_id)  # another request may have started it meanwhile
         flags = request.model_dump(mode="json", exclude_unset=True) | {"run_id": run_id}
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, request=flags)))
         return run_id

@@ -175,7 +175,7 @@ def file_of(address: str) -> str:
     path, _, query = address.partition("?")
     name = "/".join(part if PLAIN.fullmatch(part) else _digest(part) for part in path.strip("/").split("/") if part)
     if name == "favicon.ico":
-        return "favicon.svg"  # a server states its type, a disk has the name alone
+        return "favicon.svg"  # a file on disk states its type only by its suffix
     if NAMED.fullmatch(name) and not query:
         return name
     if name.startswith("api/"):

@@ -74,7 +74,7 @@ async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: 
         quiet_s += pause_s
         if quiet_s > KEEP_ALIVE_S:
             quiet_s = 0.0
-            await response.write(b": still here\n\n")  # who has gone away is noticed, and proxies keep the line open
+            await response.write(b": still here\n\n")  # detects a closed connection, and keeps proxies from closing it
 
 
 async def _state(site: Site, reader: Reader, run_id: str) -> Json:

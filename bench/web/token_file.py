@@ -20,7 +20,7 @@ from bench.events import redactor
 
 TOKEN_BYTES = 32
 MIN_CHARACTERS = 43
-"""characters of 32 random bytes in base64"""
+"""number of characters of 32 random bytes in base64"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ServiceToken:
             raise ConfigError("the token file cannot be read", where=str(path)) from error
         if len(token) < MIN_CHARACTERS:
             raise ConfigError(
-                "the token is too short: at least 32 random bytes",
+                f"the token has {len(token)} characters, expected at least {MIN_CHARACTERS}",
                 where=str(path),
                 hint="delete the file: the next start creates a new token",
             )

@@ -113,7 +113,7 @@ async def test_files_that_cannot_be_read_are_no_server_error(workspace: Path) ->
             assert (await visit.get(path))[0] == 200, path
         for name in ("gone.json", "folder.json", "nope.json"):
             status, text = await visit.get(f"/receipts/r1/{name}")
-            assert status == 404 and "there is no such receipt" in text
+            assert status == 404 and " has no receipt " in text
         assert [one["verdict"] for one in (await visit.document("/receipts"))["receipts"]] == ["VALID", "VALID"]
 
 

@@ -219,13 +219,18 @@ def test_a_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     )
 
 
-TOO_SHORT = "the token is too short: at least 32 random bytes"
+TOO_SHORT = "the token has {} characters, expected at least 43"
 
 
 @each_row(
     ("content", "message"),
-    [(b"", TOO_SHORT), (b"x" * 42, TOO_SHORT), (b" " * 50, TOO_SHORT), (b"\xff" * 50, "the token file cannot be read")],
-)  # fmt: skip
+    [
+        (b"", TOO_SHORT.format(0)),
+        (b"x" * 42, TOO_SHORT.format(42)),
+        (b" " * 50, TOO_SHORT.format(0)),
+        (b"\xff" * 50, "the token file cannot be read"),
+    ],
+)
 def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
     tmp_path: Path, content: bytes, message: str
 ) -> None:

@@ -211,8 +211,8 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
         return False
     if "llm_judge" in name or name == "faithfulness":
         return True
-    asked = bool(side.record.evaluators) and side.record.evaluators[0] in JUDGED
-    return asked and "." not in name and name.startswith(VERDICT_METRICS)
+    is_first_judged = bool(side.record.evaluators) and side.record.evaluators[0] in JUDGED
+    return is_first_judged and "." not in name and name.startswith(VERDICT_METRICS)
 
 
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
@@ -242,15 +242,15 @@ def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = 
 
 
 def _require_comparable(pairs: Sequence[tuple[Side, Side]], checks: Sequence[Comparability]) -> None:
-    told = []
+    refused = []
     for (a, b), check in zip(pairs, checks, strict=True):
         if not check.ok:
             texts = [one.text for one in check.differences]
             differences = f": {texts[0]}" if len(texts) == 1 else "".join(f"\n  {text}" for text in texts)
-            told.append(f"A = {a.name}, B = {b.name}{differences}")
-    if told:
+            refused.append(f"A = {a.name}, B = {b.name}{differences}")
+    if refused:
         raise UsageError(
-            "not like for like: " + "\n".join(told), hint="use --force to compare them; the output is then marked"
+            "not like for like: " + "\n".join(refused), hint="use --force to compare them; the output is then marked"
         )
 
 

@@ -146,7 +146,7 @@ def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
-    """Return the reasons why no item has a value on both sides as text, for the first headline row; else empty."""
+    """Return why no item has a value on both sides, as text; empty unless this is the first headline row."""
     if row.found.n or row is not one.headlines[0]:
         return ""
     return "".join(
@@ -203,8 +203,8 @@ def no_spread_text(row: ComparisonRow) -> str:
 
 def load_difference(one: PairComparison) -> str:
     """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
-    told = "; ".join(check.text for check in one.comparability.load)
-    return f"the loads differ, which changes times ({told})" if told else ""
+    differences = "; ".join(check.text for check in one.comparability.load)
+    return f"the loads differ, which changes times ({differences})" if differences else ""
 
 
 def _p(p: float | None) -> str:
@@ -366,6 +366,6 @@ def _gate_outcome(one: PairComparison, row: ComparisonRow, points: float) -> Gat
     worse = -delta if row.lower_is_better else delta
     missed = worse > points / 100 + ROUNDING
     span = f" [{difference_text(row, interval.low)}, {difference_text(row, interval.high)}]" if interval else ""
-    told = f"{who}: A - B = {difference_text(row, delta, sign=True)}{span}, allowed {points:g} points"
+    text = f"{who}: A - B = {difference_text(row, delta, sign=True)}{span}, allowed {points:g} points"
     few = f"; {UNDECIDED}: {sample_size(row)}" if row.is_tested and not row.can_be_decided else ""
-    return GateOutcome(missed=missed, text=f"{'regression' if missed else 'no regression'}: {told}{few}")
+    return GateOutcome(missed=missed, text=f"{'regression' if missed else 'no regression'}: {text}{few}")

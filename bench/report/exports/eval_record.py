@@ -89,8 +89,8 @@ class EvalRecord:
                     sink.write(line)
                     written += 1
         tree = self._record(rows=written, checksum=digest.hexdigest())
-        told = path.with_name(path.name.replace(SAMPLES, ".json"))
-        told.write_text(json.dumps(tree, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        record_path = path.with_name(path.name.replace(SAMPLES, ".json"))
+        record_path.write_text(json.dumps(tree, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         return written
 
     def _record(self, *, rows: int, checksum: str) -> Json:

@@ -142,8 +142,8 @@ def _sample(job: JobReport, row: ExportedRow) -> Json:
         sample["output"] = _output(job, row, messages[-1])
     error = row["error"]
     if error is not None:
-        told = f"{error['kind']}: {error['message']}"
-        sample["error"] = {"message": told, "traceback": told, "traceback_ansi": told}
+        text = f"{error['kind']}: {error['message']}"
+        sample["error"] = {"message": text, "traceback": text, "traceback_ansi": text}
     return sample
 
 

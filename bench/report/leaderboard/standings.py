@@ -327,8 +327,10 @@ def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str
     """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
-    told = [f"not ranked, because they only show the limits of a memory system: {', '.join(bounds)}"] if bounds else []
-    return (*_lead(table, ranked, command=command), *told)
+    unranked = (
+        [f"not ranked, because they only show the limits of a memory system: {', '.join(bounds)}"] if bounds else []
+    )
+    return (*_lead(table, ranked, command=command), *unranked)
 
 
 def _lead(table: RankingTable, ranked: Sequence[Standing], *, command: bool) -> tuple[str, ...]:

@@ -85,10 +85,10 @@ async def compare_document(
         raise RequestRefused(400, "usage", text, "name each job as RUN:PROVIDER")
     folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
     items = sum([await _planned_items(folder) for folder in folders])
-    asked = (tuple(names), tuple(metrics), benchmark, force)
+    arguments = (tuple(names), tuple(metrics), benchmark, force)
     stamp = tuple(part for folder in folders for part in journal_stamp(folder))
-    make = partial(make_off_loop, comparison_of, str(site.workspace), *asked, items=items)
-    shown = await site.cache.get(("compare", *asked), stamp, make, max_wait_s=max_wait_s(items))
+    make = partial(make_off_loop, comparison_of, str(site.workspace), *arguments, items=items)
+    shown = await site.cache.get(("compare", *arguments), stamp, make, max_wait_s=max_wait_s(items))
     return require_document(shown, "the runs are being compared")
 
 
@@ -211,34 +211,36 @@ class BoardDocument(TypedDict):
     tables: list[BoardTable]
 
 
-async def leaderboard_document(site: Site, asked: LeaderboardFilter) -> BoardDocument:
+async def leaderboard_document(site: Site, board_filter: LeaderboardFilter) -> BoardDocument:
     """Return the newest complete valid job of each provider and set of models; only comparable rows share a table.
 
     Raises:
         RequestRefused: an unknown view.
     """
-    if asked.view not in VIEWS:
-        raise RequestRefused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")
+    if board_filter.view not in VIEWS:
+        raise RequestRefused(400, "usage", f"there is no view {board_filter.view!r}", f"known: {', '.join(VIEWS)}")
     board, invalid = await load_board(site.workspace), await load_invalid(site.workspace)
-    shown = [place for place in board if _matches(place, asked)]
-    tables = tables_of(shown, asked.view)
-    if asked.question_type and asked.view not in MATRIX_VIEWS:
-        tables = [ranked_by_type(table, asked.question_type) for table in tables]
+    shown = [place for place in board if _matches(place, board_filter)]
+    tables = tables_of(shown, board_filter.view)
+    if board_filter.question_type and board_filter.view not in MATRIX_VIEWS:
+        tables = [ranked_by_type(table, board_filter.question_type) for table in tables]
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
-    grids = board_grids(tables, asked.view) if asked.view in MATRIX_VIEWS else [None] * len(tables)
-    documents = board_json(asked.view, tables)["tables"]
-    about = f"{asked.question_type}: " if asked.question_type else ""
+    grids = board_grids(tables, board_filter.view) if board_filter.view in MATRIX_VIEWS else [None] * len(tables)
+    documents = board_json(board_filter.view, tables)["tables"]
+    about = f"{board_filter.question_type}: " if board_filter.question_type else ""
     return {
         "benchmarks": sorted({place.job.benchmark for place in board}),
         "filters": _filters(board),
-        "view": asked.view,
+        "view": board_filter.view,
         "tables": [
             {
                 **one,
-                "rows": _board_rows(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
+                "rows": _board_rows(table, receipts, board_filter)
+                if grid is None
+                else cast("list[BoardRow]", one["rows"]),
                 "saying": [about + text for text in summary_sentences(table, command=False)],
                 "leaders": leaders(table),
-                "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
+                "not_ranked": _not_ranked(site, table, invalid) if board_filter.view in ("benchmark", "type") else [],
                 "grid": _grid(grid),
             }
             for one, table, grid in zip(documents, tables, grids, strict=bool(tables))
@@ -268,12 +270,12 @@ def _why_invalid(report: Path, provider: str) -> str:
         return ""
 
 
-def _matches(place: RankedJob, asked: LeaderboardFilter) -> bool:
+def _matches(place: RankedJob, board_filter: LeaderboardFilter) -> bool:
     job = place.job
     return (
-        asked.benchmark in (None, job.benchmark)
-        and asked.provider_type in (None, job.data.get("provider_type"))
-        and asked.model in (None, job.answering_model, job.judge_model, job.embedding_model)
+        board_filter.benchmark in (None, job.benchmark)
+        and board_filter.provider_type in (None, job.data.get("provider_type"))
+        and board_filter.model in (None, job.answering_model, job.judge_model, job.embedding_model)
     )
 
 
@@ -289,11 +291,13 @@ def _filters(board: Sequence[RankedJob]) -> Json:
     }
 
 
-def _board_rows(table: RankingTable, receipts: Mapping[ReceiptKey, str], asked: LeaderboardFilter) -> list[BoardRow]:
+def _board_rows(
+    table: RankingTable, receipts: Mapping[ReceiptKey, str], board_filter: LeaderboardFilter
+) -> list[BoardRow]:
     return [
         {
             **row_json(standing),
-            "name": job.answering_model or "none" if asked.view == "model" else _name(place),
+            "name": job.answering_model or "none" if board_filter.view == "model" else _name(place),
             "cost": place.cost,
             "per_question": _per_question(place),
             "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),

@@ -80,8 +80,8 @@ async def grid_document(
         jobs = read(reader.meta.extra)
         shown = select_jobs(jobs, benchmark=benchmark, provider=provider)
         if not shown:
-            asked = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
-            raise NotFound(f"this run has no job of {asked}", "see the page of the run")
+            target = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
+            raise NotFound(f"this run has no job of {target}", "see the page of the run")
         if chosen_units is None:
             page, looked_at = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit), 0
         elif wanted.text:
@@ -184,12 +184,12 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         records = read(reader.meta.extra)
-        asked = None if provider is None else set(provider.split(","))
+        wanted = None if provider is None else set(provider.split(","))
         corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
         sides = [await _side(reader, job, records, item, corpus) for job in records for corpus in corpora]
     every = [side for side in sides if side is not None]
     texts = _evidence_texts([side for side, _ in every])
-    found = [one for one in every if asked is None or one[0]["provider"] in asked]
+    found = [one for one in every if wanted is None or one[0]["provider"] in wanted]
     if not found:
         raise NotFound("this run has no such item, or the item has not begun", "see the list of items")
     return {
@@ -240,8 +240,8 @@ async def _side(
     record = epochs[0]
     search, answer = record.phases.get(Phase.SEARCH), record.phases.get(Phase.ANSWER)
     scored = record.phases.get(Phase.EVALUATE)
-    said = await verdicts_on_item(reader, job, jobs, item, corpus=record.corpus)
-    loss = loss_of(loss_facts(record, said, gold_suspect=item in job.suspects))
+    verdicts = await verdicts_on_item(reader, job, jobs, item, corpus=record.corpus)
+    loss = loss_of(loss_facts(record, verdicts, gold_suspect=item in job.suspects))
     attempts = await reader.attempts(job.chain, item, corpus=corpus)
     side = {
         "job": job.key,

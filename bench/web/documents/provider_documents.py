@@ -4,7 +4,7 @@ Example::
 
     found = await provider_document(site, "bm25")
     found["settings"][0]["rows"][0]["run_id"]      # the newest run of the setting
-    found["variables"]["MEM0_API_KEY"]             # {"required": True, "set": False}
+    found["facts"]["variables"]["MEM0_API_KEY"]    # {"required": True, "set": False}
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
         return {}
     try:
         async with Reader.open(folder) as reader:
-            said = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
+            builds = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
             records = read(reader.meta.extra)
     except BenchError:
         return {}
-    parts = {one.provider: said.get(one.build, {}) for one in records}
+    parts = {one.provider: builds.get(one.build, {}) for one in records}
     return {
         who: " / ".join(str(data[key]) for key in ("version", "upstream") if data.get(key))
         for who, data in parts.items()

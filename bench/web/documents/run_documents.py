@@ -1,4 +1,4 @@
-"""Documents of runs: the list, and one run with its jobs, for the API and the pages.
+"""The document of a run with its jobs, for the API and the pages.
 
 Also in this module:
 
@@ -8,7 +8,7 @@ Also in this module:
 Example::
 
     document = await run_document(site, "r1")
-    document["jobs"][0]["counts"], document["progress"]["ended"]
+    document["progress"]["jobs"][0]["counts"], document["progress"]["ended"]
     shown = await results_of(site, "r1", items=160)
     shown.document, shown.fresh        # None and False during the first fold
     latency_spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200

@@ -116,7 +116,7 @@ async def config_document(site: Site, kind: str, name: str) -> Json:
     catalog = Catalog.load(site.workspace)
     entries = [entry for one in KINDS if one == kind for entry in catalog.entries(one) if entry.name == name]
     if not entries:
-        raise NotFound("there is no such config", "see the list of configs")
+        raise NotFound(f"there is no config {kind}/{name}", "see the list of configs")
     text = entries[0].path.read_text(encoding="utf-8", errors="replace")[:SHOWN_CHARS]
     return {**_entry(catalog, site.workspace, entries[0]), "text": redact(text)}
 
@@ -183,14 +183,14 @@ async def verify_receipts(place: str, names: Sequence[str]) -> Json:
     try:
         trust = TrustStore.load_or_empty(workspace / TRUSTED)
         log_place = LogPlace.open(published, trust) if has_log(published) else None
-        asked = [verify_file(workspace / name, VerificationRequest(trust=trust), log_place) for name in names]
+        outcomes = [verify_file(workspace / name, VerificationRequest(trust=trust), log_place) for name in names]
     except BenchError as error:
         return {"receipts": [], "log": None, "problem": str(error)}
     log = None
     if log_place is not None:
         outcome = log_place.outcome
         log = {"size": outcome.size, "verdict": str(outcome.verdict), "origin": outcome.origin}
-    return {"receipts": [_receipt(workspace, one) for one in asked], "log": log, "problem": None}
+    return {"receipts": [_receipt(workspace, one) for one in outcomes], "log": log, "problem": None}
 
 
 def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
@@ -242,5 +242,5 @@ def receipt_file(site: Site, run: str, name: str) -> Path:
     folder = site.workspace / "results" / run / "receipts"
     path = (folder / name).resolve()
     if path.parent != folder.resolve() or not path.is_file():
-        raise NotFound("there is no such receipt", "see the list of receipts")
+        raise NotFound(f"{run} has no receipt {name}", "see the list of receipts")
     return path
