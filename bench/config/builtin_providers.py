@@ -11,10 +11,10 @@ BUILT_IN = {
     "vector": "Exact cosine over embeddings of any OpenAI-compatible endpoint",
 }
 """name of a built-in provider -> its description"""
-BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
+CONTROLS = frozenset({"oracle", "no-memory", "random", "full-context"})
 """names of the controls, which show the best and the worst possible results; they are never ranked"""
 
 
-def is_bound(provider: str) -> bool:
+def is_control(provider: str) -> bool:
     """Return True for the name of a control, alone or in the form ``NAME@variant``; a control is never ranked."""
-    return provider.partition("@")[0] in BOUNDS
+    return provider.partition("@")[0] in CONTROLS

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
 
-_LISTED = frozenset({"name", "aliases", "tags", "displayName", "display_name", "description"})
+_LISTED_KEYS = frozenset({"name", "aliases", "tags", "displayName", "display_name", "description"})
 _KEY = re.compile(r"([A-Za-z_]\w*) *:(?= |$) *(.*?) *")
 _COMMENT = r"(?: +#.*| *)"
 _RESERVED = r"(?!(?:true|false|null)\b)"
@@ -61,7 +61,7 @@ class CatalogEntry:
     problem: str | None = None
     """the reason why the keys could not be read; such a file is listed under its file name"""
 
-    def answers_to(self, name: str) -> bool:
+    def has_name(self, name: str) -> bool:
         """Return True for the name of the config and for each of its aliases, ignoring case."""
         return name.lower() in {self.name.lower(), *(alias.lower() for alias in self.aliases)}
 
@@ -106,9 +106,9 @@ class Catalog:
         for root in self.roots:
             for file in _files(root / "configs" / kind, manifests=kind == "benchmarks"):
                 if root == shipped:
-                    yield _shipped(file, kind, _written(file))
+                    yield _shipped_entry(file, kind, _modified_ns(file))
                 else:
-                    yield _glance(Path(file), kind, builtin=False)
+                    yield _read_entry(Path(file), kind, builtin=False)
 
     def find(self, kind: Kind, name: str) -> CatalogEntry:
         """Find a config by name or alias; a name takes precedence over an alias.
@@ -117,7 +117,7 @@ class Catalog:
             UsageError: no config has the name.
             ConfigError: two configs have the name.
         """
-        found = [entry for entry in self._entries[kind] if entry.answers_to(name) and not entry.shadowed]
+        found = [entry for entry in self._entries[kind] if entry.has_name(name) and not entry.shadowed]
         exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
         if len(exact) > 1:
             places = " and ".join(str(entry.path) for entry in exact)
@@ -206,7 +206,7 @@ def _shadow(entry: CatalogEntry) -> CatalogEntry:
     return replace(entry, shadowed=True)
 
 
-def _written(file: str) -> int:
+def _modified_ns(file: str) -> int:
     try:
         return os.stat(file).st_mtime_ns  # noqa: PTH116  # a plan asks for eighty files
     except OSError:
@@ -214,12 +214,12 @@ def _written(file: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _shipped(file: str, kind: Kind, _written: int) -> CatalogEntry:
+def _shipped_entry(file: str, kind: Kind, _modified_ns: int) -> CatalogEntry:
     """Return the catalog entry of a shipped config; it is cached until the file changes."""
-    return _glance(Path(file), kind, builtin=True)
+    return _read_entry(Path(file), kind, builtin=True)
 
 
-def _glance(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
+def _read_entry(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
     """Return the catalog entry of a file, without a YAML parser if possible: to parse fifty files takes a second."""
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
@@ -245,37 +245,37 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
         return json.loads(text)
     keys = _top_keys(text)
     if keys is None or ("name" not in keys and kind != "runs"):  # a file of runs has no name inside
-        from bench.config.file import show
+        from bench.config.file import display_path
         from bench.config.yamltext import parse_yaml
 
-        return parse_yaml(text, show(path))[0]
+        return parse_yaml(text, display_path(path))[0]
     return keys
 
 
 def _top_keys(text: str) -> dict[str, object] | None:
-    """Return the keys of `_LISTED` at column 1, each with its text or list of words.
+    """Return the keys of `_LISTED_KEYS` at column 1, each with its text or list of words.
 
     The result is None when the file needs a YAML parser.
     """
     found: dict[str, object] = {}
-    for key, value, below in _listed(text.splitlines()):
-        plain = _plain(value, below)
+    for key, value, below in _listed_keys(text.splitlines()):
+        plain = _plain_value(value, below)
         if plain is None or key in found:
             return None
         found[key] = plain
     return found
 
 
-def _listed(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each key of `_LISTED` with the rest of its line, and the lines below that belong to the key."""
+def _listed_keys(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each key of `_LISTED_KEYS` with the rest of its line, and the lines below that belong to the key."""
     for at, line in enumerate(lines):
         match = _KEY.fullmatch(line)
-        if match is not None and match[1] in _LISTED:
+        if match is not None and match[1] in _LISTED_KEYS:
             inside = takewhile(lambda one: one[:1] in ("", " ", "-", "#"), lines[at + 1 :])
             yield match[1], match[2], [one for one in inside if one.strip() and not one.strip().startswith("#")]
 
 
-def _plain(text: str, below: list[str]) -> object | None:
+def _plain_value(text: str, below: list[str]) -> object | None:
     """Return a text on one line, or a list of words; None for a value that needs a YAML parser."""
     words = re.fullmatch(rf"\[ *(?:({_WORD}(?: *, *{_WORD})*) *)?\]{_COMMENT}", text)
     if words is not None and not below:

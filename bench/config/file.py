@@ -109,7 +109,7 @@ class Source:
     @classmethod
     def parse(cls, text: str, path: Path) -> Self:
         """Parse a text as the content of the file ``path``, which is not read."""
-        label = show(path)
+        label = display_path(path)
         tree, places = parse_json(text, label) if path.suffix == ".json" else _parse_yaml(text, label)
         if not isinstance(tree, dict):
             raise ConfigError("a config must be a map of keys", where=f"{label}:1:1", hint="see bench schema")
@@ -118,7 +118,7 @@ class Source:
     @property
     def label(self) -> str:
         """Return the file path for errors: relative to the working directory if the file is inside it."""
-        return show(self.path)
+        return display_path(self.path)
 
     def place(self, path: TreePath) -> str:
         """Return ``file:line:column`` of the key, or of the nearest enclosing key that the file has."""
@@ -149,24 +149,24 @@ def _key_of(node: object, part: str | int) -> str | int | None:
         return None
     if part in node:
         return str(part)
-    return next((key for key in node if fold(key) == fold(str(part))), None)
+    return next((key for key in node if fold_key(key) == fold_key(str(part))), None)
 
 
-def fold(key: str) -> str:
+def fold_key(key: str) -> str:
     """Return the key in lower case without underscores, so that ``runId`` and ``run_id`` are equal."""
     return key.replace("_", "").lower()
 
 
-def show(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path for errors: relative to the working directory if the path is inside it."""
     try:
-        return _shown(path, Path.cwd())
+        return _display_path(path, Path.cwd())
     except (ValueError, OSError):
         return str(path)
 
 
 @lru_cache(maxsize=1024)
-def _shown(path: Path, folder: Path) -> str:
+def _display_path(path: Path, folder: Path) -> str:
     resolved = path.resolve()
     return str(resolved.relative_to(folder) if resolved.is_relative_to(folder) else path)
 
@@ -175,17 +175,21 @@ def _read_text(path: Path) -> str:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
+        raise ConfigError(
+            f"cannot read the file: {error.strerror}", where=display_path(path), hint="check the path"
+        ) from error
     if len(raw) > MAX_BYTES:
         raise ConfigError(
             f"the config has {len(raw):,} bytes, expected at most {MAX_BYTES:,}",
-            where=show(path),
+            where=display_path(path),
             hint="split the config, or remove long texts",
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"not UTF-8 at byte {error.start}", where=show(path), hint="save it as UTF-8") from error
+        raise ConfigError(
+            f"not UTF-8 at byte {error.start}", where=display_path(path), hint="save it as UTF-8"
+        ) from error
 
 
 def _parse_yaml(text: str, label: str) -> tuple[object, Places]:
@@ -206,16 +210,16 @@ def load(source: Source, model: type[Model]) -> Model:
     try:
         return model.model_validate(source.tree)
     except ValidationError as error:
-        raise ConfigError.of(findings(source, model, error)) from None
+        raise ConfigError.of(validation_problems(source, model, error)) from None
 
 
-def findings(source: Source, model: type[ConfigModel], error: ValidationError) -> list[ConfigError]:
+def validation_problems(source: Source, model: type[ConfigModel], error: ValidationError) -> list[ConfigError]:
     """Convert pydantic's errors to ConfigErrors in file order, without duplicates."""
 
     def line_and_column(details: ErrorDetails) -> tuple[int, int]:
         return source.places.get(key_of(source, details), (1, 1))
 
-    details = [entry for entry in error.errors() if not _other_branch(source, entry, error.errors())]
+    details = [entry for entry in error.errors() if not _is_of_other_branch(source, entry, error.errors())]
     problems = [explain(source, model, entry) for entry in sorted(details, key=line_and_column)]
     return list({str(problem): problem for problem in problems}.values())
 
@@ -230,7 +234,7 @@ def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
     return sorted(problems, key=place)
 
 
-def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
+def _is_of_other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
     """Return True for a type error of a union branch when another branch matched more of the value."""
     stem = entry["loc"][:-1]
     if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
@@ -239,7 +243,7 @@ def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]
     return entry["type"].endswith("_type") and any(loc[: len(stem)] == stem for loc in farther)
 
 
-_WANTED = {
+_EXPECTED_TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -278,17 +282,17 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
     where = source.place(key_of(source, error))
     match error["type"]:
         case "extra_forbidden":
-            return _unknown(model_at(model, tuple(error["loc"])[:-1]), path, where)
+            return _unknown_field(model_at(model, tuple(error["loc"])[:-1]), path, where)
         case "missing":
-            return _missing(model, path, str(error["loc"][-1]), where)
+            return _missing_field(model, path, str(error["loc"][-1]), where)
         case "literal_error" | "enum":
-            return _not_one_of(path, error, where)
+            return _invalid_choice(path, error, where)
         case "union_tag_invalid" | "union_tag_not_found":
-            return _wrong_tag(source, path, error)
-        case kind if kind in _WANTED:
-            return _wrong_type(path, _WANTED[kind], error["input"], where)
+            return _invalid_tag(source, path, error)
+        case kind if kind in _EXPECTED_TYPES:
+            return _invalid_type(path, _EXPECTED_TYPES[kind], error["input"], where)
         case _:
-            return _other(path, error, where)
+            return _other_error(path, error, where)
 
 
 def key_of(source: Source, error: ErrorDetails) -> TreePath:
@@ -298,7 +302,7 @@ def key_of(source: Source, error: ErrorDetails) -> TreePath:
     return max((one for one in spelt if one in source.places), key=source.places.__getitem__, default=path)
 
 
-def name_of(path: TreePath) -> str:
+def key_text(path: TreePath) -> str:
     """Return a key path as text: ``metrics[1].name``; ``the file`` for an empty path."""
     text = ""
     for part in path:
@@ -306,7 +310,7 @@ def name_of(path: TreePath) -> str:
     return text or "the file"
 
 
-def quote(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a value as a file would write it, cut to 100 characters.
 
     A map is shown as ``a map of keys``, a list as ``a list``.
@@ -322,83 +326,83 @@ def _literal(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else str(value)
 
 
-def _unknown(owner: type[BaseModel] | None, path: TreePath, where: str) -> ConfigError:
+def _unknown_field(owner: type[BaseModel] | None, path: TreePath, where: str) -> ConfigError:
     key = str(path[-1])
-    inside = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
-    known = spellings(owner) if owner else []
-    listed = ", ".join(_preferred(owner)) if owner else ""
+    inside = f" in {key_text(path[:-1])}" if len(path) > 1 else ""
+    known = accepted_keys(owner) if owner else []
+    listed = ", ".join(_preferred_keys(owner)) if owner else ""
     hint = f"known fields: {listed}" if listed else "remove the field"
     return ConfigError(f'unknown field "{key}"{inside}{did_you_mean(key, known)}', where=where, hint=hint)
 
 
-def _missing(model: type[ConfigModel], path: TreePath, key: str, where: str) -> ConfigError:
-    inside = f" in {name_of(path)}" if path else ""
+def _missing_field(model: type[ConfigModel], path: TreePath, key: str, where: str) -> ConfigError:
+    inside = f" in {key_text(path)}" if path else ""
     return ConfigError(f'missing field "{key}"{inside}', where=where, hint=f"add {key}")
 
 
-def _not_one_of(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
+def _invalid_choice(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
     expected = str(error.get("ctx", {}).get("expected", ""))
     options = [part.strip().strip("'") for part in expected.replace(" or ", ", ").split(",")]
     listed = " or ".join(f'"{option}"' for option in options)
     value = error["input"]
     guess = did_you_mean(value, options) if isinstance(value, str) and len(options) > 1 else ""
     return ConfigError(
-        f"{name_of(path)} must be {listed}, not {quote(value)}{guess}", where=where, hint=f"write {listed}"
+        f"{key_text(path)} must be {listed}, not {quoted(value)}{guess}", where=where, hint=f"write {listed}"
     )
 
 
-def _wrong_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigError:
+def _invalid_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigError:
     context = error.get("ctx", {})
     key = str(context.get("discriminator", "")).strip("'")
     if error["type"] == "union_tag_not_found":
-        return ConfigError(f'missing field "{key}" in {name_of(path)}', where=source.place(path), hint=f"add {key}")
+        return ConfigError(f'missing field "{key}" in {key_text(path)}', where=source.place(path), hint=f"add {key}")
     options = [part.strip().strip("'") for part in str(context.get("expected_tags", "")).split(",")]
     tag = str(context.get("tag", ""))
     listed = " or ".join(f'"{option}"' for option in options)
-    text = f"{name_of((*path, key))} must be {listed}, not {quote(tag)}{did_you_mean(tag, options)}"
+    text = f"{key_text((*path, key))} must be {listed}, not {quoted(tag)}{did_you_mean(tag, options)}"
     return ConfigError(text, where=source.place((*path, key)), hint=f"write {listed}")
 
 
-def about_flag(error: ErrorDetails) -> str:
+def flag_message(error: ErrorDetails) -> str:
     """Return the message for an invalid flag: ``--limit must be greater than ..., not 0``."""
     flag = f"--{str(error['loc'][0]).replace('_', '-')}" if error["loc"] else "flags"
     if error["type"] in ("value_error", "assertion_error"):
-        return f"{flag}: {_plain(error['msg'])}"
+        return f"{flag}: {_bench_wording(error['msg'])}"
     if error["type"] == "extra_forbidden":
         return f"there is no {flag}"
     if error["type"] == "string_pattern_mismatch":
-        return f"{flag}: {quote(error['input'])} does not have the expected format"
-    wanted = _WANTED.get(error["type"])
-    said = _plain(error["msg"]) if wanted is None else f"must be {wanted}"
-    return f"{flag} {said}, not {quote(error['input'])}"
+        return f"{flag}: {quoted(error['input'])} does not have the expected format"
+    wanted = _EXPECTED_TYPES.get(error["type"])
+    said = _bench_wording(error["msg"]) if wanted is None else f"must be {wanted}"
+    return f"{flag} {said}, not {quoted(error['input'])}"
 
 
-def _plain(message: str) -> str:
+def _bench_wording(message: str) -> str:
     """Return pydantic's message in the wording of bench."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
 
 
-def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> ConfigError:
-    quoted = wanted == "text" and isinstance(value, int | float)
-    hint = f'put it in quotes: "{_literal(value)}"' if quoted else f"write {wanted}"
-    return ConfigError(f"{name_of(path)} must be {wanted}, not {quote(value)}", where=where, hint=hint)
+def _invalid_type(path: TreePath, wanted: str, value: object, where: str) -> ConfigError:
+    is_number = wanted == "text" and isinstance(value, int | float)
+    hint = f'put it in quotes: "{_literal(value)}"' if is_number else f"write {wanted}"
+    return ConfigError(f"{key_text(path)} must be {wanted}, not {quoted(value)}", where=where, hint=hint)
 
 
-def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
-    text = _plain(error["msg"])
+def _other_error(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
+    text = _bench_wording(error["msg"])
     if error["type"] not in ("value_error", BOTH_SPELLINGS):
         value = error["input"]
-        return ConfigError(f"{name_of(path)} {text}, not {quote(value)}", where=where, hint="correct the value")
-    return ConfigError(f"{name_of(path)}: {text}" if path else text, where=where, hint="correct the value")
+        return ConfigError(f"{key_text(path)} {text}, not {quoted(value)}", where=where, hint="correct the value")
+    return ConfigError(f"{key_text(path)}: {text}" if path else text, where=where, hint="correct the value")
 
 
-def spellings(model: type[BaseModel]) -> list[str]:
+def accepted_keys(model: type[BaseModel]) -> list[str]:
     """Return every accepted key of a model, in all spellings."""
     return [key for _, keys in keys_of_fields(model) for key in keys]
 
 
-def _preferred(model: type[BaseModel]) -> list[str]:
+def _preferred_keys(model: type[BaseModel]) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
@@ -406,9 +410,9 @@ def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
     """Return the model of the map at a key path, which may contain union tags; None where the map may have any key."""
     current: list[object] = [model]
     for part in path:
-        chosen = [found for option in current for found in _models(option) if str(part) in _tags(found)]
-        current = [*chosen] or [step for option in current for step in _step(option, part)]
-    return next((found for option in current for found in _models(option)), None)
+        chosen = [found for option in current for found in _models_in(option) if str(part) in _tags(found)]
+        current = [*chosen] or [step for option in current for step in _types_below(option, part)]
+    return next((found for option in current for found in _models_in(option)), None)
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
@@ -417,18 +421,18 @@ def _tags(model: type[BaseModel]) -> set[str]:
     return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 
 
-def _step(annotation: object, part: str | int) -> list[object]:
+def _types_below(annotation: object, part: str | int) -> list[object]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return _field_of(annotation, str(part))
+        return _field_types(annotation, str(part))
     arguments = get_args(annotation)
-    if options := _options(annotation):
-        return [step for option in options for step in _step(option, part)]
+    if options := _union_members(annotation):
+        return [step for option in options for step in _types_below(option, part)]
     if not arguments:
         return []
     return [arguments[0] if isinstance(part, int) else arguments[-1]]
 
 
-def _options(annotation: object) -> tuple[object, ...]:
+def _union_members(annotation: object) -> tuple[object, ...]:
     """Return the members of a union, or the type inside Annotated; empty for other types."""
     arguments = get_args(annotation)
     if get_origin(annotation) is Annotated:
@@ -436,12 +440,12 @@ def _options(annotation: object) -> tuple[object, ...]:
     return arguments if get_origin(annotation) in (Union, types.UnionType) else ()
 
 
-def _models(annotation: object) -> Iterable[type[BaseModel]]:
+def _models_in(annotation: object) -> Iterable[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for option in _options(annotation):
-        yield from _models(option)
+    for option in _union_members(annotation):
+        yield from _models_in(option)
 
 
-def _field_of(model: type[BaseModel], key: str) -> list[object]:
+def _field_types(model: type[BaseModel], key: str) -> list[object]:
     return [info.annotation for name, info in model.model_fields.items() if key in keys_of(name, info)]

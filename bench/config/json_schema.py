@@ -39,11 +39,11 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 def json_schema(kind: Kind) -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of one kind of file; it has only the preferred spelling of each key."""
 
-    schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
+    schema = _model_of(kind).model_json_schema(by_alias=True, schema_generator=DescribedJsonSchema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _model(kind: Kind) -> type[ConfigModel]:
+def _model_of(kind: Kind) -> type[ConfigModel]:
     if kind == "manifest":
         from bench.config.benchmark.manifest import Manifest
 
@@ -53,10 +53,10 @@ def _model(kind: Kind) -> type[ConfigModel]:
     return BenchmarkFile
 
 
-FOREIGN = frozenset({"builtins", "pydantic.main"})
+UNDOCUMENTED_MODULES = frozenset({"builtins", "pydantic.main"})
 
 
-class Described(GenerateJsonSchema):
+class DescribedJsonSchema(GenerateJsonSchema):
     """Pydantic's JSON Schema with the field docstrings as descriptions."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
@@ -75,19 +75,19 @@ def docstrings(kind: type) -> dict[str, str]:
     """Return the docstrings of the fields of a class and its bases, by field name."""
     texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
-        if cls.__module__ not in FOREIGN:
-            texts |= _of_module(cls.__module__).get(cls.__qualname__, {})
+        if cls.__module__ not in UNDOCUMENTED_MODULES:
+            texts |= _module_docstrings(cls.__module__).get(cls.__qualname__, {})
     return texts
 
 
 @cache
-def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+def _module_docstrings(name: str) -> Mapping[str, Mapping[str, str]]:
     tree = python_tree(inspect.getsource(sys.modules[name]))
     classes = (node for node in ast.iter_child_nodes(tree) if isinstance(node, ast.ClassDef))
-    return {node.name: dict(_of_class(node)) for node in classes}
+    return {node.name: dict(_class_docstrings(node)) for node in classes}
 
 
-def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+def _class_docstrings(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for field, text in pairwise(node.body):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):

@@ -114,7 +114,7 @@ class Path:
             if isinstance(step, str | int):
                 found = [(keys, child) for keys, node in found for child in _children(node, step)]
             else:
-                found = [((*keys, key), child) for keys, node in found for key, child in _passed(node, step)]
+                found = [((*keys, key), child) for keys, node in found for key, child in _keyed_children(node, step)]
         return found
 
     def _walk(self, value: object) -> object:
@@ -139,12 +139,12 @@ def _children(node: object, step: Step) -> Sequence[object]:
             inside = isinstance(node, list) and -len(node) <= step < len(node)
             return [node[step]] if inside else []  # type: ignore[index]
         case tuple():
-            return [child for _, child in _passed(node, step)]
+            return [child for _, child in _keyed_children(node, step)]
         case _:
             return node if isinstance(node, list) else list(node.values()) if isinstance(node, Mapping) else []
 
 
-def _passed(node: object, step: Step) -> Iterable[tuple[Key, object]]:
+def _keyed_children(node: object, step: Step) -> Iterable[tuple[Key, object]]:
     """Return the children that ``[*]`` or a union of names matches, each with its key or index."""
     if isinstance(step, tuple):
         return [(name, node[name]) for name in step if name in node] if isinstance(node, Mapping) else []
@@ -165,7 +165,7 @@ def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> 
         )
     match = _PLAIN.fullmatch(text, 1)
     if match is None:
-        return Path(text, _by_library(text, where))
+        return Path(text, _library_steps(text, where))
     return Path(text, tuple(_plain_step(part) for part in _STEP.finditer(text, 1)))
 
 
@@ -175,7 +175,7 @@ def _plain_step(part: re.Match[str]) -> Step:
     return EVERY if part[2] is None else int(part[2])
 
 
-def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
+def _library_steps(text: str, where: str | None) -> tuple[Step, ...]:
     """Parse with python-jsonpath a path that `_PLAIN` does not match; the import of this library takes 0.2 s."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
         raise ConfigError(
@@ -202,13 +202,13 @@ def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
             case [NameSelector(), *_] as names if all(isinstance(name, NameSelector) for name in names):
                 steps.append(tuple(name.name for name in names))
             case _:
-                raise _too_much(text, where)
+                raise _unsupported(text, where)
     if not steps:
-        raise _too_much(text, where)
+        raise _unsupported(text, where)
     return tuple(steps)
 
 
-def _too_much(text: str, where: str | None) -> ConfigError:
+def _unsupported(text: str, where: str | None) -> ConfigError:
     return ConfigError(
         f'"{text}" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         where=where,

@@ -24,11 +24,11 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _STRINGS = JSONDecoder()
 _WORDS = {"true": True, "false": False, "null": None}
-HALF = re.compile("[\ud800-\udfff]")
-HALF_PAIR = "half of a surrogate pair, which is not Unicode text"
+SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE_MESSAGE = "half of a surrogate pair, which is not Unicode text"
 
 
-class _Reader:
+class _JsonParser:
     """A JSON parser that also stores the place of each key and element in ``places``."""
 
     def __init__(self, text: str, label: str) -> None:
@@ -89,8 +89,8 @@ class _Reader:
             self.fail(
                 (error.msg[0].lower() + error.msg[1:]).removesuffix(" starting at").removesuffix(" at"), error.pos
             )
-        if HALF.search(value):
-            self.fail(HALF_PAIR, start, "write the character itself, or both escapes of its pair")
+        if SURROGATE.search(value):
+            self.fail(SURROGATE_MESSAGE, start, "write the character itself, or both escapes of its pair")
         return str(value)
 
     def mapping(self, path: TreePath) -> dict[str, object]:
@@ -157,5 +157,5 @@ def parse_json(text: str, label: str) -> tuple[object, Places]:
     Raises:
         ConfigError: the text is not strict JSON; the error has its line and column.
     """
-    reader = _Reader(text, label)
+    reader = _JsonParser(text, label)
     return reader.document(), reader.places

@@ -14,7 +14,7 @@ Example::
     limits: {rpm: 600, concurrency: 16}
     models: {qwen3-8b: {context: 32768, body: {chat_template_kwargs: {enable_thinking: false}}}}
     refused_field({"model": "x"})                                 # "model"
-    merged({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
+    merge_body({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
 
 This file defines the model name ``vllm/qwen3-8b``. A file named after a built-in prefix (``openai.yaml``) only adds
 limits and settings to the models of that prefix. A run file may have the same settings under ``models:``, with full
@@ -35,7 +35,7 @@ from bench.config.traffic import FeedbackSection, Limit
 from bench.config.value_rules import LowerName, find_variables
 from bench.errors import ConfigError, UsageError
 
-RESERVED: Mapping[str, str] = {
+REJECTED_FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("model", "deployment"), "the name of the model sets it"),
     **dict.fromkeys(
         (
@@ -67,7 +67,7 @@ RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
 }
 """field name in lower case without ``_`` and ``-`` -> the reason why it is rejected, or the key to use instead"""
-SETTINGS = ("generationconfig", "options")
+NESTED_SETTINGS = ("generationconfig", "options")
 """objects inside ``body`` whose own fields are also checked, in lower case"""
 
 
@@ -115,21 +115,21 @@ def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
     """
     for name, value in body.items():
         folded = str(name).replace("_", "").replace("-", "").lower()
-        if folded in RESERVED:
-            return str(name), RESERVED[folded]
-        inner = refused_field(value) if folded in SETTINGS and isinstance(value, Mapping) else None
+        if folded in REJECTED_FIELDS:
+            return str(name), REJECTED_FIELDS[folded]
+        inner = refused_field(value) if folded in NESTED_SETTINGS and isinstance(value, Mapping) else None
         if inner is not None:
             return f"{name}.{inner[0]}", inner[1]
     return None
 
 
-def merged(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
+def merge_body(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
     """Return a request with extra fields added: objects are merged field by field, other values are replaced."""
     found = dict(body)
     for name, value in extra.items():
         known = found.get(name)
         both = isinstance(known, Mapping) and isinstance(value, Mapping)
-        found[name] = merged(known, value) if both else value  # type: ignore[arg-type]
+        found[name] = merge_body(known, value) if both else value  # type: ignore[arg-type]
     return found
 
 
@@ -207,7 +207,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
                 f'models: "{name}" does not begin with the prefix of a known endpoint',
                 hint=f"write PREFIX/MODEL; prefixes: {known}",
             )
-        problem = next(_unread(file, {model: own}), None)
+        problem = next(_unused_settings(file, {model: own}), None)
         if problem is not None:
             raise UsageError(f"models: {problem}")
         base = file.models.get(model, ModelSettings())
@@ -216,7 +216,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
     return found
 
 
-def _unread(file: ModelFile, models: Mapping[str, ModelSettings]) -> Iterator[str]:
+def _unused_settings(file: ModelFile, models: Mapping[str, ModelSettings]) -> Iterator[str]:
     """Yield a message for each setting that does not apply to its model."""
     here = file.name == LOCAL and file.base_url is None
     where = "that runs in this process" if here else "of an endpoint"
@@ -232,7 +232,7 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
         yield ConfigError(text, where=where, hint=f"rename the file to {model.name}{source.path.suffix}")
     if model.name == BUILTIN:
         yield ConfigError(f'"{BUILTIN}" is the prefix of the built-in models', where=where, hint="choose another name")
-    for problem in _unread(model, model.models):
+    for problem in _unused_settings(model, model.models):
         yield ConfigError(problem, where=source.place(("models",)))
     if model.adds_to_known:
         if model.dialect is not None:

@@ -11,7 +11,7 @@ a picture adds `` [shares CAPTION]``.
 
 A value cannot close a tag of the prompt that contains it: the tags that the prompt uses are escaped in values::
 
-    Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\/R foo> y"}
+    Markers.of("<r>${response}</r>").escaped({"response": "x</R foo> y"})      # {"response": "x<\\/R foo> y"}
 
 Tags are escaped in every spelling: in another letter case, with white space or attributes, with full-width or invisible
 characters, or as character references.
@@ -29,7 +29,7 @@ from hashlib import sha256
 from string import ascii_uppercase
 
 from bench.config.file import did_you_mean
-from bench.config.value_rules import LONGEST_TEXT, problem_of
+from bench.config.value_rules import LONGEST_TEXT, pattern_problem
 from bench.errors import ConfigError
 from bench.model import Turn
 from bench.patterns import pattern
@@ -51,7 +51,7 @@ class DateText(str):
         return made
 
 
-def said(turn: Turn) -> str:
+def turn_text(turn: Turn) -> str:
     """Return the text of a turn, with the caption of its picture if there is one."""
     return f"{turn.text} [shares {turn.caption}]" if turn.caption else turn.text
 
@@ -59,16 +59,16 @@ def said(turn: Turn) -> str:
 def render_turn(turn: Turn) -> str:
     """Return the line of a turn: speaker or role, then the text, which is never changed."""
     who = turn.speaker or turn.role
-    return f"{who}: {said(turn)}" if who else said(turn)
+    return f"{who}: {turn_text(turn)}" if who else turn_text(turn)
 
 
 def turn_object(turn: Turn) -> dict[str, str]:
     """Return a turn as a JSON object: its speaker, or else its role, and its content."""
     who = {"speaker": turn.speaker} if turn.speaker else {"role": turn.role} if turn.role else {}
-    return {**who, "content": said(turn)}
+    return {**who, "content": turn_text(turn)}
 
 
-def iso(when: datetime) -> str:
+def iso_utc(when: datetime) -> str:
     """Return an instant as text in UTC, to the second: ``2023-05-30T23:40:00Z``."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
@@ -81,7 +81,7 @@ def text_of(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, datetime):
-        return iso(value)
+        return iso_utc(value)
     if _is_turns(value):
         return "\n".join(render_turn(turn) for turn in value)  # type: ignore[attr-defined]
     if isinstance(value, list | tuple):
@@ -97,18 +97,18 @@ def _is_turns(value: object) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(isinstance(part, Turn) for part in value)
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, Turn):
         return turn_object(value)
     if isinstance(value, datetime):
-        return iso(value)
+        return iso_utc(value)
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_json_value(part) for part in value]
     return value
 
 
 def _json(value: object) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), default=str)
+    return json.dumps(_json_value(value), ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _lines(argument: str | None) -> Filter:
@@ -116,7 +116,7 @@ def _lines(argument: str | None) -> Filter:
         if argument is None:
             return render_turn(turn)
         values = {"speaker": turn.speaker or turn.role or "", "role": turn.role or turn.speaker or ""}
-        return _SLOT.sub(lambda slot: values.get(slot[1], said(turn)), argument)
+        return _SLOT.sub(lambda slot: values.get(slot[1], turn_text(turn)), argument)
 
     def apply(value: object) -> str:
         turns: Sequence[object] = value if isinstance(value, list | tuple) else [value]
@@ -128,7 +128,7 @@ def _lines(argument: str | None) -> Filter:
 def _date_part(part: slice) -> Filter:
     def apply(value: object) -> str:
         when = _instant(value)
-        return iso(when)[part] if isinstance(when, datetime) else text_of(value)
+        return iso_utc(when)[part] if isinstance(when, datetime) else text_of(value)
 
     return apply
 
@@ -162,7 +162,7 @@ def _default(argument: str | None) -> Filter:
 
 
 def _match(argument: str | None) -> Filter:
-    problem = "needs a regular expression" if not argument else problem_of(argument, groups=None)
+    problem = "needs a regular expression" if not argument else pattern_problem(argument, groups=None)
     if problem or argument is None:
         raise ValueError(f"match {problem} (for example match:'^[^_]+')")
     pattern = re.compile(argument)
@@ -193,7 +193,7 @@ def _letter(argument: str | None) -> Filter:
     return apply
 
 
-def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
+def _without_argument(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
     def make(argument: str | None) -> Filter:
         if argument is not None:
             raise ValueError(f"this filter has no argument, but {argument!r} was given")
@@ -203,13 +203,13 @@ def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter
 
 
 FILTERS: dict[str, Callable[[str | None], Filter]] = {
-    "json": _bare(_json),
+    "json": _without_argument(_json),
     "lines": _lines,
-    "iso": _bare(lambda value: text_of(_instant(value))),
-    "date": _bare(_date_part(slice(10))),
-    "time": _bare(_date_part(slice(11, 16))),
-    "upper": _bare(lambda value: text_of(value).upper()),
-    "lower": _bare(lambda value: text_of(value).lower()),
+    "iso": _without_argument(lambda value: text_of(_instant(value))),
+    "date": _without_argument(_date_part(slice(10))),
+    "time": _without_argument(_date_part(slice(11, 16))),
+    "upper": _without_argument(lambda value: text_of(value).upper()),
+    "lower": _without_argument(lambda value: text_of(value).lower()),
     "truncate": _truncate,
     "default": _default,
     "join": lambda argument: Join("\n" if argument is None else argument),
@@ -244,7 +244,7 @@ _TOKEN = pattern(rf"{_QUOTED.pattern}|[\s\S]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Slot:
+class _Placeholder:
     """One ``${...}`` of a template: a name and the filters for its value."""
 
     name: str
@@ -262,7 +262,7 @@ class Template:
     """A parsed template. Two templates are equal when they have the same text and place."""
 
     text: str
-    parts: tuple[str | _Slot, ...] = field(compare=False)
+    parts: tuple[str | _Placeholder, ...] = field(compare=False)
     names: frozenset[str] = field(compare=False)
     """names that the template uses"""
     sha256: str = field(compare=False)
@@ -277,13 +277,13 @@ class Template:
             ConfigError: an unknown name or filter, or an expression.
         """
         parts = tuple(_parts(text, names, where))
-        used = frozenset(part.name for part in parts if isinstance(part, _Slot))
+        used = frozenset(part.name for part in parts if isinstance(part, _Placeholder))
         return cls(text=text, parts=parts, names=used, sha256=sha256(text.encode()).hexdigest(), where=where)
 
     @property
     def needed(self) -> frozenset[str]:
         """Return the names without a default: they must have a value."""
-        return frozenset(part.name for part in self.parts if isinstance(part, _Slot) and part.fill(None) is None)
+        return frozenset(part.name for part in self.parts if isinstance(part, _Placeholder) and part.fill(None) is None)
 
     def render(self, values: Mapping[str, object]) -> str:
         """Return the filled text.
@@ -293,7 +293,7 @@ class Template:
         """
         return "".join([part if isinstance(part, str) else self._fill(part, values) for part in self.parts])
 
-    def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
+    def _fill(self, slot: _Placeholder, values: Mapping[str, object]) -> str:
         value = values.get(slot.name)
         if slot.filters:
             value = slot.fill(value)
@@ -306,7 +306,7 @@ class Template:
         return text_of(value)
 
 
-def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str | _Slot]:
+def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str | _Placeholder]:
     at = 0
     while (start := text.find("${", at)) >= 0:
         if start > at and text[start - 1] == "$":
@@ -314,12 +314,12 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
             at = start + 2
             continue
         yield text[at:start]
-        slot, at = _slot(text, start, names, where)
+        slot, at = _placeholder(text, start, names, where)
         yield slot
     yield text[at:]
 
 
-def cut_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
+def split_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
     """Split a template into its texts and its ``${...}``, each as an expression with filters.
 
     Unlike in `Template.parse`, the expression may be any text.
@@ -338,12 +338,16 @@ def cut_template(text: str, where: str | None) -> Iterator[str | tuple[str, tupl
     yield text[at:]
 
 
-def _slot(text: str, start: int, names: Collection[str], where: str | None) -> tuple[_Slot, int]:
+def _placeholder(text: str, start: int, names: Collection[str], where: str | None) -> tuple[_Placeholder, int]:
     if match := _STRINGIFY.match(text, start):
-        return _known(_Slot(name="session", filters=(make_filter("json", None),)), names, where), match.end()
+        return _require_known(
+            _Placeholder(name="session", filters=(make_filter("json", None),)), names, where
+        ), match.end()
     if match := _MAP.match(text, start):
         line = _line_template(match, where)
-        return _known(_Slot(name="session", filters=(make_filter("lines", line),)), names, where), match.end()
+        return _require_known(
+            _Placeholder(name="session", filters=(make_filter("lines", line),)), names, where
+        ), match.end()
     end = _closing(text, start, where)
     return _expression(text[start:end], names, where), end
 
@@ -364,12 +368,12 @@ def _closing(text: str, start: int, where: str | None) -> int:
     )
 
 
-def _expression(source: str, names: Collection[str], where: str | None) -> _Slot:
+def _expression(source: str, names: Collection[str], where: str | None) -> _Placeholder:
     name, *steps = _split(source[2:-1])
     if not _NAME.fullmatch(name):
-        raise _no_code(source, where)
+        raise _expression_error(source, where)
     filters = tuple(_filter(step, source, where) for step in steps)
-    return _known(_Slot(name=name, filters=filters), names, where)
+    return _require_known(_Placeholder(name=name, filters=filters), names, where)
 
 
 def _split(inner: str) -> list[str]:
@@ -387,7 +391,7 @@ def _filter(step: str, source: str, where: str | None) -> Filter:
     name, colon, argument = step.partition(":")
     name, argument = name.strip(), argument.strip()
     if not re.fullmatch(r"\w+", name):
-        raise _no_code(source, where)
+        raise _expression_error(source, where)
     if name not in FILTERS:
         raise ConfigError(
             f'unknown filter "{name}" in {source}{did_you_mean(name, FILTERS)}', where=where, hint=_filter_list()
@@ -408,7 +412,7 @@ def _unescape(match: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t"}.get(match[1], match[1])
 
 
-def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
+def _require_known(slot: _Placeholder, names: Collection[str], where: str | None) -> _Placeholder:
     prefix = slot.name.split(".")[0]
     if slot.name in names or ("." in slot.name and f"{prefix}.*" in names):
         return slot
@@ -427,14 +431,14 @@ def _line_template(match: re.Match[str], where: str | None) -> str:
     """
     line = match["line"]
     if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
-        raise _no_code(match[0], where)
+        raise _expression_error(match[0], where)
     plain = _TURN.sub(lambda found: f"${{{found[1]}}}", line)
     if "${" in _TURN.sub("", line):
-        raise _no_code(match[0], where)
+        raise _expression_error(match[0], where)
     return plain
 
 
-def _no_code(source: str, where: str | None) -> ConfigError:
+def _expression_error(source: str, where: str | None) -> ConfigError:
     return ConfigError(f"{source} is an expression, which templates do not support", where=where, hint=_filter_list())
 
 
@@ -446,39 +450,39 @@ _CLOSING = pattern(r"</([A-Za-z_][\w.:-]{0,60})>")
 _HIDDEN = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
 _OPENS = r"(?:[<＜﹤‹〈]|&(?:lt|#0{0,4}60|#x0{0,4}3c);)"
 _FULL_WIDTH = 0xFEE0
-DEFUSED = "\\"
+ESCAPE = "\\"
 
 
 @dataclass(frozen=True, slots=True)
-class Markers:
+class PromptTags:
     """The XML-like tags of one prompt, as a pattern that finds them in any spelling; None for a prompt without tags."""
 
     pattern: re.Pattern[str] | None
 
     @classmethod
-    def of(cls, prompt: str) -> Markers:
+    def of(cls, prompt: str) -> PromptTags:
         """Return the markers for each tag of which the prompt contains the closing form, such as ``</r>``."""
-        return _markers(prompt)
+        return _prompt_tags(prompt)
 
-    def defused(self, values: Mapping[str, str]) -> Mapping[str, str]:
+    def escaped(self, values: Mapping[str, str]) -> Mapping[str, str]:
         """Return the values with every tag of the prompt escaped, so that no value opens or closes a tag."""
         pattern = self.pattern
         if pattern is None or not pattern.search("\n".join(values.values())):
             return values
-        return {name: pattern.sub(lambda found: found.group() + DEFUSED, value) for name, value in values.items()}
+        return {name: pattern.sub(lambda found: found.group() + ESCAPE, value) for name, value in values.items()}
 
 
 @lru_cache(maxsize=256)  # prompts are few and items many
-def _markers(prompt: str) -> Markers:
+def _prompt_tags(prompt: str) -> PromptTags:
     names = sorted(set(_CLOSING.findall(prompt)), key=lambda name: (-len(name), name))
     if not names:
-        return Markers(None)
+        return PromptTags(None)
     within = rf"[\s/／⁄∕\\{_HIDDEN}]*"
-    spelled = "|".join(map(_spelled, names))
-    return Markers(re.compile(rf"{_OPENS}(?={within}(?:{spelled})(?!\w))", re.IGNORECASE))
+    spelled = "|".join(map(_spelling_pattern, names))
+    return PromptTags(re.compile(rf"{_OPENS}(?={within}(?:{spelled})(?!\w))", re.IGNORECASE))
 
 
-def _spelled(name: str) -> str:
+def _spelling_pattern(name: str) -> str:
     """Return a pattern for a name, which may also have full-width letters and contain invisible characters."""
     signs = (f"[{re.escape(sign)}{chr(ord(sign) + _FULL_WIDTH)}]" for sign in name)
     return rf"[{_HIDDEN}]*".join(signs)

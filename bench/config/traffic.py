@@ -193,25 +193,27 @@ class TokenPrices(ConfigModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Marked:
+class _TypedPrice:
     """A price as the file writes it, with the model that validates it."""
 
     value: object
     kind: Literal["CallPrices", "TokenPrices"]
 
 
-def _by_name(value: object) -> object:
+def _typed_by_name(value: object) -> object:
     """Mark each price with its type: token prices for a name with a slash, call prices for any other name."""
     if not isinstance(value, Mapping):
         return value
-    return {name: _Marked(price, "TokenPrices" if "/" in str(name) else "CallPrices") for name, price in value.items()}
+    return {
+        name: _TypedPrice(price, "TokenPrices" if "/" in str(name) else "CallPrices") for name, price in value.items()
+    }
 
 
 def _kind(value: object) -> str:
-    return value.kind if isinstance(value, _Marked) else type(value).__name__
+    return value.kind if isinstance(value, _TypedPrice) else type(value).__name__
 
 
-def with_numbers(schema: dict[str, Any]) -> None:
+def allow_number(schema: dict[str, Any]) -> None:
     """Change a JSON Schema so that it allows a single number instead of a map of call prices."""
     schema["additionalProperties"]["oneOf"].insert(0, {"type": "number", "minimum": 0})
 
@@ -222,10 +224,10 @@ def _some_price(prices: CallPrices) -> CallPrices:
     return prices
 
 
-_written = BeforeValidator(lambda marked: marked.value if isinstance(marked, _Marked) else marked)
+_written = BeforeValidator(lambda marked: marked.value if isinstance(marked, _TypedPrice) else marked)
 Price = Annotated[
     Annotated[CallPrices, AfterValidator(_some_price), _written, Tag("CallPrices")]
     | Annotated[TokenPrices, _written, Tag("TokenPrices")],
     Discriminator(_kind),
 ]
-Prices = Annotated[Mapping[str, Price], BeforeValidator(_by_name), Field(json_schema_extra=with_numbers)]
+Prices = Annotated[Mapping[str, Price], BeforeValidator(_typed_by_name), Field(json_schema_extra=allow_number)]

@@ -2,8 +2,8 @@
 
 Example::
 
-    portable("run.2")            # "run.2"
-    portable("CON")              # ValueError; so are "nul.txt" and "end."
+    require_portable("run.2")            # "run.2"
+    require_portable("CON")              # ValueError; so are "nul.txt" and "end."
     check_run_id("nightly")      # "nightly"
     check_run_id("published")    # ValueError: the public log is results/published
 
@@ -12,9 +12,9 @@ this: the number of ways in which an expression can match is limited, and the le
 
 Example::
 
-    problem_of(r"^doc-(.*)\\.txt$")            # None
-    problem_of(r"(a+)+$")                     # "repeats a part that can match in more than one way"
-    problem_of(r"_abs$", groups=None)         # None: any number of groups is allowed
+    pattern_problem(r"^doc-(.*)\\.txt$")            # None
+    pattern_problem(r"(a+)+$")                     # "repeats a part that can match in more than one way"
+    pattern_problem(r"_abs$", groups=None)         # None: any number of groups is allowed
 
 Environment variables in a tree of config values are ``${UPPER_CASE}`` and ``${UPPER_CASE:-default}``; ``$${`` is a
 literal ``${``::
@@ -38,7 +38,7 @@ from bench.settings import VARIABLE
 
 SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 """one segment of a path; a match cannot lead to another folder"""
-_TAKEN = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*\.")
+_NOT_PORTABLE = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*\.")
 _RESERVED = re.compile(
     r"(?i:published|readme\.md|results\.sqlite.*|journal\.sqlite.*|shards|pause"
     r"|receipts|run\.log.*|report\.(?:json|md)|items\.jsonl)"
@@ -46,9 +46,9 @@ _RESERVED = re.compile(
 """names that bench uses for its own files, in the folders where it also creates run folders or copies of journals"""
 
 
-def portable(name: str) -> str:
+def require_portable(name: str) -> str:
     """Return the name; raise ValueError when Windows does not allow it: a device name, or a dot at the end."""
-    if _TAKEN.fullmatch(name):
+    if _NOT_PORTABLE.fullmatch(name):
         raise ValueError(f'"{name}" cannot be a file name on every system: it is a device name, or it ends with a dot')
     return name
 
@@ -59,10 +59,10 @@ def check_run_id(text: str) -> str:
         raise ValueError(
             "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
         )
-    return unreserved(portable(text))
+    return require_unreserved(require_portable(text))
 
 
-def unreserved(name: str) -> str:
+def require_unreserved(name: str) -> str:
     """Return the name of a run's folder; raise ValueError when bench uses this name for its own files."""
     if _RESERVED.fullmatch(name):
         raise ValueError(f'"{name}" is reserved: bench keeps files of its own under this name; choose another run id')
@@ -78,7 +78,7 @@ def _lower_name(value: str) -> str:
             f'"{value}" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", '
             "first a letter or digit"
         )
-    return portable(value)
+    return require_portable(value)
 
 
 LowerName = Annotated[str, AfterValidator(_lower_name), Field(json_schema_extra={"pattern": LOWER_NAME})]
@@ -94,11 +94,11 @@ MOST_ANCHORED_WAYS = 16 * MOST_WAYS
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
-class _Nested(ValueError):
+class _NestedRepeat(ValueError):
     """An error for a repeat of a part that can itself match in several ways."""
 
 
-def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
+def pattern_problem(pattern: str, *, groups: int | None = 1) -> str | None:
     """Return the reason why a pattern is not allowed; None if it is allowed.
 
     ``groups`` is the required number of groups in the pattern; None allows any number.
@@ -109,7 +109,7 @@ def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
         ways = _ways(tree)
     except (re.error, OverflowError, RecursionError) as error:
         return f"is not a regular expression: {error}"
-    except _Nested:
+    except _NestedRepeat:
         return "repeats a part that can match in more than one way, such as (a+)+ or (ab|a)*"
     if groups is not None and compiled.groups != groups:
         return f"needs exactly one group in parentheses, around the id, but has {compiled.groups}"
@@ -145,7 +145,7 @@ def _ways_of_repeat(least: int, most: int, body: Any) -> int:
     if most <= 1:
         return inner if least else inner + 1
     if inner > 1:
-        raise _Nested
+        raise _NestedRepeat
     return LONGEST_TEXT if most is _constants.MAXREPEAT else min(int(most) - int(least) + 1, LONGEST_TEXT)
 
 
@@ -165,27 +165,27 @@ def find_variables(tree: object) -> list[Variable]:
     """Return every use of an environment variable in the texts of the tree, in order."""
     return [
         Variable(name=match[1], default=match[2], path=path)
-        for path, text in texts(tree)
+        for path, text in walk_texts(tree)
         for match in _MENTION.finditer(text)
     ]
 
 
-def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
+def walk_texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
     """Yield every text in a tree, each with its key path."""
     if isinstance(tree, str):
         yield path, tree
     elif isinstance(tree, Mapping):
         for key, value in tree.items():
-            yield from texts(value, (*path, str(key)))
+            yield from walk_texts(value, (*path, str(key)))
     elif isinstance(tree, list | tuple):
         for index, value in enumerate(tree):
-            yield from texts(value, (*path, index))
+            yield from walk_texts(value, (*path, index))
 
 
-def each_text(tree: object, change: Callable[[str], str]) -> object:
+def map_texts(tree: object, change: Callable[[str], str]) -> object:
     """Return a copy of the tree with ``change`` applied to every text; keys are not changed."""
     if isinstance(tree, str):
         return change(tree)
     if isinstance(tree, Mapping):
-        return {str(key): each_text(value, change) for key, value in tree.items()}
-    return [each_text(value, change) for value in tree] if isinstance(tree, list | tuple) else tree
+        return {str(key): map_texts(value, change) for key, value in tree.items()}
+    return [map_texts(value, change) for value in tree] if isinstance(tree, list | tuple) else tree

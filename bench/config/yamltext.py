@@ -16,7 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from bench.config.jsontext import HALF, HALF_PAIR, MAX_DEPTH, Places, TreePath, position, shortened
+from bench.config.jsontext import MAX_DEPTH, SURROGATE, SURROGATE_MESSAGE, Places, TreePath, position, shortened
 from bench.errors import ConfigError
 
 MAX_NODES = 10_000
@@ -25,7 +25,7 @@ _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
-class _Builder:
+class _TreeBuilder:
     """The builder of values from YAML nodes. It counts nodes, so that aliases cannot expand without limit."""
 
     def __init__(self, label: str) -> None:
@@ -96,8 +96,8 @@ class _Builder:
 
     def text(self, node: ScalarNode) -> str:
         text = str(node.value)
-        if HALF.search(text):
-            raise self.error(node, HALF_PAIR, "write the character itself, or both escapes of its pair")
+        if SURROGATE.search(text):
+            raise self.error(node, SURROGATE_MESSAGE, "write the character itself, or both escapes of its pair")
         return text
 
     def scalar(self, node: ScalarNode) -> object:
@@ -184,5 +184,5 @@ def parse_yaml(text: str, label: str) -> tuple[object, Places]:
     """
     _refuse_tabs(text, label)
     node = _compose(text, label)
-    builder = _Builder(label)
+    builder = _TreeBuilder(label)
     return (None if node is None else builder.value(node, ())), builder.places

@@ -30,8 +30,8 @@ from pathlib import Path
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.sections import MetricEntry
 from bench.config.benchmark.terms import Unit
-from bench.config.file import show
-from bench.config.template import iso
+from bench.config.file import display_path
+from bench.config.template import iso_utc
 from bench.datasets.evidence import CoverageGap, coverage_gaps
 from bench.datasets.history import NO_HISTORY_HINT
 from bench.datasets.inspection import DatasetCounts, DatasetIndex, count_corpus, row_place, scan, similar_type_notes
@@ -436,7 +436,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
         "groups": dataset.groups,
         "flags": {flag: counts.flags[flag] for flag in sorted(counts.flags) if counts.flags[flag]},
         "dataset": {
-            "path": show(dataset.path),
+            "path": display_path(dataset.path),
             "sha256": dataset.sha256,
             "content_sha256": dataset.content_sha256,
         },
@@ -506,4 +506,4 @@ def _corpora_of(dataset: Dataset, selection: Selection) -> Iterator[str]:
 
 
 def _iso_date(when: datetime | None) -> str | None:
-    return None if when is None else iso(when)
+    return None if when is None else iso_utc(when)

@@ -31,7 +31,7 @@ from typing import Literal
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import session_names
 from bench.config.benchmark.terms import Unit
-from bench.config.template import DateText, Template, iso, make_filter, render_turn, said
+from bench.config.template import DateText, Template, iso_utc, make_filter, render_turn, turn_text
 from bench.datasets.history import is_blank_turn
 from bench.model import Corpus, Item, Memory, Message, Session, Turn
 
@@ -57,7 +57,7 @@ class RenderedMemory:
             "position": self.position,
             "session": self.sessions[0] if len(self.sessions) == 1 else None,
             "turns": list(self.turns),
-            "when": None if when is None else iso(when),
+            "when": None if when is None else iso_utc(when),
             "content": self.memory.content,
         }
 
@@ -180,7 +180,7 @@ class _MemoryRenderer:
 
     def _turn_date(self, when: datetime | None) -> str | None:
         """Return the date of a turn as text if every memory begins with a date; else None."""
-        return iso(when) if when and self.header == "always" else None
+        return iso_utc(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
         return tuple(self.message(session, turn) for turn in session.turns)
@@ -188,7 +188,7 @@ class _MemoryRenderer:
     def message(self, session: Session, turn: Turn) -> Message:
         """Return a turn as a chat message: the name of a speaker is part of the text, a role is not."""
         plain = not self.by_provider and not turn.speaker
-        content = said(turn) if plain else self.line(session, turn)
+        content = turn_text(turn) if plain else self.line(session, turn)
         return Message(
             content=self.finish(content), role=turn.role, speaker=turn.speaker, when=turn.when or session.when
         )
@@ -198,7 +198,7 @@ class _MemoryRenderer:
             case "json":
                 return str(_AS_JSON(session.turns))
             case "raw":
-                return "\n".join(said(turn) for turn in session.turns)
+                return "\n".join(turn_text(turn) for turn in session.turns)
             case "conversation":
                 return "\n".join(self.line(session, turn) for turn in session.turns)
 
@@ -256,7 +256,7 @@ def _turn_renderer(text: str | None) -> TurnText:
         values = {
             "speaker": turn.speaker or turn.role,
             "when": _minute(turn.when or session.when),
-            "content": said(turn),
+            "content": turn_text(turn),
         }
 
         def fill(match: re.Match[str]) -> str:

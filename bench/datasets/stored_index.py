@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.config.file import show
+from bench.config.file import display_path
 from bench.datasets.inspection import DatasetCounts, DatasetIndex
 from bench.datasets.rows.data_file import DataFile
 from bench.datasets.rows.index import IdTable
@@ -66,7 +66,7 @@ class StoredIndex:
         written = [
             [str(source.path.resolve()), source.path.read_text(encoding="utf-8")] for source in config.origin.sources
         ]
-        shown = [source.label for source in config.origin.sources] + [show(file.path) for file in files]
+        shown = [source.label for source in config.origin.sources] + [display_path(file.path) for file in files]
         place = shown if small else _code_digest()
         parts = [place, written, config.model_dump(mode="json"), [[file.name, file.sha256] for file in files]]
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)

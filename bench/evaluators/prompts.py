@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.config.template import Markers, Template
+from bench.config.template import PromptTags, Template
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
 from bench.structured import object_schema
 
@@ -42,7 +42,7 @@ class JudgePrompt:
 
     name: str
     template: Template
-    markers: Markers = field(compare=False, repr=False)
+    markers: PromptTags = field(compare=False, repr=False)
     """the tags of the text"""
     asks_for_json: bool = field(compare=False, repr=False)
     """the prompt mentions JSON, so the reply is requested by schema; else the judge replies with a word"""
@@ -51,7 +51,7 @@ class JudgePrompt:
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
         """Parse a prompt; raise ConfigError for an unknown placeholder."""
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
-        return cls(name=name, template=template, markers=Markers.of(text), asks_for_json="json" in text.lower())
+        return cls(name=name, template=template, markers=PromptTags.of(text), asks_for_json="json" in text.lower())
 
     @property
     def sha256(self) -> str:
@@ -59,7 +59,7 @@ class JudgePrompt:
 
     def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
         """Return the prompt for one item and its response."""
-        return self.template.render(self.markers.defused(_values(item, response, hits)))
+        return self.template.render(self.markers.escaped(_values(item, response, hits)))
 
     def ask(
         self,

@@ -30,7 +30,7 @@ from typing import TypeVar
 import aiosqlite
 from anyio import CancelScope, to_thread
 
-from bench.config.value_rules import unreserved
+from bench.config.value_rules import require_unreserved
 from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_full
 from bench.journal.codec import micros, to_json
 from bench.journal.rows import RunMeta
@@ -205,7 +205,7 @@ async def draft_folder(path: Path, run_id: str) -> AsyncIterator[Path]:
     """Yield a temporary path for a new journal; the file is moved into place at the end, or deleted on an error."""
     hint = f"bench resume {run_id} continues it; for a new run choose another id"
     try:
-        unreserved(run_id)
+        require_unreserved(run_id)
     except ValueError as error:
         raise UsageError(str(error), hint="choose another run id") from error
     if path.exists():

@@ -11,7 +11,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
-from bench.config.value_rules import SEGMENT, unreserved
+from bench.config.value_rules import SEGMENT, require_unreserved
 from bench.errors import UsageError
 
 CHECKPOINTS = "checkpoints"
@@ -46,7 +46,7 @@ def report_folder(results: Path, run_id: str) -> Path:
         UsageError: the name is reserved, or the folder is part of a public log.
     """
     try:
-        folder = results / unreserved(run_id)
+        folder = results / require_unreserved(run_id)
     except ValueError as error:
         raise UsageError(
             str(error), hint="copy the run under another id with bench fork or bench merge --into"

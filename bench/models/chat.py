@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Protocol
 
-from bench.config.model import merged
+from bench.config.model import merge_body
 from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
@@ -160,7 +160,7 @@ class ChatModel:
             self._dialect.chat_url(target.base_url, target.model, stream=features.stream),
             headers=target.headers,
             query=target.query,
-            json=merged(self._dialect.chat_body(target.model, asked, features), features.body),
+            json=merge_body(self._dialect.chat_body(target.model, asked, features), features.body),
             idempotent=True,
             tokens=sent + asked.max_tokens,
             key=str(prompt.epoch),

@@ -17,7 +17,7 @@ from typing import Literal
 
 import anyio
 
-from bench.config.model import merged
+from bench.config.model import merge_body
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, ReportedUsage, Request, Response
 from bench.models import reply as usages
@@ -208,7 +208,7 @@ class RemoteEmbedder(CachingEmbedder):
             self._dialect.embed_url(target.base_url, target.model),
             headers=target.headers,
             query=target.query,
-            json=merged(self._dialect.embed_body(target.model, texts, dimensions), self._body),
+            json=merge_body(self._dialect.embed_body(target.model, texts, dimensions), self._body),
             idempotent=True,
             tokens=sum(count_tokens(text) for text in texts),
             read=read,

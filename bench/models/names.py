@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.config.model import LOCAL
-from bench.config.provider.sections import checked_address
+from bench.config.provider.sections import check_address
 from bench.errors import ConfigError
 from bench.events import redactor
 
@@ -222,13 +222,13 @@ def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environm
     """Return the base URL: the file's, else the variable's, else the vendor's."""
     if file is not None and file.base_url is not None:
         place = f"configs/models/{file.name}.yaml"
-        return checked_address(environment.resolve(file.base_url, where=place), place)
+        return check_address(environment.resolve(file.base_url, where=place), place)
     assert vendor is not None, "a file of an unknown prefix has a base_url"
     if vendor.base_url is None:
         given = environment.require_plain(vendor.base_variable, user=name, example="https://...")
     else:
         given = environment.get(vendor.base_variable) or vendor.base_url
-    return checked_address(given, vendor.base_variable)
+    return check_address(given, vendor.base_variable)
 
 
 def _credentials(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from bench.config.value_rules import problem_of
+from bench.config.value_rules import pattern_problem
 from bench.errors import ConfigError, Rejected
 from bench.model import Completion, Prompt, Usage
 from bench.models.reply import estimate_usage, read_usage
@@ -88,7 +88,7 @@ def _line(text: str, where: str) -> ScriptLine:
     finish = tree.get("finish", "stop")
     if finish not in FINISHES:
         raise ConfigError(f'unknown finish "{finish}"', where=where, hint=f"known: {', '.join(FINISHES)}")
-    problem = problem_of(tree["match"], groups=None)
+    problem = pattern_problem(tree["match"], groups=None)
     if problem is not None:
         raise ConfigError(f"match {problem}", where=where, hint="write a regular expression of Python's module re")
     return ScriptLine(

@@ -21,7 +21,7 @@ from hashlib import sha256
 from bench import canonical
 from bench.config.model import ModelFile
 from bench.config.run import RunRequest
-from bench.config.value_rules import each_text
+from bench.config.value_rules import map_texts
 from bench.evaluators import registry as evaluators
 from bench.metrics.protocol import canonical as canonical_metric
 from bench.model import RunIdentity
@@ -107,7 +107,7 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
         "name": config.name,
         "type": config.type,
         "config_sha256": config.sha256,
-        "set": each_text(one.overrides, hide_secrets),
+        "set": map_texts(one.overrides, hide_secrets),
         "base_url": None if base_url is None else filled(base_url, environment),
         **({"vars": variables} if (variables := told(config.vars, environment)) else {}),
         **({"environment": others} if (others := from_outside(config, environment)) else {}),
@@ -139,7 +139,7 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], 
     if prefix not in files and prefix in installed.names("bench.models"):
         return {"plugin": installed.distributions("bench.models", [prefix])}
     place = resolve_target(name, environment, files)
-    settings = None if place.settings is None else each_text(place.settings.identity(), hide_secrets)
+    settings = None if place.settings is None else map_texts(place.settings.identity(), hide_secrets)
     return {"base_url": hide_secrets(place.base_url), "dialect": place.dialect, "settings": settings}
 
 

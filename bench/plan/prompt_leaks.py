@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bench.config.file import fold
+from bench.config.file import fold_key
 from bench.config.template import text_of
 from bench.datasets import Dataset
 from bench.evaluators.prompts import DEFAULT
@@ -149,7 +149,7 @@ class _Field:
     @property
     def named(self) -> tuple[str, str] | None:
         """Return the kind of the leak and its message if the name of the field alone shows a leak; else None."""
-        name = fold(self.name).replace("-", "").replace(".", "")
+        name = fold_key(self.name).replace("-", "").replace(".", "")
         for names, kind, what in (
             (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
             (EVIDENCE_FIELDS, KNOWS_ANSWER, "the evidence"),
@@ -160,8 +160,8 @@ class _Field:
         return None
 
     def read(self, item: Item, corpus: Corpus) -> None:
-        metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
-        value = metadata.get(fold(self.name))
+        metadata = {fold_key(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
+        value = metadata.get(fold_key(self.name))
         if value is None or item.abstention:
             return
         text, words = text_of(value), squad_tokens(text_of(value))

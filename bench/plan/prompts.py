@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.config.file import did_you_mean, fold
+from bench.config.file import did_you_mean, fold_key
 from bench.config.template import Template
 from bench.datasets import Dataset
 from bench.errors import ConfigError, UsageError
@@ -238,7 +238,7 @@ class _Asked:
     def met(self, item: Item, corpus: Corpus) -> None:
         self.used = True
         known = _known(item, corpus)
-        self.missing = {name for name in self.missing if fold(name) not in known}
+        self.missing = {name for name in self.missing if fold_key(name) not in known}
 
     def problems(self, config: BenchmarkConfig) -> Iterator[ConfigError]:
         for name in sorted(self.missing) if self.used else ():
@@ -286,7 +286,7 @@ def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
 
 
 def _known(item: Item, corpus: Corpus) -> set[str]:
-    """Return the names for which the item has a value, as `fold` writes them: metadata and parts of the item."""
+    """Return the names for which the item has a value, as `fold_key` writes them: metadata and parts of the item."""
     named = {**corpus.metadata, **item.metadata}
     parts = {
         "questionDate": item.question_date,
@@ -294,6 +294,6 @@ def _known(item: Item, corpus: Corpus) -> set[str]:
         "choices": item.choices,
         "rubric": item.rubric,
     }
-    return {fold(name) for name, value in named.items() if value is not None} | {
-        fold(name) for name, value in parts.items() if value
+    return {fold_key(name) for name, value in named.items() if value is not None} | {
+        fold_key(name) for name, value in parts.items() if value
     }

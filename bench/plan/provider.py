@@ -31,10 +31,10 @@ from pydantic import ValidationError
 from bench import canonical
 from bench.config.builtin_providers import BUILT_IN
 from bench.config.catalog import Catalog
-from bench.config.file import Source, did_you_mean, explain, fold, name_of
+from bench.config.file import Source, did_you_mean, explain, fold_key, key_text
 from bench.config.provider.config import ProviderConfig, identity
 from bench.config.provider.file import load_provider
-from bench.config.value_rules import find_variables, texts
+from bench.config.value_rules import find_variables, walk_texts
 from bench.errors import CanonicalError, UsageError
 from bench.events import HIDDEN, redact
 from bench.models.names import resolve_name, with_vendor
@@ -262,7 +262,7 @@ def _put(tree: Json, path: str, value: object) -> None:
 
 
 def _spelled(node: Mapping[str, object], part: str) -> str:
-    return next((key for key in node if fold(key) == fold(part)), part)
+    return next((key for key in node if fold_key(key) == fold_key(part)), part)
 
 
 def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, str]:
@@ -274,8 +274,8 @@ def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, 
         ConfigError: a variable without a default is not set.
     """
     return {
-        name_of(path): _filled(text, environment, where=config.place(*path))
-        for path, text in texts(identity(config))
+        key_text(path): _filled(text, environment, where=config.place(*path))
+        for path, text in walk_texts(identity(config))
         if path[0] != "vars" and text != config.base_url and find_variables(text)
     }
 

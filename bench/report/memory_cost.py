@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.journal import Reader
 from bench.journal.records import PhaseTotals
 from bench.model import Phase
@@ -181,7 +181,7 @@ async def read_memory_cost(
     own = own_build(reader.meta.run_id, record, totals)
     build = reused_build(own, reused) if reused else own
     context = _context(await reader.contexts(record.answer_owner), totals.sizes)
-    is_compared = context is not None and not is_bound(record.provider)
+    is_compared = context is not None and not is_control(record.provider)
     even = break_even(build, query, context, record.input_usd) if is_compared and context is not None else None
     return MemoryCost(build=build, query=query, context=context, break_even=even, n_correct=n_correct)
 

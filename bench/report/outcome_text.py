@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.model import Measurement
@@ -47,7 +47,7 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
     scored = [job for job in jobs if _value(job) is not None]
     if not scored:
         return [_no_result(report, jobs)]
-    ranked = [job for job in scored if not is_bound(job.record.provider)] or scored
+    ranked = [job for job in scored if not is_control(job.record.provider)] or scored
     best, by_judge = ranked[0], _by_judge(ranked)
     found = list(filter(None, [_so_far(report, jobs)]))
     for judge, some in by_judge.items():

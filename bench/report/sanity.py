@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.journal import Reader
 from bench.journal.pages import EndedItem, ended_from, payloads_of
 from bench.metrics.answers.text_normalization import words
@@ -65,7 +65,7 @@ async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> li
     found = await ended_from(reader, record.chain, starts, SAMPLE_ITEMS // len(starts))
     found = [one for one in found if one.epoch == 1 and one.outcome == "ok"]
     signs: list[WarningSign | None] = []
-    if not is_bound(record.provider):
+    if not is_control(record.provider):
         signs += [_same_hits(await _search_results(reader, found)), _same_hit_count(found, facts), _late_hits(found)]
     if record.models.answering is not None:
         golds = _GoldAnswers(reader, found)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.journal.records import ErrorCount
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold_input import NO_LABEL
@@ -131,7 +131,7 @@ def _rank(job: JobReport) -> tuple[bool, bool, float]:
         one.lower_is_better for one in job.record.metrics if headline is not None and one.name == headline.metric
     )
     score = 0.0 if value is None else value if lower else -value
-    return is_bound(job.record.provider), value is None, score
+    return is_control(job.record.provider), value is None, score
 
 
 def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[str]) -> Grid:
@@ -143,7 +143,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
     context = len(head)
     head += [*(["context"] if shares else []), *types]
     rows = tuple(_overview_row(job, types, models=models, shares=shares) for job in jobs)
-    real = sum(not is_bound(job.record.provider) for job in jobs)
+    real = sum(not is_control(job.record.provider) for job in jobs)
     return Grid(
         title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0].record.models)}"),
         head=tuple(head),
@@ -190,7 +190,7 @@ def _plain(value: object) -> str:
 
 
 def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares: bool) -> tuple[str, ...]:
-    control = " (control)" if is_bound(job.record.provider) else ""
+    control = " (control)" if is_control(job.record.provider) else ""
     cells = [job.record.provider + control, *([models_text(job.record.models)] if models else [])]
     blank = [""] * len(types)
     context = [share_text(job.memory_cost)] if shares else []

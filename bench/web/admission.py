@@ -19,7 +19,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from bench.config.file import did_you_mean, fold
+from bench.config.file import did_you_mean, fold_key
 from bench.config.provider.calls import WaitBlock
 from bench.config.provider.config import ProviderConfig
 from bench.config.provider.sections import ClientEmbeddings, IngestSection
@@ -110,7 +110,7 @@ def _check_sets(name: str, value: object) -> None:
     for key, wanted in value.items():
         _, dot, path = str(key).partition(".")
         block = path.partition(".")[0]
-        known = next((one for one in SETTABLE if dot and fold(one) == fold(block)), None)
+        known = next((one for one in SETTABLE if dot and fold_key(one) == fold_key(block)), None)
         if known is None or not SET_NAME.fullmatch(str(key)) or not _may_set(ProviderConfig, path.split("."), wanted):
             _refuse(name, f"cannot change {key}: expected a number or a choice in {', '.join(SETTABLE)}")
 
@@ -145,8 +145,8 @@ TEXT_CHECKS: Mapping[str, Callable[[str, object], None]] = {
 
 def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool:
     """Return True if ``set`` may give a path of a config model this value: a number, a choice, or a block of these."""
-    names = {fold(name): name for name in model.model_fields}
-    found = names.get(fold(path[0]))
+    names = {fold_key(name): name for name in model.model_fields}
+    found = names.get(fold_key(path[0]))
     if found is None:
         return False
     annotation = model.model_fields[found].annotation

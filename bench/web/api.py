@@ -58,13 +58,15 @@ OPEN = ("/healthz", "/readyz")
 @cache
 def openapi_document() -> Json:
     """Return the OpenAPI document."""
-    from bench.config.json_schema import Described
+    from bench.config.json_schema import DescribedJsonSchema
     from bench.config.run import RunRequest
 
     paths: dict[str, Json] = {}
     for one in ENDPOINTS:
         paths.setdefault(f"/api/v1{one.path}", {})[one.method] = _operation(one)
-    schema = RunRequest.model_json_schema(ref_template="#/components/schemas/{model}", schema_generator=Described)
+    schema = RunRequest.model_json_schema(
+        ref_template="#/components/schemas/{model}", schema_generator=DescribedJsonSchema
+    )
     parts = schema.pop("$defs", {})
     return {
         "openapi": "3.1.0",

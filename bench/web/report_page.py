@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.metrics.failure_reason import LossKind
 from bench.report.comparison.comparison import UNDECIDED
 from bench.report.comparison.comparison_text import ComparedRow
@@ -145,8 +145,8 @@ def _row(job: RunJob, side: str, outcomes: JobOutcomes | None) -> ReportRow:
         "side": side,
         "provider": provider,
         "benchmark": record["benchmark"],
-        "bound": is_bound(provider),
-        "ranks": headline is not None and headline["value"] is not None and not is_bound(provider),
+        "bound": is_control(provider),
+        "ranks": headline is not None and headline["value"] is not None and not is_control(provider),
         "invalid": standing["invalid"] or (result["invalid"] if result else []),
         "pending": planned - standing["ended"],
         "outcomes": _segments(standing["counts"], planned),

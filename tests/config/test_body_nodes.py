@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from bench.config.jsonpath import compile_path
 from bench.config.provider.body import (
     ABSENT,
-    AsJson,
     Compiler,
-    Constant,
-    Each,
-    Listed,
-    Mapped,
-    Missing,
+    ConstantNode,
+    EachNode,
+    JsonTextNode,
+    ListNode,
     Node,
-    OmitIfNull,
-    Reference,
+    ObjectNode,
+    OmitIfNullNode,
+    PathNode,
     Scope,
-    Text,
+    TextNode,
     TreeError,
+    ValueMissing,
     as_text,
     compile_tree,
 )
@@ -39,31 +39,31 @@ VALUES: dict[str, object] = {
 }
 
 
-def reference(text: str, *, of_element: bool = False) -> Reference:
+def reference(text: str, *, of_element: bool = False) -> PathNode:
     path = compile_path(text)
-    return Reference(text, path, of_element, None if of_element else path.root, ())
+    return PathNode(text, path, of_element, None if of_element else path.root, ())
 
 
 @each_row(
     ("node", "filled"),
     [
-        (Constant({"a": "$.k"}), {"a": "$.k"}),
+        (ConstantNode({"a": "$.k"}), {"a": "$.k"}),
         (reference("$.k"), 5),
         (reference("$.none"), None),
         (reference("$.items[1].id"), "b"),
         (reference("$.items[*].id"), ["a", "b"]),
-        (Text(("", "k", "-", "name", "!")), "5-ns!"),
-        (Mapped((("a", reference("$.k")), ("b", OmitIfNull(reference("$.none"))))), {"a": 5}),
-        (Listed((Constant(1), OmitIfNull(reference("$.none")), Constant(None))), [1, None]),
-        (Each(reference("$.items"), reference("$.id", of_element=True)), ["a", "b"]),
-        (Each(reference("$.items"), OmitIfNull(reference("$.n", of_element=True))), []),
-        (Each(reference("$.items"), reference("$.k")), [5, 5]),
-        (OmitIfNull(reference("$.gone.deep")), ABSENT),
-        (OmitIfNull(reference("$.k")), 5),
-        (OmitIfNull(Constant(0)), 0),
-        (OmitIfNull(Constant("")), ""),
-        (AsJson(Mapped((("é", reference("$.k")),))), '{"é":5}'),
-        (AsJson(OmitIfNull(reference("$.none"))), ABSENT),
+        (TextNode(("", "k", "-", "name", "!")), "5-ns!"),
+        (ObjectNode((("a", reference("$.k")), ("b", OmitIfNullNode(reference("$.none"))))), {"a": 5}),
+        (ListNode((ConstantNode(1), OmitIfNullNode(reference("$.none")), ConstantNode(None))), [1, None]),
+        (EachNode(reference("$.items"), reference("$.id", of_element=True)), ["a", "b"]),
+        (EachNode(reference("$.items"), OmitIfNullNode(reference("$.n", of_element=True))), []),
+        (EachNode(reference("$.items"), reference("$.k")), [5, 5]),
+        (OmitIfNullNode(reference("$.gone.deep")), ABSENT),
+        (OmitIfNullNode(reference("$.k")), 5),
+        (OmitIfNullNode(ConstantNode(0)), 0),
+        (OmitIfNullNode(ConstantNode("")), ""),
+        (JsonTextNode(ObjectNode((("é", reference("$.k")),))), '{"é":5}'),
+        (JsonTextNode(OmitIfNullNode(reference("$.none"))), ABSENT),
     ],
 )
 def test_a_node_fills_itself(node: Node, filled: object) -> None:
@@ -75,14 +75,14 @@ def test_a_node_fills_itself(node: Node, filled: object) -> None:
     [
         (reference("$.gone"), '"$.gone": nothing there', "$.gone"),
         (reference("$.items[7].id"), '"$.items[7].id": nothing there', "$.items[7].id"),
-        (Each(reference("$.k"), Constant(1)), '"$.k": is not a list', "$.k"),
-        (Each(reference("$.items"), reference("$.n", of_element=True)), '"$.n": nothing there', "$.n"),
-        (Text(("", "gone", "")), '"gone": nothing there', "gone"),
-        (Text(("x", "none", "")), '"none": is null, expected text', "none"),
+        (EachNode(reference("$.k"), ConstantNode(1)), '"$.k": is not a list', "$.k"),
+        (EachNode(reference("$.items"), reference("$.n", of_element=True)), '"$.n": nothing there', "$.n"),
+        (TextNode(("", "gone", "")), '"gone": nothing there', "gone"),
+        (TextNode(("x", "none", "")), '"none": is null, expected text', "none"),
     ],
 )
 def test_what_cannot_be_filled_says_which_path(node: Node, said: str, path: str) -> None:
-    with pytest.raises(Missing) as caught:
+    with pytest.raises(ValueMissing) as caught:
         node.fill(Scope(VALUES))
     assert (str(caught.value), caught.value.path) == (said, path)
 
@@ -104,7 +104,7 @@ def test_a_variable_inside_a_text(value: object, text: str) -> None:
 
 
 def test_a_path_of_a_url_encodes_each_variable_and_nothing_else() -> None:
-    text = Text(("/a b/", "name", "/c"))
+    text = TextNode(("/a b/", "name", "/c"))
     assert text.join({"name": "x/y?z"}, lambda part: quote(part, safe="")) == "/a b/x%2Fy%3Fz/c"
 
 
@@ -213,7 +213,7 @@ def test_a_tree_without_dollars_is_sent_as_it_stands(tree: object) -> None:
     node = compile_tree(tree)
     assert node.fill(Scope({})) == tree
     assert list(node.uses()) == []
-    assert json.loads(str(AsJson(node).fill(Scope({})))) == tree
+    assert json.loads(str(JsonTextNode(node).fill(Scope({})))) == tree
 
 
 @given(PLAIN)

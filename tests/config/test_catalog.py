@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
-from bench.config.catalog import Catalog, CatalogEntry, Kind, _glance, builtin_root
+from bench.config.catalog import Catalog, CatalogEntry, Kind, _read_entry, builtin_root
 from bench.config.file import Source
 from bench.errors import ConfigError, UsageError
 from tests.rows import each_row
@@ -22,7 +22,7 @@ SHIPPED = builtin_root() / "configs"
 
 def glance(path: Path, text: str, kind: Kind = "providers") -> CatalogEntry:
     path.write_text(text, encoding="utf-8")
-    return _glance(path, kind, builtin=False)
+    return _read_entry(path, kind, builtin=False)
 
 
 def read(path: Path) -> dict[str, object]:
@@ -60,7 +60,7 @@ def seen(entry: CatalogEntry) -> dict[str, object]:
 )
 def test_a_glance_at_a_shipped_file_says_what_a_full_read_says(path: Path) -> None:
     if not path.stem.endswith(".compose"):
-        assert seen(_glance(path, "providers", builtin=True)) == read(path)
+        assert seen(_read_entry(path, "providers", builtin=True)) == read(path)
 
 
 @each_row(
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    entry = _glance(path, "providers", builtin=False)
+    entry = _read_entry(path, "providers", builtin=False)
     assert entry.name == "x"
     assert entry.problem is not None and problem in entry.problem
 
@@ -279,4 +279,4 @@ def test_a_benchmark_extends_one_that_is_known_by_alias_and_none_that_two_claim(
 def test_the_shipped_json_files_are_what_a_json_reader_reads() -> None:
     for path in SHIPPED.rglob("manifest.json"):
         tree = json.loads(path.read_text(encoding="utf-8"))
-        assert _glance(path, "benchmarks", builtin=True).name == tree["name"] == path.parent.name
+        assert _read_entry(path, "benchmarks", builtin=True).name == tree["name"] == path.parent.name

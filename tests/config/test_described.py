@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.cli.commands.schema import Kind, schema_of
-from bench.config.file import ConfigModel, fold
-from bench.config.json_schema import Described, docstrings
+from bench.config.file import ConfigModel, fold_key
+from bench.config.json_schema import DescribedJsonSchema, docstrings
 from bench.config.model import ModelFile
 from tests.rows import each_row
 
@@ -29,7 +29,7 @@ class Leaf(Root):
 
 
 def test_a_field_carries_the_docstring_below_it_under_its_outer_name() -> None:
-    shown = Root.model_json_schema(schema_generator=Described)["properties"]
+    shown = Root.model_json_schema(schema_generator=DescribedJsonSchema)["properties"]
     assert shown["plain"]["description"] == "how many"
     assert shown["longName"]["description"] == "what it is called,\nover two lines"
     assert "description" not in shown["silent"]
@@ -69,10 +69,10 @@ def test_every_property_of_a_schema_is_described(kind: Kind) -> None:
 def test_no_description_only_says_the_name_again(kind: Kind) -> None:
     for model, name, shown in properties_of(schema_of(kind)):
         text = shown.get("description", "?")
-        assert fold(text.replace(" ", "").removeprefix("the")) != fold(name), (model, name)
+        assert fold_key(text.replace(" ", "").removeprefix("the")) != fold_key(name), (model, name)
         assert len(text.splitlines()) <= 2, (model, name)
 
 
 def test_every_key_of_a_model_file_is_described() -> None:
-    schema = ModelFile.model_json_schema(schema_generator=Described)
+    schema = ModelFile.model_json_schema(schema_generator=DescribedJsonSchema)
     assert [name for _, name, shown in properties_of(schema) if "description" not in shown] == []

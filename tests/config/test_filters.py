@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.template import FILTERS, DateText, iso, make_filter, render_turn, said, text_of, turn_object
+from bench.config.template import FILTERS, DateText, iso_utc, make_filter, render_turn, text_of, turn_object, turn_text
 from bench.model import Turn
 from tests.rows import each_row
 
@@ -33,7 +33,7 @@ WHEN = datetime(2023, 5, 8, 23, 56, 7, tzinfo=timezone(timedelta(hours=-2)))
 def test_a_turn_as_a_line_and_as_json(turn: Turn, line: str, shown: dict[str, str]) -> None:
     assert render_turn(turn) == line
     assert turn_object(turn) == shown
-    assert line.endswith(said(turn))
+    assert line.endswith(turn_text(turn))
 
 
 @each_row(
@@ -123,14 +123,14 @@ def test_truncate_needs_a_number(argument: str | None) -> None:
 
 def test_a_year_before_a_thousand_keeps_its_four_digits() -> None:
     early = datetime(476, 9, 4, tzinfo=UTC)
-    assert iso(early) == "0476-09-04T00:00:00Z"
+    assert iso_utc(early) == "0476-09-04T00:00:00Z"
     assert make_filter("date", None)(early) == "0476-09-04"
 
 
 @given(st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9999, 12, 30), timezones=st.just(UTC)))
 def test_a_shown_date_is_the_same_instant(when: datetime) -> None:
-    assert datetime.fromisoformat(iso(when)) == when.replace(microsecond=0)
-    assert f"{make_filter('date', None)(when)}T{make_filter('time', None)(when)}" == iso(when)[:16]
+    assert datetime.fromisoformat(iso_utc(when)) == when.replace(microsecond=0)
+    assert f"{make_filter('date', None)(when)}T{make_filter('time', None)(when)}" == iso_utc(when)[:16]
 
 
 @given(st.text(), st.integers(min_value=0, max_value=50))

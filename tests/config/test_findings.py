@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl, Field, field_validator, model_validator
 
-from bench.config.file import ConfigModel, Source, did_you_mean, load, model_at, name_of, nearest, quote, spellings
+from bench.config.file import (
+    ConfigModel,
+    Source,
+    accepted_keys,
+    did_you_mean,
+    key_text,
+    load,
+    model_at,
+    nearest,
+    quoted,
+)
 from bench.errors import ConfigError
 from tests.rows import each_row
 
@@ -197,7 +207,7 @@ def test_the_error_of_a_file_holds_every_text_and_the_first_place() -> None:
     ],
 )
 def test_a_path_is_named_as_people_write_it(path: tuple[str | int, ...], name: str) -> None:
-    assert name_of(path) == name
+    assert key_text(path) == name
 
 
 @each_row(
@@ -216,7 +226,7 @@ def test_a_path_is_named_as_people_write_it(path: tuple[str | int, ...], name: s
     ],
 )
 def test_a_value_is_shown_as_its_file_would(value: object, shown: str) -> None:
-    assert quote(value) == shown
+    assert quoted(value) == shown
 
 
 def test_the_nearest_names_ignore_case_and_come_best_first() -> None:
@@ -229,13 +239,13 @@ def test_the_nearest_names_ignore_case_and_come_best_first() -> None:
     assert nearest("", []) == []
 
 
-@given(st.sampled_from(spellings(Root)))
+@given(st.sampled_from(accepted_keys(Root)))
 def test_a_known_name_is_its_own_nearest(name: str) -> None:
-    assert nearest(name, spellings(Root)) == [name]
+    assert nearest(name, accepted_keys(Root)) == [name]
 
 
 def test_both_spellings_of_a_field_are_known_once() -> None:
-    assert sorted(spellings(Leaf)) == ["longName", "long_name", "size"]
+    assert sorted(accepted_keys(Leaf)) == ["longName", "long_name", "size"]
 
 
 @each_row(

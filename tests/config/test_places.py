@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.benchmark.terms import ConfigOrigin, merge
-from bench.config.file import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
-from bench.config.value_rules import find_variables, texts
+from bench.config.file import (
+    MAX_BYTES,
+    ConfigModel,
+    Source,
+    display_path,
+    fold_key,
+    in_file_order,
+    load,
+    validation_problems,
+)
+from bench.config.value_rules import find_variables, walk_texts
 from bench.errors import ConfigError
 from tests.rows import each_row
 
@@ -54,8 +63,8 @@ def test_a_path_is_followed_in_the_spelling_of_the_file() -> None:
 
 def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert show(tmp_path / "configs" / "x.yaml") == "configs/x.yaml"
-    assert show(Path("/elsewhere/x.yaml")) == "/elsewhere/x.yaml"
+    assert display_path(tmp_path / "configs" / "x.yaml") == "configs/x.yaml"
+    assert display_path(Path("/elsewhere/x.yaml")) == "/elsewhere/x.yaml"
     assert source(name=str(tmp_path / "x.yaml")).label == "x.yaml"
 
 
@@ -81,7 +90,7 @@ def test_a_file_that_is_no_config(tmp_path: Path, content: bytes | None, said: s
     with pytest.raises(ConfigError) as caught:
         Source.read(path)
     assert (caught.value.message, caught.value.hint) == (said, hint)
-    assert str(caught.value.where).startswith(show(path))
+    assert str(caught.value.where).startswith(display_path(path))
 
 
 def test_a_folder_is_no_config(tmp_path: Path) -> None:
@@ -110,7 +119,7 @@ def test_the_suffix_says_which_reader(tmp_path: Path) -> None:
 @given(st.from_regex(r"[a-z]+(_[a-z]+)*", fullmatch=True))
 def test_both_spellings_fold_to_one(name: str) -> None:
     first, *rest = name.split("_")
-    assert fold(first + "".join(part.capitalize() for part in rest)) == fold(name)
+    assert fold_key(first + "".join(part.capitalize() for part in rest)) == fold_key(name)
 
 
 class Pair(ConfigModel):
@@ -142,7 +151,7 @@ def test_a_model_is_closed_and_frozen() -> None:
         pair.one = 2  # type: ignore[misc]
     with pytest.raises(ValidationError) as caught:
         Pair.model_validate({"three": 3})
-    (problem,) = findings(source("three: 3\n"), Pair, caught.value)
+    (problem,) = validation_problems(source("three: 3\n"), Pair, caught.value)
     assert problem.hint == "known fields: one, two"
 
 
@@ -247,7 +256,7 @@ def test_merging_changes_neither_file(base: dict[str, object], over: dict[str, o
 
 def test_every_text_of_a_tree_comes_with_its_path() -> None:
     tree = {"a": "x", "b": ["y", {"c": "z"}, ("w",)], 1: "n", "d": 5, "e": None}
-    assert list(texts(tree)) == [
+    assert list(walk_texts(tree)) == [
         (("a",), "x"),
         (("b", 0), "y"),
         (("b", 1, "c"), "z"),

@@ -9,7 +9,17 @@ import pytest
 
 from bench.config.file import Source
 from bench.config.provider.file import load_provider
-from bench.config.provider.sections import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
+from bench.config.provider.sections import (
+    ADD_VARIABLES,
+    CLEAR_VARIABLES,
+    COMMON_VARIABLES,
+    DELETE_VARIABLES,
+    ITEM_VARIABLES,
+    LIST_VARIABLES,
+    SEARCH_VARIABLES,
+    SETUP_VARIABLES,
+    WAIT_VARIABLES,
+)
 from bench.config.provider.templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
 from tests.rows import each_row
@@ -31,19 +41,30 @@ wait: {request: {method: GET, path: /wait}}
 teardown: [{name: t, method: DELETE, path: /t}]
 """
 OWN = {
-    "/a": SETUP,
-    "/b": SETUP | {"first"},
-    "/add": ADD | ELEMENT | {"first", "second"},
-    "/find": SEARCH | {"first", "second"},
-    "/del": DELETE | {"first", "second"},
-    "/up": ADD | ELEMENT | {"first", "second"},
-    "/list": LIST | {"first", "second"},
+    "/a": SETUP_VARIABLES,
+    "/b": SETUP_VARIABLES | {"first"},
+    "/add": ADD_VARIABLES | ITEM_VARIABLES | {"first", "second"},
+    "/find": SEARCH_VARIABLES | {"first", "second"},
+    "/del": DELETE_VARIABLES | {"first", "second"},
+    "/up": ADD_VARIABLES | ITEM_VARIABLES | {"first", "second"},
+    "/list": LIST_VARIABLES | {"first", "second"},
     "/count": {"first", "second"},
-    "/clear": CLEAR | {"first", "second"},
-    "/wait": WAIT | {"first", "second"},
-    "/t": CLEAR | {"first", "second"},
+    "/clear": CLEAR_VARIABLES | {"first", "second"},
+    "/wait": WAIT_VARIABLES | {"first", "second"},
+    "/t": CLEAR_VARIABLES | {"first", "second"},
 }
-EVERY = EVERYWHERE | SETUP | ADD | ELEMENT | SEARCH | WAIT | CLEAR | DELETE | LIST | {"first", "second", "db", "each"}
+EVERY = (
+    COMMON_VARIABLES
+    | SETUP_VARIABLES
+    | ADD_VARIABLES
+    | ITEM_VARIABLES
+    | SEARCH_VARIABLES
+    | WAIT_VARIABLES
+    | CLEAR_VARIABLES
+    | DELETE_VARIABLES
+    | LIST_VARIABLES
+    | {"first", "second", "db", "each"}
+)
 
 
 def problems(text: str) -> list[str]:
@@ -53,7 +74,7 @@ def problems(text: str) -> list[str]:
 
 @each_row("path", OWN)
 def test_a_call_may_name_what_it_is_given_and_nothing_else(path: str) -> None:
-    known = EVERYWHERE | OWN[path] | {"db"}
+    known = COMMON_VARIABLES | OWN[path] | {"db"}
     refused = set()
     text = json.dumps(Source.parse(FILE, Path("x.yaml")).tree)
     for name in EVERY:
@@ -147,7 +168,7 @@ def test_a_template_is_told_at_its_line(old: str, new: str, said: str | None) ->
 def test_the_hint_lists_what_is_known_there() -> None:
     source = Source.parse(FILE.replace("path: /count", "path: '/count/${zzz}'"), Path("x.yaml"))
     (problem,) = template_problems(source)
-    assert problem.hint == f"known variables: {', '.join(sorted(EVERYWHERE | {'db', 'first', 'second'}))}"
+    assert problem.hint == f"known variables: {', '.join(sorted(COMMON_VARIABLES | {'db', 'first', 'second'}))}"
 
 
 def test_an_element_of_a_loop_is_known_inside_its_call_only() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.config.template import iso
+from bench.config.template import iso_utc
 from bench.datasets import Dataset
 from bench.errors import BenchError
 from tests.datasets.conftest import Workspace
@@ -44,7 +44,7 @@ def cells(**changes: str) -> str:
 
 def test_a_full_record_fills_the_item(workspace: Workspace) -> None:
     item = opened(workspace, cells()).item("1")
-    assert item.question_date is not None and iso(item.question_date) == "2024-05-01T00:00:00Z"
+    assert item.question_date is not None and iso_utc(item.question_date) == "2024-05-01T00:00:00Z"
     assert (item.question_type, item.answers, item.metadata) == ("fact", ("A",), {"place": "here"})
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.config.template import iso
+from bench.config.template import iso_utc
 from bench.datasets.dataset import item_line
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import split_references
@@ -240,12 +240,12 @@ def test_evidence_repair(reference, parts) -> None:
 )
 def test_dates(text, expected) -> None:
     when = DateReader("UTC").read(text)
-    assert (None if when is None else iso(when)) == expected
+    assert (None if when is None else iso_utc(when)) == expected
 
 
 def test_a_time_zone_and_own_formats() -> None:
     when = DateReader("America/New_York", ["%d.%m.%Y %H:%M"]).read("01.07.2023 08:00")
-    assert when is not None and iso(when) == "2023-07-01T12:00:00Z"
+    assert when is not None and iso_utc(when) == "2023-07-01T12:00:00Z"
 
 
 def test_item_lines_are_json(chat) -> None:

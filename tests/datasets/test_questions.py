@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.template import iso
+from bench.config.template import iso_utc
 from bench.datasets import Dataset
 from bench.errors import BenchError
 from bench.model import Item
@@ -79,9 +79,9 @@ def test_a_nested_date_is_taken_before_that_of_the_row(workspace: Workspace) -> 
     dataset = nested(
         workspace, QA | {"at": "2024-02-01"}, QA | {"at": None}, questions="dateField: at", asked="2024-03-01"
     )
-    assert [iso(item.question_date) for item in items(dataset) if item.question_date] == ["2024-02-01T00:00:00Z"]
+    assert [iso_utc(item.question_date) for item in items(dataset) if item.question_date] == ["2024-02-01T00:00:00Z"]
     found = items(nested(workspace, QA | {"asked": "2024-02-01"}, QA, asked="2024-03-01"))
-    assert [iso(item.question_date) for item in found if item.question_date] == [
+    assert [iso_utc(item.question_date) for item in found if item.question_date] == [
         "2024-02-01T00:00:00Z",
         "2024-03-01T00:00:00Z",
     ]
@@ -384,7 +384,7 @@ def test_what_row_one_has_every_row_must_have(workspace: Workspace) -> None:
 def test_a_question_date_may_be_that_of_the_last_session(chat) -> None:
     extra = "questionDate: {from: last_session}\n"
     found = chat(row(asked=None), row(id="q2"), extra=extra)
-    dates = [item.question_date and iso(item.question_date) for item in items(found)]
+    dates = [item.question_date and iso_utc(item.question_date) for item in items(found)]
     assert dates == ["2023-05-20T18:10:00Z", "2023-06-01T10:00:00Z"]
     assert chat(row(asked=None)).item("q1").question_date is None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.config.template import iso
+from bench.config.template import iso_utc
 from bench.datasets import Dataset, Selection, evidence_level, open_benchmark
 from bench.datasets.dataset import describe
 from bench.errors import DataError
@@ -49,7 +49,7 @@ def test_locomo_counts(locomo: Dataset) -> None:
 def test_locomo_items(locomo: Dataset) -> None:
     items = [locomo.item(ref) for ref in locomo.items()]
     assert (items[0].id, items[-1].id) == ("conv-26_0", "conv-50_203")
-    assert iso(locomo.item("conv-26_0").question_date) == "2023-10-22T09:55:00Z"
+    assert iso_utc(locomo.item("conv-26_0").question_date) == "2023-10-22T09:55:00Z"
     traps = [item for item in items if "trap" in item.metadata]
     assert len(traps) == 446
     assert all(item.abstention and item.metadata["trap"] not in item.answers for item in traps)
@@ -63,7 +63,7 @@ def test_locomo_order_and_dates(locomo: Dataset) -> None:
     corpus = locomo.corpus("conv-42")
     numbers = [int(session.id.removeprefix("session_")) for session in corpus.sessions]
     assert numbers == sorted(numbers)
-    dates = {session.id: iso(session.when) for session in corpus.sessions if session.when}
+    dates = {session.id: iso_utc(session.when) for session in corpus.sessions if session.when}
     assert dates["session_29"] == "2022-11-11T00:06:00Z"
     assert {len(locomo.corpus(name).sessions) for name in locomo.corpora()} <= set(range(19, 33))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
-from bench.config.template import iso
+from bench.config.template import iso_utc
 from bench.datasets import Dataset, Selection, coverage_gaps, ids_at_level, memories, ranked_ids, require_coverage
 from bench.datasets.dataset import item_lines, memory_lines
 from bench.datasets.dates import DateReader
@@ -92,7 +92,10 @@ def test_a_turns_own_time_stands_before_that_of_its_session(plain: BenchmarkConf
     turns = (Turn(id="a", text="x", when=read("2024-01-01T10:00")), Turn(id="b", text="y"))
     corpus = Corpus(id="c", sessions=(Session(id="s", turns=turns, when=read("2024-01-01")),))
     found = [entry.memory for entry in memories(plain, corpus, unit="turn")]
-    assert [memory.when and iso(memory.when) for memory in found] == ["2024-01-01T10:00:00Z", "2024-01-01T00:00:00Z"]
+    assert [memory.when and iso_utc(memory.when) for memory in found] == [
+        "2024-01-01T10:00:00Z",
+        "2024-01-01T00:00:00Z",
+    ]
     assert [message.when for memory in found for message in memory.messages] == [memory.when for memory in found]
     dated = [entry.memory.content for entry in memories(plain, corpus, unit="turn", text="dated")]
     assert dated == ["[2024-01-01 10:00] x", "[2024-01-01 00:00] y"]

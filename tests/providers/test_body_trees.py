@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider.body import Compiler, Missing, Scope, TreeError, compile_tree
+from bench.config.provider.body import Compiler, Scope, TreeError, ValueMissing, compile_tree
 from bench.model import Memory, Message, Query, Space
 from bench.providers.declarative.variables import BENCH_ID, MemoryFormat, accepted_metadata
 from tests.rows import each_row
@@ -71,11 +71,11 @@ def test_nested_each_sees_the_inner_element() -> None:
 
 
 def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
-    with pytest.raises(Missing, match=r"metadata\.lang"):
+    with pytest.raises(ValueMissing, match=r"metadata\.lang"):
         fill("$.metadata.lang", metadata={})
-    with pytest.raises(Missing, match="is not a list"):
+    with pytest.raises(ValueMissing, match="is not a list"):
         fill({"$each": "$.k", "$do": "@"}, k=5)
-    with pytest.raises(Missing, match="null"):
+    with pytest.raises(ValueMissing, match="null"):
         fill("x ${k}", k=None)
 
 

@@ -66,6 +66,14 @@ def snake(key: str) -> str:
 
 
 def test_guide_and_reference_name_every_variable_and_operator(pages: str) -> None:
-    names = terms.EVERYWHERE | terms.ELEMENT | terms.ADD | terms.SEARCH | terms.WAIT | terms.CLEAR | terms.DELETE
+    names = (
+        terms.COMMON_VARIABLES
+        | terms.ITEM_VARIABLES
+        | terms.ADD_VARIABLES
+        | terms.SEARCH_VARIABLES
+        | terms.WAIT_VARIABLES
+        | terms.CLEAR_VARIABLES
+        | terms.DELETE_VARIABLES
+    )
     missing = [name for name in sorted(names | set(terms.OPERATORS) | set(keys(IdForm))) if name not in pages]
     assert missing == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.config.provider.sections import checked_address
+from bench.config.provider.sections import check_address
 from bench.errors import ConfigError, Unavailable
 from bench.models.dialect import join_openai, read_events
 from bench.models.openai import OpenAI
@@ -105,12 +105,12 @@ def test_a_blank_value_is_unset() -> None:
 )
 def test_an_address_that_no_request_can_be_made_of_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="is not a base address"):
-        checked_address(url)
+        check_address(url)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "HTTPS://h", "http://[::1]:9/v1"])
 def test_an_address_keeps_all_but_the_slash_at_its_end(url: str) -> None:
-    assert checked_address(f"{url}/") == url
+    assert check_address(f"{url}/") == url
 
 
 # ------------------------------------------------------------------------ output

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bench.config.value_rules import LONGEST_TEXT, problem_of
+from bench.config.value_rules import LONGEST_TEXT, pattern_problem
 from bench.errors import ConfigError
 from bench.model import Memory
 from tests.cpu_time import at_most
@@ -92,14 +92,14 @@ def test_literals_and_prose_stay() -> None:
     ],
 )
 def test_a_pattern_that_is_no_use_or_slow_is_refused(pattern: str) -> None:
-    assert problem_of(pattern) is not None
+    assert pattern_problem(pattern) is not None
     with pytest.raises(ConfigError, match="pattern"):
         declared({FORM: [{"pattern": pattern, "field": "$.file"}]})
 
 
 @each_row("pattern", [r"^doc-(.*)\.txt$", "(.*)x(?:.*)y", r"^([0-9a-f]{8}-[0-9a-f]{4})", "(a|b)+$"])
 def test_a_pattern_that_is_taken_is_fast_on_the_longest_text(pattern: str) -> None:
-    assert problem_of(pattern) is None
+    assert pattern_problem(pattern) is None
     compiled = re.compile(pattern)
     texts = ("a" * LONGEST_TEXT, "x" * LONGEST_TEXT, "doc-" + ".txt" * (LONGEST_TEXT // 4))
     at_most(0.5, lambda: [compiled.search(text + "!") for text in texts])

@@ -91,7 +91,7 @@ def _description(name: str) -> Mapping[str, object]:
     from bench.journal.paths import run_ids
 
     catalog = Catalog.load(current.get().workspace)
-    if any(entry.answers_to(name) for entry in catalog.benchmarks()):
+    if any(entry.has_name(name) for entry in catalog.benchmarks()):
         from bench.datasets import open_benchmark
         from bench.datasets.dataset import describe as describe_dataset
 

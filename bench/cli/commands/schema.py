@@ -25,9 +25,9 @@ def schema_of(kind: Kind) -> dict[str, Any]:
         from bench.config.json_schema import json_schema
 
         return json_schema(kind)
-    from bench.config.json_schema import Described
+    from bench.config.json_schema import DescribedJsonSchema
 
-    schema = _model_class(kind).model_json_schema(by_alias=True, schema_generator=Described)
+    schema = _model_class(kind).model_json_schema(by_alias=True, schema_generator=DescribedJsonSchema)
     if kind == "run":
         _add_descriptions(schema)
     return {"$schema": DRAFT, **schema}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.config.catalog import Catalog, builtin_root
-from bench.config.file import Source, load, show
+from bench.config.file import Source, display_path, load
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.scalars import Json
 from bench.settings import Environment
@@ -192,7 +192,7 @@ def _check_benchmark(catalog: Catalog, path: Path, environment: Environment) -> 
 
 def _noted(path: Path, note: str) -> str:
     """Add the path of the file to a note, unless it starts with a position in this file."""
-    return note if note.startswith(f"{show(path)}:") else f"{path}: {note}"
+    return note if note.startswith(f"{display_path(path)}:") else f"{path}: {note}"
 
 
 def _check_provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:

@@ -273,9 +273,9 @@ class BenchmarkConfig(BenchmarkFile):
         """Return a key path joined with dots, in the spelling of its file, for messages."""
         return self._origin.written(path) if self._origin else ".".join(map(str, path))
 
-    def says(self, *path: str | int) -> bool:
+    def sets(self, *path: str | int) -> bool:
         """Return True when a file of the config sets the key; False for a default."""
-        return self._origin is not None and self._origin.says(path)
+        return self._origin is not None and self._origin.sets(path)
 
     def folder_of(self, *path: str | int) -> Path | None:
         """Return the folder of the file that sets a value; None for a config that was read from a journal."""
@@ -308,13 +308,13 @@ class BenchmarkConfig(BenchmarkFile):
         return None if default is None else ("default", default)
 
 
-_APART = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
+_NOT_IDENTITY = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
 """fields that are not part of the identity: descriptions, ``extends``, ``runtime``, and the overlay
 
 The identity of the plan has the digest of the overlay.
 """
 
-_ADDED: Mapping[str, object] = {
+_ADDED_KEYS: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},
     "data": {"files", "columns", "rows", "with_", "where"},
     "evidence": {"reference", "texts_field", "grade"},
@@ -328,34 +328,34 @@ _ADDED: Mapping[str, object] = {
     },
 }
 """keys that earlier versions did not have; an unset one is left out, so that older configs keep their digest"""
-_SILENT = (("through", False), ("methods_by", "question_type"))
-"""keys of `_ADDED` that have a default, each with its default"""
+_ADDED_DEFAULTS = (("through", False), ("methods_by", "question_type"))
+"""keys of `_ADDED_KEYS` that have a default, each with its default"""
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
     """Return the resolved config as a JSON tree, without descriptions and file locations."""
-    tree = config.model_dump(mode="json", exclude=_APART)
+    tree = config.model_dump(mode="json", exclude=_NOT_IDENTITY)
     tree["data"].pop("local_path")
     tree["data"].pop("fetch")
-    _forget(tree, _ADDED)
+    _drop_unset(tree, _ADDED_KEYS)
     return tree
 
 
-def _forget(tree: object, added: object) -> None:
+def _drop_unset(tree: object, added: object) -> None:
     """Remove the added keys that the config does not set."""
     if isinstance(tree, list):
         for one in tree:
-            _forget(one, added)
+            _drop_unset(one, added)
     if not isinstance(tree, dict):
         return
     if isinstance(added, Mapping):
         for key, below in added.items():
-            _forget(tree.get(key) if key else tree, below)
+            _drop_unset(tree.get(key) if key else tree, below)
         return
     assert isinstance(added, set)
     for key in added & tree.keys():
         said = tree[key]
-        if said is None or said == [] or said == {} or (key, said) in _SILENT:
+        if said is None or said == [] or said == {} or (key, said) in _ADDED_DEFAULTS:
             del tree[key]
 
 

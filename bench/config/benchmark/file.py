@@ -125,12 +125,12 @@ def _context(config: BenchmarkConfig) -> Iterator[Finding]:
                   "string": (*OF_LISTS[1:], *OF_KEYS)}[kind]  # fmt: skip
         for name in (*unread, *(("session",) if kind != "array" else ())):
             path = (*place, name)
-            if config.says(*path):
-                text = f"{config.written(*path)} has no effect: {KINDS[kind]}"
+            if config.sets(*path):
+                text = f"{config.written(*path)} has no effect: {CONTEXT_KINDS[kind]}"
                 yield path, text, "remove it"
 
 
-KINDS = {
+CONTEXT_KINDS = {
     "array": "its sessions are the elements of a list",
     "object": "its keys contain the ids and dates of the sessions",
     "string": "it contains the history as one text",
@@ -337,19 +337,19 @@ def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
             )
 
 
-Find = Callable[[str], Path | None]
+FindBenchmark = Callable[[str], Path | None]
 """benchmark name -> its file, for ``extends``; None for an unknown name"""
 
 MAX_EXTENDS = 10
 
 
-def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> BenchmarkConfig:
+def read_benchmark(path: Path, *, find: FindBenchmark, workspace: Path | None = None) -> BenchmarkConfig:
     """Read one benchmark file of either dialect; prompt files are looked up next to it, then in the workspace.
 
     Raises:
         ConfigError: the file has problems; the error lists all of them.
     """
-    origin = ConfigOrigin(sources=_chain(path, find))
+    origin = ConfigOrigin(sources=_source_chain(path, find))
     is_manifest = _is_manifest(origin.sources[0])
     if any(_is_manifest(source) != is_manifest for source in origin.sources):
         raise ConfigError(
@@ -369,7 +369,7 @@ def _is_manifest(source: Source) -> bool:
     return "manifest_version" in source.tree or source.path.name == "manifest.json"
 
 
-def _chain(path: Path, find: Find) -> tuple[Source, ...]:
+def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
     """Return the file and the files that it extends, itself first."""
     sources = [Source.read(path)]
     while (name := sources[-1].tree.get("extends")) is not None:
@@ -384,12 +384,12 @@ def _chain(path: Path, find: Find) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _merged(origin: ConfigOrigin) -> Source:
+def _merged_source(origin: ConfigOrigin) -> Source:
     """Return one source with the merged tree; each place is in the nearest file that has the key."""
     if len(origin.sources) == 1:
         return origin.sources[0]
     tree = origin.tree() | _own(origin.sources[0])
-    return _Merged(path=origin.path, tree=tree, places=origin.sources[0].places, origin=origin)
+    return _MergedSource(path=origin.path, tree=tree, places=origin.sources[0].places, origin=origin)
 
 
 def _own(child: Source) -> dict[str, object]:
@@ -397,7 +397,7 @@ def _own(child: Source) -> dict[str, object]:
     return {"aliases": child.tree.get("aliases") or []}
 
 
-class _Merged(Source):
+class _MergedSource(Source):
     """Several merged files as one source; the place of a key is in the file that has the key."""
 
     __slots__ = ("origin",)
@@ -413,16 +413,16 @@ class _Merged(Source):
 
 def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
     """Return the config, and an error for each prompt file that cannot be read; the prompt then stays ``@file``."""
-    file = load(_merged(origin), BenchmarkFile)
+    file = load(_merged_source(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)
-    _home_of_data(values, origin)
+    _set_local_path(values, origin)
     config = BenchmarkConfig.model_validate(values)
     config._origin = origin
     return config, problems
 
 
-def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
+def _set_local_path(values: dict[str, object], origin: ConfigOrigin) -> None:
     """Set the local path of the data.
 
     The folder of a download is named after the config that defines it, so that all configs that extend it share it.
@@ -480,7 +480,7 @@ def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path 
 
 
 def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigError]]:
-    manifest = load(_merged(origin), Manifest)
+    manifest = load(_merged_source(origin), Manifest)
     problems: list[ConfigError] = []
     try:
         instructions = _instructions(manifest, origin)

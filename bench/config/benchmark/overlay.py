@@ -27,15 +27,15 @@ def _text(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
-Filled = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
+NonEmptyText = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
 
 
 class DoubtedItem(ConfigModel):
     """One item with a disputed gold answer."""
 
-    id: Filled
+    id: NonEmptyText
     """id of the item"""
-    kind: Filled
+    kind: NonEmptyText
     """kind of doubt in one word, such as wrong_answer, ambiguous or typo"""
     note: Text | None = None
     """reason for the doubt"""
@@ -63,13 +63,13 @@ def read_overlay(source: Source) -> OverlayFile:
         ConfigError: the file has problems; the error lists each one with its place.
     """
     file = load(source, OverlayFile)
-    problems = list(_twice(source, file))
+    problems = list(_repeated_items(source, file))
     if problems:
         raise ConfigError.of(problems)
     return file
 
 
-def _twice(source: Source, file: OverlayFile) -> Iterator[ConfigError]:
+def _repeated_items(source: Source, file: OverlayFile) -> Iterator[ConfigError]:
     met: set[str] = set()
     for index, item in enumerate(file.items):
         if item.id in met:

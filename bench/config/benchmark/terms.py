@@ -26,9 +26,9 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from bench.config.benchmark.values import compile_value
-from bench.config.file import Source, fold
+from bench.config.file import Source, fold_key
 from bench.config.jsontext import TreePath
-from bench.config.value_rules import SEGMENT, portable, problem_of
+from bench.config.value_rules import SEGMENT, pattern_problem, require_portable
 from bench.errors import ConfigError
 from bench.version import plug_ins
 
@@ -39,7 +39,7 @@ def _segment(value: str) -> str:
             f'"{value}" is not a valid name: expected at most 100 letters, digits, ".", "_" and "-", '
             'no "." or "-" first'
         )
-    return portable(value)
+    return require_portable(value)
 
 
 def _field_path(value: str) -> str:
@@ -51,7 +51,7 @@ def _field_path(value: str) -> str:
 
 
 def _pattern(value: str) -> str:
-    problem = problem_of(value, groups=None)
+    problem = pattern_problem(value, groups=None)
     if problem is not None:
         raise ValueError(f'"{value}" {problem}')
     return value
@@ -187,7 +187,7 @@ class ConfigOrigin:
         path = self.spelt(path)
         return ".".join(map(str, self.source_of(path).locate(path)))
 
-    def says(self, path: TreePath) -> bool:
+    def sets(self, path: TreePath) -> bool:
         """Return True when one of the files has the key."""
         path = self.spelt(path)
         return len(self.source_of(path).locate(path)) == len(path)
@@ -216,7 +216,7 @@ def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, o
     """
     merged = dict(base)
     for key, value in over.items():
-        known = key if key in merged else next((old for old in merged if fold(old) == fold(key)), key)
+        known = key if key in merged else next((old for old in merged if fold_key(old) == fold_key(key)), key)
         old = merged.pop(known, None)
         if isinstance(value, Mapping):
             merged[key] = merge(old if isinstance(old, Mapping) else {}, value)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from bench.config.jsonpath import Key, Path, Step, compile_path
-from bench.config.template import Filter, Join, cut_template, text_of
+from bench.config.template import Filter, Join, split_template, text_of
 from bench.errors import ConfigError
 
 _KEYS = re.compile(r"\$keys\[(-?\d+)\]")
@@ -127,10 +127,10 @@ def elements(path: Value, value: object) -> list[tuple[str, object]]:
         pairs = [((at,), one) for at, one in enumerate(found)] if isinstance(found, list) else []
     else:
         pairs = [(keys, one) for keys, one in path.keyed(value) if one is not None]  # type: ignore[misc]
-    return [(_spelled(path, keys), one if scope is None else scoped(one, scope.deeper(keys))) for keys, one in pairs]
+    return [(_path_text(path, keys), one if scope is None else scoped(one, scope.deeper(keys))) for keys, one in pairs]
 
 
-def _spelled(path: Value, keys: tuple[Key, ...]) -> str:
+def _path_text(path: Value, keys: tuple[Key, ...]) -> str:
     """Return a path with keys in place of each ``[*]``: ``sessions[2].questions[0]``."""
     rest = list(keys)
     steps = [step if isinstance(step, str | int) else rest.pop(0) for step in path.steps] + rest
@@ -139,7 +139,7 @@ def _spelled(path: Value, keys: tuple[Key, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stars:
+class _MultiPath:
     """A path that may match several values."""
 
     path: Path
@@ -164,7 +164,7 @@ class _Stars:
 
 
 @dataclass(frozen=True, slots=True)
-class _StarsAsList(_Stars):
+class _ListPath(_MultiPath):
     """A path whose values are read as one list, for the filter ``join``."""
 
     def get(self, value: object) -> object | None:
@@ -173,7 +173,7 @@ class _StarsAsList(_Stars):
 
 
 @dataclass(frozen=True)
-class _Special:
+class _ScopeValue:
     """One of ``$keys[n]``, ``$file`` and ``$row``."""
 
     text: str
@@ -201,7 +201,7 @@ class _Special:
 
 
 @dataclass(frozen=True)
-class _Constant(_Special):
+class _Constant(_ScopeValue):
     """A constant text."""
 
     def get(self, value: object) -> object | None:
@@ -209,7 +209,7 @@ class _Constant(_Special):
 
 
 @dataclass(frozen=True)
-class _Made(_Special):
+class _TemplateValue(_ScopeValue):
     """A template; its value is None when one of its parts has no value."""
 
     parts: tuple[str | tuple[Value, tuple[Filter, ...]], ...] = ()
@@ -230,7 +230,7 @@ class _Made(_Special):
 
 
 @dataclass(frozen=True)
-class _FirstOf(_Special):
+class _Alternatives(_ScopeValue):
     """Alternative values, of which the first that is not null is used."""
 
     values: tuple[Value, ...] = ()
@@ -239,12 +239,12 @@ class _FirstOf(_Special):
         return next((found for one in self.values if (found := one.get(value)) is not None), None)
 
 
-def lacking(path: Value, value: object) -> Value | None:
+def first_missing_part(path: Value, value: object) -> Value | None:
     """Return the first part of a template that has neither a value nor a default; None if all parts have one.
 
     The result is None for a value that is not a template.
     """
-    for part in path.parts if isinstance(path, _Made) else ():
+    for part in path.parts if isinstance(path, _TemplateValue) else ():
         if not isinstance(part, str) and not _has_default(part[1]) and part[0].get(value) is None:
             return part[0]
     return None
@@ -252,26 +252,26 @@ def lacking(path: Value, value: object) -> Value | None:
 
 def alternatives(path: Value) -> tuple[str, ...]:
     """Return the texts of the alternatives; empty for a value that is not a list of alternatives."""
-    return tuple(one.text for one in path.values) if isinstance(path, _FirstOf) else ()
+    return tuple(one.text for one in path.values) if isinstance(path, _Alternatives) else ()
 
 
 def compile_value(given: ValueText, *, where: str | None = None) -> Value:
     """Compile a value of the config; raise ConfigError when it is neither a path nor a template."""
     if not isinstance(given, str):
         values = tuple(compile_value(one, where=where) for one in given)
-        return values[0] if len(values) == 1 else _FirstOf(values[0].text, "first", values=values)
+        return values[0] if len(values) == 1 else _Alternatives(values[0].text, "first", values=values)
     if match := _KEYS.fullmatch(given):
-        return _Special(given, "keys", int(match[1]))
+        return _ScopeValue(given, "keys", int(match[1]))
     if given in ("$file", "$row"):
-        return _Special(given, given[1:])
+        return _ScopeValue(given, given[1:])
     if "${" in given:
-        return _Made(given, "made", parts=tuple(_parts(given, where)))
+        return _TemplateValue(given, "made", parts=tuple(_parts(given, where)))
     path = Path("$", ()) if given == "$" else compile_path(given, where=where, bare=True)
-    return path if path.single else _Stars(path)
+    return path if path.single else _MultiPath(path)
 
 
 def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[Filter, ...]]]:
-    for part in cut_template(given, where):
+    for part in split_template(given, where):
         if isinstance(part, str):
             yield part
             continue
@@ -282,8 +282,8 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
         if not name or "${" in name:
             raise ConfigError(f'"${{{name}}}" is empty', where=where, hint="write ${field} or ${$.path}")
         value = compile_value(name, where=where)
-        if isinstance(value, _Stars) and any(isinstance(step, Join) for step in filters):
-            value = _StarsAsList(value.path)
+        if isinstance(value, _MultiPath) and any(isinstance(step, Join) for step in filters):
+            value = _ListPath(value.path)
         yield value, filters
 
 
@@ -292,17 +292,17 @@ def paths_in(given: ValueText) -> Iterator[str]:
     if not isinstance(given, str):
         return
     for value in _leaves(compile_value(given), needed=True):
-        if isinstance(value, Path | _Stars) and value.steps:
+        if isinstance(value, Path | _MultiPath) and value.steps:
             yield value.text
 
 
 def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
     """Yield the paths and constants of a value; with ``needed``, parts with a default are left out."""
-    if isinstance(value, _Made):
+    if isinstance(value, _TemplateValue):
         for part in value.parts:
             if not isinstance(part, str) and not (needed and _has_default(part[1])):
                 yield from _leaves(part[0], needed=needed)
-    elif isinstance(value, _FirstOf):
+    elif isinstance(value, _Alternatives):
         for one in value.values:
             yield from _leaves(one, needed=needed)
     else:
@@ -327,7 +327,7 @@ def roots_of(given: ValueText | None) -> set[str]:
 def is_general(given: ValueText | None) -> bool:
     """Return True when the value can be read from a text or list too, not only from an object."""
     return given is not None and any(
-        isinstance(leaf, Path | _Stars) and not (leaf.steps and isinstance(leaf.steps[0], str))
+        isinstance(leaf, Path | _MultiPath) and not (leaf.steps and isinstance(leaf.steps[0], str))
         for leaf in _leaves(compile_value(given))
     )
 

@@ -27,14 +27,14 @@ from urllib.parse import quote
 
 from bench.config.file import did_you_mean
 from bench.config.jsonpath import Path, compile_path
-from bench.config.provider.sections import ELEMENT, MESSAGE, OPERATORS
+from bench.config.provider.sections import ITEM_VARIABLES, OPERATORS, TURN_VARIABLES
 from bench.errors import ConfigError
 
 Place = tuple[str | int, ...]
 """key path of a node in the file, relative to its call"""
 
 
-class Missing(LookupError):
+class ValueMissing(LookupError):
     """An error when a tree is filled: a path matches nothing, or a value has the wrong type."""
 
     def __init__(self, path: str, problem: str = "nothing there") -> None:
@@ -74,7 +74,7 @@ class Node(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantNode:
     """A constant value."""
 
     value: object
@@ -87,7 +87,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class PathNode:
     """A path into the request variables (``$``) or into the current element of ``$each`` (``@``).
 
     Its value keeps its type. ``variable`` is the name of the request variable, None for a path of the element.
@@ -103,7 +103,7 @@ class Reference:
         root = scope.element if self.of_element else scope.values
         found = self.path.all(root)
         if not found:
-            raise Missing(self.text)
+            raise ValueMissing(self.text)
         return found[0] if self.path.single else found
 
     def uses(self) -> Iterator[tuple[str, Place]]:
@@ -112,7 +112,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextNode:
     """A string with ``${name}`` variables; ``parts`` are literal texts and variable names in turn, a text first."""
 
     parts: tuple[str, ...]
@@ -133,7 +133,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class ObjectNode:
     """A JSON object; a key with an absent value is left out."""
 
     entries: tuple[tuple[str, Node], ...]
@@ -148,7 +148,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListNode:
     """A JSON list; an absent element is left out."""
 
     elements: tuple[Node, ...]
@@ -163,16 +163,16 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
+class EachNode:
     """A list of filled trees: one for each element of another list."""
 
-    source: Reference
+    source: PathNode
     do: Node
 
     def fill(self, scope: Scope) -> list[object]:
         elements = self.source.fill(scope)
         if not isinstance(elements, list | tuple):
-            raise Missing(self.source.text, "is not a list")
+            raise ValueMissing(self.source.text, "is not a list")
         filled = (self.do.fill(Scope(scope.values, element)) for element in elements)
         return [value for value in filled if value is not ABSENT]
 
@@ -182,7 +182,7 @@ class Each:
 
 
 @dataclass(frozen=True, slots=True)
-class OmitIfNull:
+class OmitIfNullNode:
     """A tree that is left out when its value is null or missing."""
 
     inner: Node
@@ -190,7 +190,7 @@ class OmitIfNull:
     def fill(self, scope: Scope) -> object:
         try:
             value = self.inner.fill(scope)
-        except Missing:
+        except ValueMissing:
             return ABSENT
         return ABSENT if value is None else value
 
@@ -199,7 +199,7 @@ class OmitIfNull:
 
 
 @dataclass(frozen=True, slots=True)
-class AsJson:
+class JsonTextNode:
     """A tree that is sent as one JSON string."""
 
     inner: Node
@@ -219,7 +219,7 @@ class JsonLines(str):
 
 
 @dataclass(frozen=True, slots=True)
-class AsLines:
+class JsonLinesNode:
     """A list whose elements are sent as lines of JSON; an element that is a list gives one line per element."""
 
     inner: Node
@@ -228,7 +228,7 @@ class AsLines:
     def fill(self, scope: Scope) -> object:
         value = self.inner.fill(scope)
         if not isinstance(value, list):
-            raise Missing("$lines", "is not a list")
+            raise ValueMissing("$lines", "is not a list")
         rows = (row for element in value for row in (element if isinstance(element, list) else [element]))
         return JsonLines("".join(_line(row) for row in rows))
 
@@ -248,12 +248,12 @@ def as_text(name: str, values: Mapping[str, object]) -> str:
         Missing: there is no such variable, or its value is null.
     """
     if name not in values:
-        raise Missing(name)
+        raise ValueMissing(name)
     value = values[name]
     if isinstance(value, str):
         return value
     if value is None:
-        raise Missing(name, "is null, expected text")
+        raise ValueMissing(name, "is null, expected text")
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -263,7 +263,7 @@ _ROOTED = re.compile(r"\$(?:$|[.\[])")
 _ELEMENT = re.compile(r"@(?:$|[.\[])")
 
 
-def unfilled(text: str) -> list[str]:
+def variable_names(text: str) -> list[str]:
     """Return the names of all ``${NAME}`` in a text; an escaped ``$${`` is not counted."""
     return [match[2] for match in _VARIABLE.finditer(text) if not match[1]]
 
@@ -302,8 +302,8 @@ class Compiler:
             return self._mapping(value, place, element)
         if isinstance(value, list | tuple):
             nodes = (self.tree(inner, (*place, index), element) for index, inner in enumerate(value))
-            return Listed(tuple(nodes))
-        return Constant(value)
+            return ListNode(tuple(nodes))
+        return ConstantNode(value)
 
     def string(self, text: str, place: Place = (), element: Fields = None) -> Node:
         """Compile a string: a path, or a text that may contain variables.
@@ -338,7 +338,7 @@ class Compiler:
             else:
                 parts += [name, ""]
         parts[-1] += text[end:]
-        return Text(tuple(parts), place) if len(parts) > 1 else Constant(parts[0])
+        return TextNode(tuple(parts), place) if len(parts) > 1 else ConstantNode(parts[0])
 
     def path(self, text: str) -> Node:
         """Compile the URL path of a call; the value of an environment variable is percent-encoded as one segment."""
@@ -349,27 +349,27 @@ class Compiler:
         if operators:
             return self._operator(value, operators, place, element)
         entries = ((str(key), self.tree(inner, (*place, str(key)), element)) for key, inner in value.items())
-        return Mapped(tuple(entries))
+        return ObjectNode(tuple(entries))
 
     def _operator(self, value: Mapping[object, object], keys: list[str], place: Place, element: Fields) -> Node:
         names = set(map(str, value))
         if names == {"$each", "$do"}:
             source = self.string(str(value["$each"]), (*place, "$each"), element)
-            if not isinstance(source, Reference):
+            if not isinstance(source, PathNode):
                 raise TreeError("$each needs a JSONPath to a list, such as $.items", (*place, "$each"))
-            return Each(source, self.tree(value["$do"], (*place, "$do"), _fields_of(source)))
+            return EachNode(source, self.tree(value["$do"], (*place, "$do"), _fields_of(source)))
         if names == {"$column"}:
             items = self._reference("$.items", place)
-            column = self._reference(f"$.{value['$column']}", (*place, "$column"), ELEMENT)
-            return Each(items, column)
+            column = self._reference(f"$.{value['$column']}", (*place, "$column"), ITEM_VARIABLES)
+            return EachNode(items, column)
         if names == {"$omit_if_null"}:
-            return OmitIfNull(self.tree(value["$omit_if_null"], (*place, "$omit_if_null"), element))
+            return OmitIfNullNode(self.tree(value["$omit_if_null"], (*place, "$omit_if_null"), element))
         if names == {"$literal"}:
-            return Constant(value["$literal"])
+            return ConstantNode(value["$literal"])
         if names == {"$json"}:
-            return AsJson(self.tree(value["$json"], (*place, "$json"), element))
+            return JsonTextNode(self.tree(value["$json"], (*place, "$json"), element))
         if names == {"$lines"}:
-            return AsLines(self.tree(value["$lines"], (*place, "$lines"), element), place)
+            return JsonLinesNode(self.tree(value["$lines"], (*place, "$lines"), element), place)
         raise self._misuse(keys, names, place)
 
     def _misuse(self, keys: list[str], names: set[str], place: Place) -> TreeError:
@@ -384,7 +384,7 @@ class Compiler:
         hint = "use $each with $do, and every other operator alone"
         return TreeError(f"{', '.join(sorted(names))} cannot be used together", (*place, keys[0]), hint)
 
-    def _reference(self, text: str, place: Place, element: Fields = None) -> Reference:
+    def _reference(self, text: str, place: Place, element: Fields = None) -> PathNode:
         shown = text if element is None else "@" + text[1:]
         try:
             path = compile_path(text)
@@ -394,14 +394,14 @@ class Compiler:
         if element and first is not None and first not in element:
             message = f'unknown field "{first}" of the element{did_you_mean(first, element)}'
             raise TreeError(message, place, hint=f"known: {', '.join(sorted(element))}")
-        return Reference(shown, path, element is not None, first if element is None else None, place)
+        return PathNode(shown, path, element is not None, first if element is None else None, place)
 
 
-def _fields_of(source: Reference) -> frozenset[str]:
+def _fields_of(source: PathNode) -> frozenset[str]:
     """Return the fields of the elements of a list; empty when they are unknown, which means that all are allowed."""
     if source.text == "$.items":
-        return ELEMENT
-    return MESSAGE if source.text in {"$.messages", "@.messages"} else frozenset()
+        return ITEM_VARIABLES
+    return TURN_VARIABLES if source.text in {"$.messages", "@.messages"} else frozenset()
 
 
 def compile_tree(value: object, resolve: Resolve = str) -> Node:

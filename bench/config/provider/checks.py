@@ -13,29 +13,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
-from bench.config.file import Source, name_of
+from bench.config.file import Source, key_text
 from bench.config.provider.calls import RequestSection, WaitBlock
 from bench.config.provider.config import ProviderConfig
 from bench.config.provider.sections import (
-    ADD,
-    CLEAR,
-    DELETE,
-    ELEMENT,
-    EVERYWHERE,
-    LIST,
+    ADD_VARIABLES,
+    CLEAR_VARIABLES,
+    COMMON_VARIABLES,
+    DELETE_VARIABLES,
+    ITEM_VARIABLES,
+    LIST_VARIABLES,
     OPERATIONS,
-    SEARCH,
-    SETUP,
-    WAIT,
+    SEARCH_VARIABLES,
+    SETUP_VARIABLES,
+    WAIT_VARIABLES,
 )
-from bench.config.value_rules import texts
+from bench.config.value_rules import walk_texts
 from bench.errors import ConfigError
 from bench.settings import VARIABLE, without_password
 
-RESERVED = EVERYWHERE | ELEMENT | ADD | SEARCH | WAIT | CLEAR | DELETE | LIST | SETUP | {"each"}
+RESERVED_NAMES = (
+    COMMON_VARIABLES
+    | ITEM_VARIABLES
+    | ADD_VARIABLES
+    | SEARCH_VARIABLES
+    | WAIT_VARIABLES
+    | CLEAR_VARIABLES
+    | DELETE_VARIABLES
+    | LIST_VARIABLES
+    | SETUP_VARIABLES
+    | {"each"}
+)
 
 
-def mentions(call: RequestSection, names: Set[str]) -> bool:
+def uses_variable(call: RequestSection, names: Set[str]) -> bool:
     text = repr((call.path, call.query, call.headers, call.body))
     return any(re.search(rf"\$\.{name}\b|\$\{{{name}\}}", text) for name in names)
 
@@ -77,7 +88,7 @@ def _compose(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     captured = {name for _, call in calls_of(config) for name in call.capture}
     for name in config.vars:
-        if name in RESERVED or name in captured:
+        if name in RESERVED_NAMES or name in captured:
             yield ConfigError(
                 f'vars.{name} has the same name as the request variable "{name}"',
                 where=source.place(("vars", name)),
@@ -107,11 +118,11 @@ def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     """Check that no text in ``local``, such as a connection string, contains a password."""
-    for path, text in texts(config.local, ("local",)):
+    for path, text in walk_texts(config.local, ("local",)):
         written = VARIABLE.sub(lambda match: match[2] or "", text)
         if without_password(written) != written:
             hint = "put the password into an environment variable, and write ${NAME} here"
-            yield ConfigError(f"{name_of(path)} contains a password", where=source.place(path), hint=hint)
+            yield ConfigError(f"{key_text(path)} contains a password", where=source.place(path), hint=hint)
 
 
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
@@ -129,7 +140,7 @@ def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         return
     add = config.endpoints.add
     for call in (add, *add.steps):
-        if mentions(call, ELEMENT - {"sessionId"}):  # which may be the namespace
+        if uses_variable(call, ITEM_VARIABLES - {"sessionId"}):  # which may be the namespace
             yield ConfigError(
                 "max_items is larger than 1, but the call add uses a field of a single memory; use $.items",
                 where=source.place(("ingest", "batch", "max_items")),

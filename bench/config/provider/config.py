@@ -45,7 +45,7 @@ from bench.config.provider.sections import (
     Verified,
 )
 from bench.config.traffic import CallPrices, Errors, LimitsSection, RateLimit
-from bench.config.value_rules import LowerName, each_text
+from bench.config.value_rules import LowerName, map_texts
 from bench.redaction import HIDDEN, KEY_LIKE
 from bench.settings import without_password
 
@@ -76,7 +76,7 @@ def identity(config: ProviderConfig) -> dict[str, object]:
     """Return the part of a config that can change results, as a JSON tree."""
     tree = config.model_dump(mode="json", exclude=NOT_IDENTITY, exclude_defaults=True)  # type: ignore[arg-type]
     code = adapter_digest(config)
-    return {key: each_text(value, _cleaned) for key, value in {**tree, **code}.items()}
+    return {key: map_texts(value, _cleaned) for key, value in {**tree, **code}.items()}
 
 
 def digest(config: ProviderConfig) -> str:

@@ -20,7 +20,7 @@ from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
 from bench.config.provider.calls import RequestSection
-from bench.config.provider.checks import CHECKS, mentions
+from bench.config.provider.checks import CHECKS, uses_variable
 from bench.config.provider.config import ProviderConfig
 from bench.config.provider.templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
@@ -54,7 +54,7 @@ def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigErr
     """Return the problems that validation by the model does not find; ``config`` is None for a file that fails it."""
     found = [*template_problems(source), *answer_path_problems(source)]
     if config is not None:
-        for check in (*CHECKS, unread_problems):
+        for check in (*CHECKS, unused_problems):
             found += check(source, config)
         adapter = adapter_problem(config.adapter, source) if config.adapter else None
         found += [adapter] if adapter else []
@@ -70,10 +70,10 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
     endpoints, capabilities = config.endpoints, config.capabilities
     if endpoints is None:
         return
-    if not mentions(endpoints.search, {"k", "limit"}) and capabilities.max_tokens is None:
+    if not uses_variable(endpoints.search, {"k", "limit"}) and capabilities.max_tokens is None:
         yield ("endpoints", "search"), "the search does not send $.k, and capabilities.max_tokens is not declared"
     add = endpoints.add
-    if config.ingest.on_unknown == "repeat" and not _repeatable(add) and not any(map(_repeatable, add.steps)):
+    if config.ingest.on_unknown == "repeat" and not _is_repeatable(add) and not any(map(_is_repeatable, add.steps)):
         yield (
             ("ingest", "on_unknown"),
             "on_unknown is repeat, but add has neither idempotency nor idempotent and is not an upsert",
@@ -92,7 +92,7 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
         )
 
 
-def _repeatable(call: RequestSection) -> bool:
+def _is_repeatable(call: RequestSection) -> bool:
     return (
         call.idempotency is not None or call.idempotent is True or call.method == "PUT" or "upsert" in (call.path or "")
     )
@@ -143,13 +143,13 @@ def _file_problem(name: str, class_name: str, source: Source, where: str) -> Con
     )
 
 
-OF_CALLS = ("endpoints", "setup", "teardown", "wait", "mcp")
+CALL_BLOCKS = ("endpoints", "setup", "teardown", "wait", "mcp")
 """blocks that a provider with an adapter does not read"""
 EMBEDDING = frozenset({"embedding", "embedder"})
 """keys of ``local`` that name the embedding model, in older files"""
 
 
-def unread_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+def unused_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     """Yield a problem for every block that this kind of provider does not read."""
     unread = _beside_an_adapter(config) if config.adapter else _without_adapter(config)
     for path, why in unread:
@@ -159,7 +159,7 @@ def unread_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigEr
 
 
 def _beside_an_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
-    for block in OF_CALLS:
+    for block in CALL_BLOCKS:
         if block in config.model_fields_set and getattr(config, block):
             yield (block,), "the adapter makes its own calls"
 

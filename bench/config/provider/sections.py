@@ -32,25 +32,27 @@ Pause = Annotated[int, Field(ge=0, le=3_600_000)]
 Retries = Annotated[int, Field(ge=0, le=100)]
 InFlight = Annotated[int, Field(gt=0, le=10_000)]
 
-EVERYWHERE = frozenset({"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt", "runUuid"})
+COMMON_VARIABLES = frozenset(
+    {"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt", "runUuid"}
+)
 """request variables that every call has; with ``scoping.strategy: sessionId`` also ``sessionId``"""
 
-ELEMENT = frozenset(
+ITEM_VARIABLES = frozenset(
     {"id", "content", "when", "role", "speaker", "sessionId", "messages", "metadata", "embedding", "uuid", "index"}
 )
 """fields of one element of ``items``; they are also request variables of a call with a single memory"""
 
-MESSAGE = frozenset({"content", "role", "speaker", "when"})
+TURN_VARIABLES = frozenset({"content", "role", "speaker", "when"})
 """fields of one element of ``messages``, which is a turn"""
 
-ADD = frozenset({"items", "batchKey"})
-SEARCH = frozenset({"query", "k", "limit", "queryWhen", "queryEmbedding", "threshold", "includeChunks"})
-WAIT = frozenset({"jobId", "sent"})
-CLEAR = frozenset({"ids", "idChunks"})
-SETUP = frozenset({"dimensions"})
-DELETE = frozenset({"ids", "id"})
-LIST = frozenset({"sessionId"})
-EACH = "each"
+ADD_VARIABLES = frozenset({"items", "batchKey"})
+SEARCH_VARIABLES = frozenset({"query", "k", "limit", "queryWhen", "queryEmbedding", "threshold", "includeChunks"})
+WAIT_VARIABLES = frozenset({"jobId", "sent"})
+CLEAR_VARIABLES = frozenset({"ids", "idChunks"})
+SETUP_VARIABLES = frozenset({"dimensions"})
+DELETE_VARIABLES = frozenset({"ids", "id"})
+LIST_VARIABLES = frozenset({"sessionId"})
+EACH_VARIABLE = "each"
 """request variable that holds the current element of ``for_each``"""
 
 OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json", "$lines")
@@ -74,7 +76,7 @@ def _http_url(text: str) -> str:
     return text
 
 
-def checked_address(url: str, where: str | None = None) -> str:
+def check_address(url: str, where: str | None = None) -> str:
     """Return a base URL without a slash at its end; a URL with unresolved variables is not checked.
 
     Raises:

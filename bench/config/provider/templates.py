@@ -17,23 +17,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.config.file import Source, did_you_mean, fold, name_of
+from bench.config.file import Source, did_you_mean, fold_key, key_text
 from bench.config.jsonpath import compile_path
 from bench.config.jsontext import TreePath
-from bench.config.provider.body import ENVIRONMENT, Compiler, Node, Scope, Text, TreeError, unfilled
-from bench.config.provider.sections import ADD, CLEAR, DELETE, EACH, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
-from bench.config.value_rules import problem_of, texts
+from bench.config.provider.body import ENVIRONMENT, Compiler, Node, Scope, TextNode, TreeError, variable_names
+from bench.config.provider.sections import (
+    ADD_VARIABLES,
+    CLEAR_VARIABLES,
+    COMMON_VARIABLES,
+    DELETE_VARIABLES,
+    EACH_VARIABLE,
+    ITEM_VARIABLES,
+    LIST_VARIABLES,
+    SEARCH_VARIABLES,
+    SETUP_VARIABLES,
+    WAIT_VARIABLES,
+)
+from bench.config.value_rules import pattern_problem, walk_texts
 from bench.errors import ConfigError
 
-NAMES_OF = {
-    "add": ADD | ELEMENT,
-    "update": ADD | ELEMENT,
-    "search": SEARCH,
-    "delete": DELETE,
-    "list": LIST,
-    "clear": CLEAR,
-    "teardown": CLEAR,
-    "verifyclear": CLEAR,
+CALL_VARIABLES = {
+    "add": ADD_VARIABLES | ITEM_VARIABLES,
+    "update": ADD_VARIABLES | ITEM_VARIABLES,
+    "search": SEARCH_VARIABLES,
+    "delete": DELETE_VARIABLES,
+    "list": LIST_VARIABLES,
+    "clear": CLEAR_VARIABLES,
+    "teardown": CLEAR_VARIABLES,
+    "verifyclear": CLEAR_VARIABLES,
 }
 """endpoint -> its request variables, in addition to those that every call has"""
 
@@ -69,12 +80,12 @@ def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[
 
     Environment variables in the blocks of `FROM_ENVIRONMENT` are allowed.
     """
-    for path, text in texts(source.tree):
-        block = tuple(fold(str(part)) for part in path)
+    for path, text in walk_texts(source.tree):
+        block = tuple(fold_key(str(part)) for part in path)
         is_template = any(path[: len(place)] == place for place in compiled)
         if is_template or block[0] in PROSE or block[:2] in READ_ELSEWHERE:
             continue
-        for name in unfilled(text):
+        for name in variable_names(text):
             from_environment = block[0] in FROM_ENVIRONMENT
             if from_environment and ENVIRONMENT.fullmatch(name):
                 continue
@@ -82,7 +93,7 @@ def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[
                 "only variables of the environment, in upper case" if from_environment else "none here; write the value"
             )
             yield ConfigError(
-                f'unknown variable "{name}" in {name_of(path)}; the text is sent unchanged',
+                f'unknown variable "{name}" in {key_text(path)}; the text is sent unchanged',
                 where=source.place(path),
                 hint=f"known variables: {known}; a literal is written $${{{name}}}",
             )
@@ -113,7 +124,7 @@ def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]
     loop = _get(call, "for_each")
     if isinstance(loop, str):
         yield _Template((*path, "for_each"), lambda: compiler.string(loop), names)
-        names = names | {EACH}
+        names = names | {EACH_VARIABLE}
     address = _get(call, "path")
     if isinstance(address, str):
         yield _Template((*path, "path"), lambda: compiler.text(address), names)
@@ -121,7 +132,7 @@ def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]
     if body is not None:
         yield _Template((*path, "body"), lambda: compiler.tree(body), names)
     forms = _get(_mapping(_get(call, "response")), "id_from")
-    of_answers = names - SEARCH - LIST
+    of_answers = names - SEARCH_VARIABLES - LIST_VARIABLES
     for index, form in enumerate(forms if isinstance(forms, list) else ()):
         for key in ("tag_prefix", "pattern"):
             text = _get(_mapping(form), key)
@@ -138,8 +149,8 @@ def _compiling_form(compiler: Compiler, text: str, *, is_pattern: bool) -> Calla
     def compiled() -> Node:
         node = compiler.text(text)
         if is_pattern:
-            shown = "".join(node.parts[::2]) if isinstance(node, Text) else str(node.fill(Scope({})))
-            problem = problem_of(shown)
+            shown = "".join(node.parts[::2]) if isinstance(node, TextNode) else str(node.fill(Scope({})))
+            problem = pattern_problem(shown)
             if problem is not None:
                 raise TreeError(f'pattern "{text}" {problem}', (), "for example ^${runTag}-(.*)\\.txt$")
         return node
@@ -156,24 +167,24 @@ def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, 
 
     A setup call may use only the captures of earlier setup calls.
     """
-    known = EVERYWHERE | frozenset(_mapping(_get(tree, "vars")))
+    known = COMMON_VARIABLES | frozenset(_mapping(_get(tree, "vars")))
     if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
         known |= {"sessionId"}
     for path, call in _listed(tree, "setup"):
-        yield path, call, known | SETUP
+        yield path, call, known | SETUP_VARIABLES
         existing = _get(call, "existing")
         if isinstance(existing, Mapping):
-            yield (*path, "existing"), existing, known | SETUP
+            yield (*path, "existing"), existing, known | SETUP_VARIABLES
         known |= _captured(call)
     endpoints = _mapping(_get(tree, "endpoints"))
     later = [*endpoints.values(), *(step for endpoint in endpoints.values() for step in _steps(endpoint))]
     everywhere = known.union(*map(_captured, map(_mapping, later)), _captured_in_wait(tree))
     for key, endpoint in endpoints.items():
-        own = NAMES_OF.get(fold(key), frozenset())
+        own = CALL_VARIABLES.get(fold_key(key), frozenset())
         yield from _endpoint(("endpoints", key), _mapping(endpoint), everywhere | own, known | own)
-    yield from _waiting(("wait",), _get(tree, "wait"), everywhere)
+    yield from _wait_call(("wait",), _get(tree, "wait"), everywhere)
     for path, call in _listed(tree, "teardown"):
-        yield path, call, everywhere | CLEAR
+        yield path, call, everywhere | CLEAR_VARIABLES
 
 
 def _endpoint(
@@ -188,15 +199,15 @@ def _endpoint(
     existing = _get(call, "existing")
     if isinstance(existing, Mapping):
         yield (*path, "existing"), existing, names
-    yield from _waiting((*path, "wait"), _get(call, "wait"), names)
+    yield from _wait_call((*path, "wait"), _get(call, "wait"), names)
 
 
-def _waiting(
+def _wait_call(
     path: TreePath, wait: object, names: frozenset[str]
 ) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
     request = _get(_mapping(wait), "request")
     if isinstance(request, Mapping):
-        yield (*path, "request"), request, names | WAIT
+        yield (*path, "request"), request, names | WAIT_VARIABLES
 
 
 def _listed(tree: Mapping[str, object], key: str) -> Iterator[tuple[TreePath, Mapping[str, object]]]:
@@ -232,30 +243,30 @@ def _get(tree: Mapping[str, object], name: str) -> object:
     """Return the value of a key in either spelling."""
     if name in tree:
         return tree[name]
-    return next((value for key, value in tree.items() if fold(str(key)) == fold(name)), None)
+    return next((value for key, value in tree.items() if fold_key(str(key)) == fold_key(name)), None)
 
 
-READS = frozenset(
+PATH_KEYS = frozenset(
     {
         "results", "contentfield", "scorefield", "chunksfield", "idfield", "when", "field", "value", "empty", "cursor",
         "items", "key", "ids", "countatleast", "id", "message",
     }
 )  # fmt: skip
-"""keys whose value is a path, in the spelling of :func:`fold`"""
-WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
+"""keys whose value is a path, in the spelling of :func:`fold_key`"""
+PATH_WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
 """key of an id_map -> the word that it accepts instead of a path"""
-HOLD_PATHS = frozenset({"zip", "keep", "capture"})
+PATH_BLOCKS = frozenset({"zip", "keep", "capture"})
 """blocks in which every value is a path"""
 KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
 """blocks whose keys are paths"""
-SENT = frozenset({"query", "headers", "body", "multipart", "foreach"})
+REQUEST_BLOCKS = frozenset({"query", "headers", "body", "multipart", "foreach"})
 """blocks of the request, which have templates instead of paths"""
 
 
 def answer_path_problems(source: Source) -> Iterator[ConfigError]:
     """Compile every path that reads a response, and yield an error for each invalid path."""
     for path, text in _answer_paths(source.tree):
-        if text == WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
+        if text == PATH_WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
             continue
         try:
             compile_path(text, where=source.place(path))
@@ -265,27 +276,27 @@ def answer_path_problems(source: Source) -> Iterator[ConfigError]:
 
 def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
     for name in ("wait", "setup", "teardown", "endpoints", "errors"):
-        yield from _inside((name,), tree.get(name))
+        yield from _paths_in((name,), tree.get(name))
 
 
-def _inside(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
+def _paths_in(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
     """Yield each path in a block, with its key path; blocks of the request are skipped."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             name = str(key)
-            if path and fold(str(path[-1])) in KEYED_BY_PATH:
+            if path and fold_key(str(path[-1])) in KEYED_BY_PATH:
                 yield (*path, name), name
-            if fold(name) in SENT:
+            if fold_key(name) in REQUEST_BLOCKS:
                 continue
-            yield from _inside((*path, name), value)
+            yield from _paths_in((*path, name), value)
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            yield from _inside((*path, index), value)
-    elif isinstance(node, str) and _reads(path):
+            yield from _paths_in((*path, index), value)
+    elif isinstance(node, str) and _is_path(path):
         yield path, node
 
 
-def _reads(path: TreePath) -> bool:
-    named = [fold(part) for part in path if isinstance(part, str)]
+def _is_path(path: TreePath) -> bool:
+    named = [fold_key(part) for part in path if isinstance(part, str)]
     inside, last = ["", *named][-2:]
-    return last in READS or inside in HOLD_PATHS or (last == "path" and inside in ("flatten", "errorwhen"))
+    return last in PATH_KEYS or inside in PATH_BLOCKS or (last == "path" and inside in ("flatten", "errorwhen"))

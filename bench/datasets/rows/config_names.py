@@ -31,7 +31,7 @@ from bench.config.benchmark.config import BenchmarkConfig, ContextSection
 from bench.config.benchmark.file import ANSWER_NAMES, contexts_of, questions_of, session_fields, session_names
 from bench.config.benchmark.sections import FieldStep, RubricPoints
 from bench.config.benchmark.values import ValueText, paths_in, roots_of
-from bench.config.file import did_you_mean, fold
+from bench.config.file import did_you_mean, fold_key
 from bench.config.jsonpath import Path, Step, compile_path
 from bench.config.jsontext import TreePath
 from bench.config.template import Template
@@ -326,7 +326,7 @@ def _key_patterns(config: BenchmarkConfig) -> Iterator[NameAt]:
             continue
         patterns = {"session_pattern": context.session_pattern, "date_pattern": context.date_pattern}
         keys = {(*place, name): pattern for name, pattern in patterns.items()}
-        yield from ((key, pattern) for key, pattern in keys.items() if config.says(*key))
+        yield from ((key, pattern) for key, pattern in keys.items() if config.sets(*key))
 
 
 def _id_pattern(config: BenchmarkConfig) -> Iterator[NameAt]:
@@ -409,4 +409,4 @@ def _matches_id(pattern: str, item_id: str) -> bool:
 
 
 def _same_key(wanted: str, name: str) -> bool:
-    return fold(wanted) == fold(name)
+    return fold_key(wanted) == fold_key(name)

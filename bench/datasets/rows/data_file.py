@@ -31,7 +31,7 @@ from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import SUFFIXES, suffix_of
 from bench.config.benchmark.terms import Format
 from bench.config.catalog import builtin_root
-from bench.config.file import show
+from bench.config.file import display_path
 from bench.errors import DataError
 
 _CHUNK = 1 << 20
@@ -268,7 +268,7 @@ def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
         found += [_checked_data_file(config, *one) for one in named]
     whole = config.data.sha256
     if whole is not None and len(found) == 1 and not config.data.joins and found[0].sha256 != whole:
-        raise digest_error(show(found[0].path), expected=whole, found=found[0].sha256)
+        raise digest_error(display_path(found[0].path), expected=whole, found=found[0].sha256)
     return found
 
 
@@ -276,7 +276,9 @@ def _checked_data_file(config: BenchmarkConfig, folder: Path, name: str, path: P
     try:
         sha256 = file_sha256(path) if config.data.type == "local" else cached_sha256(path)
     except OSError as error:
-        raise DataError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
+        raise DataError(
+            f"cannot read the file: {error.strerror}", where=display_path(path), hint="check the path"
+        ) from error
     return DataFile(path=path, sha256=sha256, format=format_of(config, path), name=name, folder=folder)
 
 
@@ -316,8 +318,8 @@ def missing_file_error(config: BenchmarkConfig, workspace: Path, name: str | Non
     files, name = config.data.files, name or local_path(config)
     where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
     if is_shipped(config):
-        looked = " and ".join(show((folder / name).parent) for folder in lookup_folders(config, workspace)[:2])
+        looked = " and ".join(display_path((folder / name).parent) for folder in lookup_folders(config, workspace)[:2])
         return DataError(f'the data file "{name}" is not there', where=where, hint=f"looked in {looked}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
-    text = f"the dataset of {config.name} is missing: {show(cache_path(config, workspace))}{digest}"
+    text = f"the dataset of {config.name} is missing: {display_path(cache_path(config, workspace))}{digest}"
     return DataError(text, where=where, hint=download_hint(config))

@@ -39,7 +39,7 @@ from urllib.parse import quote
 import anyio
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.config.file import show
+from bench.config.file import display_path
 from bench.datasets.rows.data_file import (
     cache_digest,
     cache_path,
@@ -316,7 +316,7 @@ async def download(
 
 def _local_data_error(config: BenchmarkConfig, workspace: Path) -> DataError:
     """Return the error for local data; its hint has the path of each file that the user must provide."""
-    needed = [show(path) for path in needed_paths(config, workspace)]
+    needed = [display_path(path) for path in needed_paths(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"
     text = f"the data of {config.name} is local, so there is nothing to download"
@@ -340,9 +340,8 @@ async def _download_each(
         try:
             found[name] = await download(part, workspace, fetch=fetch, environment=environment, progress=progress)
         except DataError as error:
-            hint = (
-                f"correct the address in data.fetch ({address}), or put a copy of the file at {show(workspace / name)}"
-            )
+            path = display_path(workspace / name)
+            hint = f"correct the address in data.fetch ({address}), or put a copy of the file at {path}"
             raise DataError(error.message, where=error.where, hint=hint) from error
     first = next(iter(found.values()))
     if len(found) == 1:
@@ -373,12 +372,12 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> DownloadResult:
     """Copy a file of the user and check the digest of the copy; the source is never changed."""
     if not source.is_file():
-        raise DataError("the file is not there", where=show(source), hint="check --from")
+        raise DataError("the file is not there", where=display_path(source), hint="check --from")
     expected = config.data.sha256
     if target.exists() and target.samefile(source):
         sha256 = file_sha256(source)
         if expected not in (None, sha256):
-            raise digest_error(show(source), expected=expected or "", found=sha256)
+            raise digest_error(display_path(source), expected=expected or "", found=sha256)
         return DownloadResult(path=target, state="up to date", sha256=sha256, size=target.stat().st_size)
     part, notes = _partial_paths(target)
     notes.unlink(missing_ok=True)  # what is copied over is no longer the part of a download
@@ -501,15 +500,15 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)
-    problem = digest_error(show(given or rejected), expected=expected, found=found)
+    problem = digest_error(display_path(given or rejected), expected=expected, found=found)
     if given is not None:
-        problem.hint = f"{problem.hint}; a copy is kept as {show(rejected)}"
+        problem.hint = f"{problem.hint}; a copy is kept as {display_path(rejected)}"
     raise problem
 
 
 def _download_error(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
     """Return the error for a failed download, with the path of the file, its digest, and how to provide it offline."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
-    text = f"{error.message} ({show(target)}{digest})"
+    text = f"{error.message} ({display_path(target)}{digest})"
     way = f"or download {origin.url} on another machine and use bench download {config.name} --from FILE"
     return DataError(text, where=error.where, hint=f"{error.hint}; {way}")

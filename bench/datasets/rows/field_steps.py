@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from bench.config.benchmark.file import SUFFIXES, suffix_of
 from bench.config.benchmark.sections import FieldStep
 from bench.config.benchmark.values import KeyMissing, RowScope, Value, compile_value, roots_of, scoped
-from bench.config.file import show
+from bench.config.file import display_path
 from bench.datasets.rows.conditions import Conditions
 from bench.datasets.rows.config_names import NameGroup, paths_of_joined
 from bench.datasets.rows.data_file import file_sha256
@@ -61,7 +61,7 @@ class JoinedFiles:
             raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
         path = self.find(name)
         if path is None:
-            looked = " and ".join(show(folder) for folder in self.folders)
+            looked = " and ".join(display_path(folder) for folder in self.folders)
             raise fail(f'the file "{name}" is not there', f"looked in {looked}")
         if suffix_of(name) not in SUFFIXES:
             raise fail(

@@ -39,8 +39,8 @@ from typing import NoReturn, Protocol
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.sections import Questions
-from bench.config.benchmark.values import Value, ValueText, alternatives, compile_value, lacking
-from bench.config.file import did_you_mean, quote
+from bench.config.benchmark.values import Value, ValueText, alternatives, compile_value, first_missing_part
+from bench.config.file import did_you_mean, quoted
 from bench.config.jsonpath import Key, compile_path
 from bench.errors import ConfigError, DataError
 
@@ -79,7 +79,7 @@ class RowPlace:
         """
         joint = "" if not field or field.startswith("[") else "."
         where = f"{self}{joint}{field}" if self.line is None else str(self)
-        shown = "" if value is _ABSENT else f": {quote(value)}"
+        shown = "" if value is _ABSENT else f": {quoted(value)}"
         row = f" (row {self.row_id})" if self.row_id else ""
         return DataError(f"{field or 'row'} {message}{shown}{row}", where=where, hint=hint)
 
@@ -213,7 +213,7 @@ def missing_error(
         text = f"has none of the fields {', '.join(several)}" + (f"; {key} needs one of them" if key else "")
         return place.error(prefix.removesuffix("."), text, hint=hint)
     needed_by = ""
-    while (part := lacking(path, row)) is not None:
+    while (part := first_missing_part(path, row)) is not None:
         needed_by = needed_by or f"; {key or 'the value'} {json.dumps(path.text, ensure_ascii=False)} needs it"
         path = part
     name = f"{prefix}{path_name(path)}"

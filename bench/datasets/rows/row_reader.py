@@ -44,7 +44,7 @@ from typing import BinaryIO, Protocol
 
 from bench.config.benchmark.terms import Format
 from bench.config.benchmark.values import Value, scope_of, scoped
-from bench.config.file import show
+from bench.config.file import display_path
 from bench.config.jsonpath import Key
 from bench.datasets.rows.parquet import ParquetRows
 from bench.datasets.rows.row import (
@@ -336,7 +336,7 @@ class RowFile:
         Raises:
             DataError: the file cannot be read, or has another format.
         """
-        label, tabs, unpacked, names = show(path), format == "tsv", None, given
+        label, tabs, unpacked, names = display_path(path), format == "tsv", None, given
         try:
             if path.suffix == ".gz":
                 unpacked = _UnpackedFile(path, label)

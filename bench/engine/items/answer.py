@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.config.file import fold
-from bench.config.template import Markers
+from bench.config.file import fold_key
+from bench.config.template import PromptTags
 from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets, flags_of
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
@@ -176,10 +176,10 @@ def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: An
     ours: dict[str, object] = {
         "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
         "choices": None,
-        **Markers.of(chosen.template.text).defused(texts),
+        **PromptTags.of(chosen.template.text).escaped(texts),
     }
     names = chosen.template.names
     if names <= ours.keys():
         return ours
-    metadata = {fold(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
-    return {name: ours[name] if name in ours else metadata.get(fold(name)) for name in names}
+    metadata = {fold_key(name): value for name, value in {**corpus.metadata, **item.metadata}.items()}
+    return {name: ours[name] if name in ours else metadata.get(fold_key(name)) for name in names}

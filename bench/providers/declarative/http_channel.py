@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from bench.config.provider.body import JsonLines
-from bench.config.provider.sections import Auth, checked_address
+from bench.config.provider.sections import Auth, check_address
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
@@ -55,7 +55,7 @@ class HttpChannel:
         for auth in config.auth:
             add_key(config, auth, context, headers, query)
         place = config.place("connection", "base_url")
-        url = checked_address(resolve(base, where=place), place)
+        url = check_address(resolve(base, where=place), place)
         return cls(context.http, url, headers, tuple(query), BodyErrors.compile(config.errors.error_when))
 
     async def __aenter__(self) -> Self:

@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 import anyio
 
-from bench.config.provider.body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
+from bench.config.provider.body import ABSENT, Compiler, Node, Scope, TextNode, ValueMissing, as_text
 from bench.config.provider.calls import MultipartSection, PageSection, RequestSection
 from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
@@ -285,7 +285,7 @@ class CompiledCall:
             return [await self.send(values)]
         try:
             elements = self.for_each.fill(Scope(values))
-        except Missing:
+        except ValueMissing:
             elements = []
         if not isinstance(elements, list | tuple):
             raise MappingError(f"{self.key}.for_each is not a list")
@@ -329,7 +329,7 @@ class CompiledCall:
                 body=self.body.fill(scope) if self.body is not None else None,
                 form=self._form(scope),
             )
-        except Missing as missing:
+        except ValueMissing as missing:
             raise MappingError(
                 f"{self.key}: {missing}", hint="correct the variable in the config; it has no value in this call"
             ) from missing
@@ -343,7 +343,7 @@ class CompiledCall:
         Raises:
             MappingError: a value would lead to another path.
         """
-        if not isinstance(self.path, Text):
+        if not isinstance(self.path, TextNode):
             return quote(str(self.path.fill(Scope(values))), safe=SAFE_IN_PATHS)
         parts = list(self.path.parts)
         for index, part in enumerate(parts):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from bench.config.jsonpath import Path, compile_path
-from bench.config.provider.body import Compiler, Node, Scope, Text
+from bench.config.provider.body import Compiler, Node, Scope, TextNode
 from bench.config.provider.calls import IdForm, SearchResponse
 from bench.config.value_rules import LONGEST_TEXT
 from bench.model import Hit, Space
@@ -58,7 +58,7 @@ def filled_pattern(node: Node, values: Mapping[str, object], *, is_prefix: bool)
     """Return the filled text of a form; a prefix becomes a pattern whose group is the rest."""
     if is_prefix:
         return f"^{re.escape(compact(node.fill(Scope(values))))}(.*)$"
-    return node.join(values, re.escape) if isinstance(node, Text) else compact(node.fill(Scope(values)))
+    return node.join(values, re.escape) if isinstance(node, TextNode) else compact(node.fill(Scope(values)))
 
 
 IdReader = Callable[[object, str, SentIds], Sequence[str]]

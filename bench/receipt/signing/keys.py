@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.canonical import JSON, dumps
-from bench.config.value_rules import portable
+from bench.config.value_rules import require_portable
 from bench.errors import UsageError
 from bench.receipt.base_model import SEGMENT, emit
 from bench.receipt.files import changed, in_work_tree, is_ignored, write_atomically
@@ -137,7 +137,7 @@ def _refuse_name(store: TrustStore, name: str) -> None:
             hint="use letters, digits, dot, dash and underscore; begin with no dot or dash",
         )
     try:
-        portable(name)
+        require_portable(name)
     except ValueError as error:
         raise UsageError(str(error), hint="choose another name") from error
     if any(key.name == name for key in store.keys):

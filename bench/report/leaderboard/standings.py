@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.report.summary import RESULTS_FILE
@@ -56,7 +56,7 @@ class RankedJob:
     @property
     def bound(self) -> bool:
         """True for a control (oracle, no-memory, random, full-context), which is shown but not ranked."""
-        return is_bound(self.job.provider)
+        return is_control(self.job.provider)
 
     @property
     def name(self) -> str:

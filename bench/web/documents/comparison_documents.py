@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Phase
@@ -104,7 +104,7 @@ def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) ->
         run_id = query.get(f"run_{side}") or job.partition(":")[0] or next(iter(sides), "")
         whole = bool(job) and job.partition(":")[0] == run_id
         names = sorted(
-            (f"{run_id}:{name}" for name in sides.get(run_id, ())), key=lambda one: is_bound(one.split(":")[1])
+            (f"{run_id}:{name}" for name in sides.get(run_id, ())), key=lambda one: is_control(one.split(":")[1])
         )
         found[f"run_{side}"] = run_id
         found[side] = taken = job if whole else next((name for name in names if name != taken), "")

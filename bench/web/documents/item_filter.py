@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.metrics.failure_reason import LossKind
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.scalars import Json
@@ -139,7 +139,7 @@ def _positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
     benchmark = wanted.benchmark or (every[0]["benchmark"] if every else None)
     jobs = [job for job in every if job["benchmark"] == benchmark]
     own = [job for job in jobs if wanted.provider in (None, job["provider"])]
-    ranked = [job for job in jobs if not is_bound(job["provider"])] or jobs
+    ranked = [job for job in jobs if not is_control(job["provider"])] or jobs
     if wanted.provider is None and wanted.show in JOB_CONDITIONS:
         own = ranked
     of_a_job = wanted.state or wanted.loss or wanted.error or wanted.show in JOB_CONDITIONS
