@@ -132,12 +132,12 @@ def test_defaults_of_wait_and_embeddings() -> None:
 def test_a_config_and_a_class_speak_of_the_same_traits_with_the_same_defaults() -> None:
     """Two declarations, since a class must not need the config's library; this holds them together."""
     operations = {"delete_memory", "update_memory", "list_memories"}
-    assert set(CapabilitiesConfig.model_fields) - operations == set(Capabilities.traits())
+    assert set(CapabilitiesConfig.model_fields) - operations == set(Capabilities.config_fields())
     said, config = Capabilities(), CapabilitiesConfig()
-    assert {name: getattr(said, name) for name in Capabilities.traits()} == {
-        name: getattr(config, name) for name in Capabilities.traits()
+    assert {name: getattr(said, name) for name in Capabilities.config_fields()} == {
+        name: getattr(config, name) for name in Capabilities.config_fields()
     }
-    assert [one.name for one in fields(Capabilities)] == ["operations", *Capabilities.traits()]
+    assert [one.name for one in fields(Capabilities)] == ["operations", *Capabilities.config_fields()]
 
 
 def test_traits_are_shown_in_the_spelling_of_the_configs() -> None:
