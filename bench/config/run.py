@@ -137,7 +137,7 @@ Cutoffs = Annotated[
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
-def also(plural: str) -> AliasChoices:
+def singular_and_plural(plural: str) -> AliasChoices:
     """Return the keys of a flag whose name may be singular or plural: ``judge_model`` and ``judge_models``."""
     return AliasChoices(to_camel(plural[:-1]), plural, to_camel(plural))
 
@@ -177,9 +177,9 @@ class Experiment(ConfigModel):
     items: Words = ()
     items_of: Words = ()
     question_type: Texts = ()
-    answering_model: Words = Field(default=(), validation_alias=also("answering_models"))
+    answering_model: Words = Field(default=(), validation_alias=singular_and_plural("answering_models"))
     """answering models, one job each; none: retrieval only; unset: that of the benchmark; also ``answering_models``"""
-    judge_model: Words = Field(default=(), validation_alias=also("judge_models"))
+    judge_model: Words = Field(default=(), validation_alias=singular_and_plural("judge_models"))
     """judge models, one job each; none: no judge; unset: that of the benchmark; also ``judge_models``"""
     embedding_model: str | None = None
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
@@ -354,10 +354,10 @@ class RunRequest(Experiment, Operation):
         try:
             return cls.model_validate({**base, **given})
         except ValidationError as error:
-            from bench.config.file import about_flag
+            from bench.config.file import flag_message
 
             first_of_each = {found["loc"][:1]: found for found in reversed(error.errors())}
-            raise UsageError("\nerror: ".join(map(about_flag, reversed(first_of_each.values())))) from error
+            raise UsageError("\nerror: ".join(map(flag_message, reversed(first_of_each.values())))) from error
 
     def operation(self) -> dict[str, object]:
         """Return the flags of `Operation` as JSON data."""

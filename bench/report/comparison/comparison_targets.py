@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bench.config.builtin_providers import is_bound
+from bench.config.builtin_providers import is_control
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import find_run
@@ -147,7 +147,7 @@ def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> Jo
 
 def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
     """Return the jobs without the controls, or all of them if fewer than two would remain."""
-    real = [one for one in records if not is_bound(one.provider)]
+    real = [one for one in records if not is_control(one.provider)]
     return real if len(real) > 1 else records
 
 
