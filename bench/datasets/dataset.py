@@ -165,11 +165,6 @@ class Dataset:
         types = self.counts.question_types
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
-    def describe(self) -> dict[str, object]:
-        """Return the JSON object of ``bench describe B --json``."""
-
-        return describe(self)
-
     # ------------------------------------------------------------------- items
 
     def __len__(self) -> int:

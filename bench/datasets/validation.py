@@ -94,12 +94,7 @@ def metric_errors(
             near = nearest(name, known_metrics, n=3)
             guess = "; did you mean " + " or ".join(f'"{option}"' for option in near) + "?" if near else ""
             message = f'unknown metric "{name}"{guess}' if near else error.message
-            yield UnknownMetric(message, where=metric_place(config, index), hint=error.hint)
-
-
-def metric_place(config: BenchmarkConfig, index: int) -> str:
-    """Return ``file:line:column`` of the metric at an index of ``metrics``."""
-    return config.place("metrics", index)
+            yield UnknownMetric(message, where=config.place("metrics", index), hint=error.hint)
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:

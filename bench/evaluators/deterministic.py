@@ -32,7 +32,7 @@ from pathlib import Path
 import anyio
 
 from bench.errors import Unsupported
-from bench.evaluators.protocol import Judge
+from bench.evaluators.protocol import EvaluatorSettings, Judge
 from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.choices import choice_index, chosen_index, letter_rules, same_option
 from bench.metrics.answers.similarity import cosine, deletion_check
@@ -44,13 +44,11 @@ NO_CHOICE = "no_choice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextEvaluator:
+class TextEvaluator(EvaluatorSettings):
     """An evaluator by a text metric, which compares the answer with all accepted answers."""
 
     name: str
     compare: Callable[[str, Sequence[str]], float | None]
-    threshold: float = 1.0
-    needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         refused = is_refusal(answer, item.refusals)
@@ -61,12 +59,10 @@ class TextEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocomoEvaluator:
+class LocomoEvaluator(EvaluatorSettings):
     """LoCoMo's official score; the category is read from the item's metadata or question type."""
 
     name: str = "locomo-f1"
-    threshold: float = 1.0
-    needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         category = locomo_category(item.metadata.get("category"), item.question_type)
@@ -84,12 +80,10 @@ class LocomoEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceEvaluator:
+class ChoiceEvaluator(EvaluatorSettings):
     """An evaluator of multiple choice: an answer that states no option, or two, is wrong."""
 
     name: str = "mcq"
-    threshold: float = 1.0
-    needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         wanted = choice_index(item.choice_answer, item.choices)
@@ -105,14 +99,12 @@ class ChoiceEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionEvaluator:
+class DeletionEvaluator(EvaluatorSettings):
     """An evaluator of deletion: neither the hits of the verification query nor the answer may contain the text."""
 
     fuzzy_match: bool = False
     fuzzy_threshold: float = 0.8
     name: str = "deletion-check"
-    threshold: float = 1.0
-    needs_judge: bool = False
     needs_answer: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
@@ -141,7 +133,7 @@ def text_verdict(name: str, value: float | None, threshold: float, *, refused: b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarityEvaluator:
+class SimilarityEvaluator(EvaluatorSettings):
     """An evaluator by cosine similarity.
 
     A value below 0 counts as 0. Each verdict names the embedding model and its number of dimensions.
@@ -150,7 +142,6 @@ class SimilarityEvaluator:
     embedder: Embedder
     threshold: float = 0.8
     name: str = "semantic-similarity"
-    needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         refused = is_refusal(answer, item.refusals)
@@ -192,14 +183,12 @@ PASSED = 93
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodeEvaluator:
+class CodeEvaluator(EvaluatorSettings):
     """An evaluator of code: 1 when the answer and then the item's ``tests`` (metadata) run without an error, else 0."""
 
     allowed: bool = False
     time_limit_s: float = 10.0
     name: str = "code-correctness"
-    threshold: float = 1.0
-    needs_judge: bool = False
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not self.allowed:

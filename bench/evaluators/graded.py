@@ -24,7 +24,7 @@ from bench.errors import BenchError
 from bench.evaluators.judge_parsing import judge_text, parsed, read_object, unparsed
 from bench.evaluators.judged import NO_RUBRIC, empty_answer_verdict, judge_verdict, unjudged_verdict
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
-from bench.evaluators.protocol import Judge
+from bench.evaluators.protocol import Judge, JudgeSettings
 from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.ordering import order_agreement
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
@@ -103,15 +103,12 @@ SEVERAL_CALLS = (POINTS, AUDIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointsEvaluator:
+class PointsEvaluator(JudgeSettings):
     """``rubric-points``: one call per point of the rubric, each worth one of ``values``; the value is the mean."""
 
     prompt: JudgePrompt
     values: tuple[float, ...] = HALVES
     name: str = POINTS
-    threshold: float = 1.0
-    temperature: float = 0.0
-    needs_judge: bool = True
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
@@ -135,14 +132,11 @@ class PointsEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderEvaluator:
+class OrderEvaluator(JudgeSettings):
     """``order-agreement``: a judge aligns the answer with the rubric's events; tau-b and F1 are computed here."""
 
     prompt: JudgePrompt
     name: str = "order-agreement"
-    threshold: float = 1.0
-    temperature: float = 0.0
-    needs_judge: bool = True
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
@@ -166,7 +160,7 @@ class OrderEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelEvaluator:
+class LabelEvaluator(JudgeSettings):
     """``labels``: the judge chooses one of the config's labels, each with a value.
 
     A prompt without ``${response}`` judges the retrieved hits (``${evidence}``) and needs no answer.
@@ -175,9 +169,6 @@ class LabelEvaluator:
     prompts: JudgePrompts
     labels: Mapping[str, float]
     name: str = "labels"
-    threshold: float = 1.0
-    temperature: float = 0.0
-    needs_judge: bool = True
 
     @property
     def needs_answer(self) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from bench.evaluators.judge_parsing import ParsedVerdict, judge_text, parse_object, parse_verdict, read_object, unparsed
 from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
-from bench.evaluators.protocol import Judge
+from bench.evaluators.protocol import Judge, JudgeSettings
 from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict
 from bench.structured import ReplySchema, object_schema
@@ -39,16 +39,13 @@ _SCORES = ReplySchema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeEvaluator:
+class JudgeEvaluator(JudgeSettings):
     """``llm-judge``: a judge decides whether an answer is right; the judge is called even without hits."""
 
     prompts: JudgePrompts
     name: str = "llm-judge"
     protocol: str = "auto"
-    threshold: float = 1.0
-    temperature: float = 0.0
     max_tokens: int = MAX_TOKENS
-    needs_judge: bool = True
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         prompt = self.prompts.choose(item)
@@ -87,14 +84,11 @@ class JudgeEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RubricEvaluator:
+class RubricEvaluator(JudgeSettings):
     """``rubric``: each line is met (1), partly met (0.5) or not met (0); the value is the unrounded mean."""
 
     prompt: JudgePrompt
     name: str = "rubric"
-    threshold: float = 1.0
-    temperature: float = 0.0
-    needs_judge: bool = True
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not item.rubric:
@@ -110,14 +104,11 @@ class RubricEvaluator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaithfulnessEvaluator:
+class FaithfulnessEvaluator(JudgeSettings):
     """``faithfulness``: supported statements / all statements of the answer; unscored without statements."""
 
     prompt: JudgePrompt
     name: str = "faithfulness"
-    threshold: float = 1.0
-    temperature: float = 0.0
-    needs_judge: bool = True
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if judge is None:

@@ -22,7 +22,7 @@ from bench.evaluators.graded import AUDIT, HALVES, complete_all, raw_texts, read
 from bench.evaluators.judge_parsing import parsed, read_object, unparsed
 from bench.evaluators.judged import NO_RUBRIC, judge_verdict, unjudged_verdict
 from bench.evaluators.prompts import JudgePrompt
-from bench.evaluators.protocol import CANNOT_LIST, Judge
+from bench.evaluators.protocol import CANNOT_LIST, Judge, JudgeSettings
 from bench.metrics.answers.parts import f1_of
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
 
@@ -31,15 +31,12 @@ RIGHT_SCHEMA = score_schema(HALVES, expected={"type": "boolean"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEvaluator:
+class AuditEvaluator(JudgeSettings):
     """``memory-audit``: the value of an item is the F1 of recall and of the accuracy of the expected memories."""
 
     stored: JudgePrompt
     right: JudgePrompt
     name: str = AUDIT
-    threshold: float = 1.0
-    temperature: float = 0.0
-    needs_judge: bool = True
     needs_answer: bool = False
     needs_listing: bool = True
 

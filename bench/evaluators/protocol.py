@@ -20,6 +20,7 @@ config as ``./file.py:Class``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from bench.model import Completion, Hit, Prompt, ScoredItem, State, Verdict
@@ -64,6 +65,23 @@ def needs_listing(evaluator: Evaluator) -> bool:
 def threshold_of(evaluator: Evaluator) -> float:
     """Return the value from which an item is correct."""
     return float(getattr(evaluator, "threshold", 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorSettings:
+    """The fields of all built-in evaluators."""
+
+    threshold: float = 1.0
+    """value from which an item is correct"""
+    needs_judge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings(EvaluatorSettings):
+    """The fields of all evaluators that call a judge."""
+
+    temperature: float = 0.0
+    needs_judge: bool = True
 
 
 CANNOT_LIST = "cannot_list"

@@ -9,6 +9,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
+from bench.datasets.dataset import describe
 from bench.datasets.validation import validate_benchmark
 from bench.errors import DataError
 from tests.datasets.conftest import Workspace
@@ -34,7 +35,7 @@ def test_both_examples_of_the_guide_validate(root: Path, tmp_path: Path) -> None
         assert report.ok, [str(error) for error in report.errors]
         dataset = open_benchmark(catalog.benchmark(name), tmp_path)
         assert (dataset.counts.items, dataset.counts.memories) == (items, memories)
-        assert dataset.describe()["items"] == items
+        assert describe(dataset)["items"] == items
 
 
 def test_a_deletion_target_must_be_a_memory_of_the_corpus(workspace: Workspace) -> None:

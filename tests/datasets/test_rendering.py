@@ -12,7 +12,7 @@ from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.template import iso_utc
 from bench.datasets import Dataset, Selection, coverage_gaps, ids_at_level, memories, ranked_ids, require_coverage
-from bench.datasets.dataset import item_lines, memory_lines
+from bench.datasets.dataset import describe, item_lines, memory_lines
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import CoverageGap
 from bench.datasets.memories import RenderedMemory
@@ -293,6 +293,6 @@ def test_groups_add_up_their_types(chat) -> None:
 def test_a_dataset_knows_its_file_its_size_and_whether_it_has_evidence(chat) -> None:
     dataset = two(chat)
     assert (dataset.path.name, dataset.name) == ("chat.json", "chat")
-    assert dataset.describe()["items"] == len(dataset) == 3
+    assert describe(dataset)["items"] == len(dataset) == 3
     assert dataset.has_evidence and dataset.turn_evidence
     assert not chat(row(gold=[], sessions=[[turn("x")], []])).has_evidence

@@ -11,7 +11,8 @@ import pytest
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.jsonpath import compile_path
-from bench.datasets.draft.config_draft import BenchmarkDraft, draft_benchmark, first_row
+from bench.datasets.draft.config_draft import BenchmarkDraft, draft_benchmark
+from bench.datasets.draft.data_layout import find_layout
 from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, DataError, UsageError
 from tests.datasets.conftest import Workspace
@@ -200,14 +201,14 @@ def test_what_no_config_can_be_made_from(
     path = tmp_path / file
     path.write_text(data, encoding="utf-8")
     with pytest.raises(kind) as caught:
-        first_row(path)
+        find_layout(path)
     assert str(caught.value).replace(str(path), "{path}") == text
     assert caught.value.hint
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone\.jsonl: cannot read the file: No such file"):
-        first_row(tmp_path / "gone.jsonl")
+        find_layout(tmp_path / "gone.jsonl")
 
 
 @each_row("file", ["x.json", "x.jsonl", "x.ndjson", "X.CSV"])
@@ -215,4 +216,4 @@ def test_the_first_row_of_every_format(tmp_path: Path, file: str) -> None:
     path = tmp_path / file
     data = {"x.json": '[{"a": "1"}, {"a": "2"}]', "X.CSV": "a\n1\n2\n"}.get(file, '{"a": "1"}\n{"a": "2"}')
     path.write_text(data, encoding="utf-8")
-    assert first_row(path) == {"a": "1"}
+    assert find_layout(path).rows[0] == {"a": "1"}

@@ -25,6 +25,7 @@ from bench.datasets.draft.config_guess import (
     field_path,
     first_field,
     is_date,
+    list_or_empty,
     merged_fields,
     plain_name,
     quoted_path,
@@ -49,7 +50,8 @@ class AnswerGuess:
 
     def _field(self) -> str | None:
         named = first_field(self.asked, ANSWERS) or next(
-            (name for name, one in self.asked.items() if one is not None and _is_like_answer(name)), None
+            (name for name, one in self.asked.items() if one is not None and ANSWER_LIKE.fullmatch(plain_name(name))),
+            None,
         )
         if (
             named is None
@@ -174,24 +176,16 @@ class AnswerGuess:
         return name is not None and any(not one.get(name) for one in self.place.questions())
 
 
-def _is_like_answer(name: str) -> bool:
-    return ANSWER_LIKE.fullmatch(plain_name(name)) is not None
-
-
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
     """Return the steps of the path from answers to their texts: empty for plain texts, None when it is unknown."""
     found = list(values)
     if all(scalar_text(one) is not None for one in found):
         return []
     if all(isinstance(one, list) for one in found):
-        inner = _steps_to_texts([part for one in found for part in _list_items(one)])
+        inner = _steps_to_texts([part for one in found for part in list_or_empty(one)])
         return None if inner is None else ["[*]", *inner]
     maps: Sequence[Row] = [one for one in found if isinstance(one, Mapping)]
     if len(maps) != len(found) or (name := first_field(merged_fields(maps), _TEXTS)) is None:
         return None
     inner = _steps_to_texts([one[name] for one in maps if one.get(name) is not None])
     return None if inner is None else [name, *inner]
-
-
-def _list_items(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

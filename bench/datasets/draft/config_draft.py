@@ -24,7 +24,7 @@ from bench.datasets.draft.config_guess import (
     first_field,
     quoted_name,
 )
-from bench.datasets.draft.data_layout import find_layout, first_rows
+from bench.datasets.draft.data_layout import find_layout
 from bench.datasets.draft.file_joins import DataLayout
 from bench.datasets.draft.history_guess import numbered_sessions
 from bench.datasets.draft.history_place import ContextLines, history_field, is_long, named_history
@@ -100,7 +100,9 @@ def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkD
         row: Row = _SAMPLE_ROWS[0]
         path = f"./datasets/{name}/{name}.jsonl"
         lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
-        return BenchmarkDraft(files=((target, config_text(name, path, row)), (workspace / path, lines)))
+        guess, layout = QuestionGuess([row], history_field([row])), DataLayout(files=[], rows_path=None, rows=[row])
+        text = _draft_text(name, f"  path: {json.dumps(path)}\n", guess, layout)
+        return BenchmarkDraft(files=((target, text), (workspace / path, lines)))
     layout = find_layout(data)
     history = layout.history or history_field(layout.rows)
     guess = QuestionGuess(
@@ -110,7 +112,7 @@ def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkD
         files=[path.as_posix() for path in layout.files],
         gold=layout.gold,
         brought=layout.golds,
-        joined=_joined_fields(layout),
+        joined=[name for name, step in layout.steps.items() if "file" in step],
     )
     text = _draft_text(name, _data_lines(layout, data, workspace), guess, layout)
     found = tuple(dict.fromkeys([*layout.unmapped, *guess.unmapped, *_unread_notes(guess, text, layout)]))
@@ -129,23 +131,6 @@ def _mapped_keys(text: str) -> tuple[str, ...]:
     )
 
 
-def first_row(data: Path) -> Row:
-    """Return the first row of a data file of any format."""
-    if not data.is_dir():
-        find_layout(data)
-    return first_rows(data, 1)[0]
-
-
-def config_text(name: str, path: str, row: Row) -> str:
-    """Return the text of a config for rows like this one."""
-    return _draft_text(
-        name,
-        f"  path: {json.dumps(path)}\n",
-        QuestionGuess([row], history_field([row])),
-        DataLayout(files=[], rows_path=None, rows=[row]),
-    )
-
-
 def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping) and not name.startswith("with."):
         for key, one in value.items():
@@ -155,10 +140,6 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
             yield from _leaves(one, name)
     else:
         yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
-
-
-def _joined_fields(layout: DataLayout) -> list[str]:
-    return [name for name, step in layout.steps.items() if "file" in step]
 
 
 def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
@@ -193,7 +174,10 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
     choices = guess.answer.choices()
     answered = guess.answer.answers() is not None or (choices is not None and not guess.answer.has_open_questions())
     item_id = guess.item_id() or _place_as_id(guess, layout)
-    corpus = f"corpus: {{field: {_corpus_value(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
+    corpus = guess.corpus(item_id)
+    if (joined := layout.corpus) is not None:
+        shown = json.dumps(joined, ensure_ascii=False) if joined.startswith("$") else field_name(joined)
+        corpus = f"corpus: {{field: {shown}}}\n"
     rubric = first_field(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.brought is not None
     contexts = ContextLines(guess, layout)
@@ -244,10 +228,6 @@ def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
-
-
-def _corpus_value(corpus: str) -> str:
-    return json.dumps(corpus, ensure_ascii=False) if corpus.startswith("$") else field_name(corpus)
 
 
 def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple[str, ...]:

@@ -216,6 +216,11 @@ def date_formats(value: object) -> Iterator[str]:
             yield from date_formats(part)
 
 
+def list_or_empty(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def are_distinct(values: Sequence[object]) -> bool:
+    """Return True when all values are scalars, and no two have the same text."""
     texts = [scalar_text(value) for value in values]
     return None not in texts and len(set(texts)) == len(texts)

@@ -31,7 +31,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.file_joins import DataLayout, add_field, add_judgements, join, join_named_files
 from bench.datasets.draft.question_place import lists_of_questions, question_texts
-from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, file_shape, question_score, sample_file
+from bench.datasets.draft.sampled_file import SampledFile, file_shape, question_score, sample_file
 from bench.datasets.draft.turn_paths import path_to_turns
 from bench.datasets.rows.field_steps import decode_text
 from bench.datasets.rows.row import value_of
@@ -79,14 +79,6 @@ def find_layout(data: Path) -> DataLayout:
     layout.unmapped += broken
     layout.elsewhere = [table.name for table in tables if table not in kin and any(question_texts(list(table.sample)))]
     return _with_added_fields(layout, data, [table for table in tables if table not in kin], siblings=False)
-
-
-def first_rows(data: Path, most: int = SAMPLED) -> list[Row]:
-    """Return up to ``most`` rows from the start of a file.
-
-    Reading stops at a row that cannot be parsed; if it is the first row, its error is raised.
-    """
-    return _layout_of([sample_file(data, data.name, most=most)]).rows[:most]
 
 
 def _layout_of(tables: Sequence[SampledFile]) -> DataLayout:

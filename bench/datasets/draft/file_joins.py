@@ -134,7 +134,10 @@ def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -
 
     The file whose keys match best comes first; of several, the file with the longest texts.
     """
-    left = [_with_more_rows(table) for table in others]
+    left = [  # more rows, so that more of the keys are known
+        table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)
+        for table in others
+    ]
     while left:
         matches = [(match, table) for table in left if (match := _best_match(layout, table))[0] >= 0.6]
         if not matches:
@@ -146,7 +149,9 @@ def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -
         name = _joined_name(layout, table)
         step: Step = {"file": table.name, **table.options(), "key": key, "by": by} | ({"many": True} if many else {})
         add_field(layout, name, step, [_rows_with_key(table, key, one, many=many) for one in _values_at(layout, by)])
-        layout.history, layout.corpus = name, _corpus_field(by, layout)
+        layout.history = name
+        if not (by.startswith("$.") and layout.corpus):
+            layout.corpus = by.replace("[*]", "")
         if _mean_words(table) > _MOST_KEY_WORDS:
             break
     if layout.history is None and len(left) == 1 and not siblings:
@@ -175,11 +180,6 @@ def _most_words(value: object) -> int:
         return len(value.split())
     parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     return max(map(_most_words, parts), default=0)
-
-
-def _with_more_rows(table: SampledFile) -> SampledFile:
-    """Return the file with more sample rows, so that more of its keys are known."""
-    return table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)
 
 
 KeyMatch = tuple[float, str, str, bool]
@@ -249,8 +249,3 @@ def _rows_with_key(table: SampledFile, key: str, by: object, *, many: bool) -> o
     wanted = [scalar_text(one) for one in by] if isinstance(by, list) else [scalar_text(by)]
     found = [row for text in wanted for row, own in zip(table.sample, keys, strict=True) if own == text and text]
     return found if many or isinstance(by, list) else (found[0] if found else None)
-
-
-def _corpus_field(by: str, layout: DataLayout) -> str:
-    """Return the field that is equal in rows with the same history, as the config writes it."""
-    return layout.corpus if by.startswith("$.") and layout.corpus else by.replace("[*]", "")

@@ -31,6 +31,7 @@ from bench.datasets.draft.config_guess import (
     field_path,
     first_field,
     is_date,
+    list_or_empty,
     merged_fields,
     nested_objects,
     quoted_path,
@@ -166,9 +167,14 @@ class HistoryGuess:
         """Return the name of a field that is a list with one id per session in every row; None if there is none."""
         for key, part in self.row.items():
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
-            beside = all(isinstance(one, list) and len(one) == len(_list(held)) for one, held in rows)
+            beside = all(isinstance(one, list) and len(one) == len(list_or_empty(held)) for one, held in rows)
             other = key != self.field and key not in DATES
-            if beside and other and len(_list(part)) > 1 and all(are_distinct(_list(one)) for one, _ in rows):
+            if (
+                beside
+                and other
+                and len(list_or_empty(part)) > 1
+                and all(are_distinct(list_or_empty(one)) for one, _ in rows)
+            ):
                 return key
         return None
 
@@ -177,7 +183,7 @@ class HistoryGuess:
             yield f"dateField: {field_name(dates)}"
         if ids:
             yield f"sessionIdField: {field_name(ids)}"
-            self.session_ids = {scalar_text(one) or "" for row in self.rows for one in _list(row.get(ids))}
+            self.session_ids = {scalar_text(one) or "" for row in self.rows for one in list_or_empty(row.get(ids))}
 
     def _sessions(self, way: TurnPath, stars: Sequence[int]) -> Iterator[str]:
         """Yield the config lines for sessions: the innermost objects that contain turns, else the innermost lists."""
@@ -263,7 +269,7 @@ def _longest_text(holder: Row) -> str | None:
 def _branches(value: object) -> bool:
     """Return True when some message of an export of ChatGPT has several replies."""
     return any(
-        len(_list(one.get("children"))) > 1
+        len(list_or_empty(one.get("children"))) > 1
         or (key == "mapping" and any(map(_branches, one.values())))
         or _branches(one)
         for holder in (value if isinstance(value, list) else [value])
@@ -271,7 +277,3 @@ def _branches(value: object) -> bool:
         for key, one in holder.items()
         if isinstance(one, Mapping)
     )
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

@@ -29,6 +29,7 @@ from bench.datasets.draft.config_guess import (
     TYPES,
     UNANSWERABLE,
     Row,
+    are_distinct,
     field_name,
     field_path,
     first_field,
@@ -109,7 +110,14 @@ class QuestionGuess:
             yield f"  rubric: {self.place.at(name)}\n"
 
     def _nested_lines(self) -> Iterator[tuple[str, str | None]]:
-        ids = next((name for name in ("question_uuid", "question_unique_id", *IDS) if self._unique(name)), None)
+        ids = next(
+            (
+                name
+                for name in ("question_uuid", "question_unique_id", *IDS)
+                if are_distinct([one.get(name) for one in self.place.children])
+            ),
+            None,
+        )
         choices = self.answer.choices()
         yield "field", self.place.path
         yield "questionField", self.place.question_path()
@@ -137,10 +145,6 @@ class QuestionGuess:
         found = (("questionType", self.type), ("questionDate", self._date()))
         lines = [f"    {key}: {name}\n" for key, name in found if name]
         return "".join(["  metadata:\n", *lines]) if lines else ""
-
-    def _unique(self, name: str) -> bool:
-        values = [scalar_text(one.get(name)) for one in self.place.children]
-        return None not in values and len(set(values)) == len(values)
 
     def _flat_lines(self) -> Iterator[str]:
         yield f"  question: {self.place.question_path()}\n"
@@ -279,10 +283,10 @@ class QuestionGuess:
         """
         for one in IDS:
             name = first_field(self.row, (one,))
-            if name is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):
+            if name is not None and are_distinct([row.get(name) for row in self.rows]):
                 return field_name(name)
         named = next((name for name in self.row if re.search(r"_id$|Id$|^uuid|uuid$", name) and name not in CORPORA
-                      and self._differs([scalar_text(row.get(name)) for row in self.rows])), None)  # fmt: skip
+                      and are_distinct([row.get(name) for row in self.rows])), None)  # fmt: skip
         if named is not None:
             return field_name(named)
         if (start := first_field(self.row, IDS)) is not None and len(self.rows) > 1:
@@ -292,7 +296,7 @@ class QuestionGuess:
                     isinstance(value, str | int)
                     and other != start
                     and re.fullmatch(r"\w+", other)
-                    and self._differs(pairs)
+                    and are_distinct(pairs)
                 ):
                     return json.dumps(f"${{{start}}}-${{{other}}}")
         return self._inner_id()
@@ -300,19 +304,15 @@ class QuestionGuess:
     def _inner_id(self) -> str | None:
         for holder, part in self.row.items():
             for name in part if isinstance(part, Mapping) and holder != self.place.inside else ():
-                values = [scalar_text(map_at(row, holder).get(name)) for row in self.rows]
-                if re.search(r"id$|source$|name$", name) and self._differs(values):
+                values = [map_at(row, holder).get(name) for row in self.rows]
+                if re.search(r"id$|source$|name$", name) and are_distinct(values):
                     return quoted_path(field_path(holder, name))
         for name in CORPORA:
-            if self.child is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):
+            if self.child is not None and are_distinct([row.get(name) for row in self.rows]):
                 return name
         if self.several:
             return "\"${$file|match:'[^/]+$'}-${$row}\""
         return first_field(self.row, IDS)
-
-    @staticmethod
-    def _differs(values: Sequence[str | None]) -> bool:
-        return None not in values and len(set(values)) == len(values)
 
     def corpus(self, item_id: str) -> str:
         """Return the ``corpus`` line for a field that is equal in all rows of a conversation, else an empty text."""

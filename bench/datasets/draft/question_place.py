@@ -199,12 +199,8 @@ def has_question_field(part: Row) -> bool:
     """Return True when an object has a field with a usual name for questions, and no speaker."""
     if first_field(part, SPEAKER_FIELDS):
         return False
-    return _has_usual_name(part) or first_field(part, QUESTIONS, Mapping) is not None
-
-
-def _has_usual_name(part: Row) -> bool:
     name = first_field(part, QUESTIONS, str)
-    return name is not None and not is_request(part, name)
+    return (name is not None and not is_request(part, name)) or first_field(part, QUESTIONS, Mapping) is not None
 
 
 def question_turns(row: Row) -> bool:

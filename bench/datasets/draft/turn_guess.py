@@ -20,6 +20,7 @@ from bench.datasets.draft.config_guess import (
     ROLES,
     TEXT_NAMES,
     Row,
+    are_distinct,
     date_field,
     field_name,
     first_field,
@@ -162,7 +163,8 @@ class TurnGuess:
         if self._by_place():
             return '"$keys[-1]"'
         ids = next((name for name in ONE_ID if name != "title" and isinstance(turn.get(name), str | int)
-                    and not isinstance(turn[name], bool) and self._differ(name)), None)  # fmt: skip
+                    and not isinstance(turn[name], bool)
+                    and are_distinct([one.get(name) for one in self.turns[:20]])), None)  # fmt: skip
         self.ids = {scalar_text(one[ids]) or "" for one in self.turns if ids and one.get(ids) is not None}
         return ids
 
@@ -173,10 +175,6 @@ class TurnGuess:
         if placed:
             self.ids = numbers
         return placed
-
-    def _differ(self, name: str) -> bool:
-        values = [scalar_text(turn.get(name)) for turn in self.turns[:20]]
-        return None not in values and len(set(values)) == len(values)
 
 
 def speaker_field(turn: Row) -> tuple[str | None, str | None]:

@@ -59,9 +59,7 @@ def path_to_turns(value: object, deep: int = _DEEP) -> TurnPath | None:
 
 
 def _path_in_list(parts: Sequence[object], deep: int) -> TurnPath | None:
-    if parts and all(isinstance(part, str) for part in parts):
-        return ("[*]",)
-    if parts and all(map(_is_pair, parts)):
+    if parts and (all(isinstance(part, str) for part in parts) or all(map(_is_pair, parts))):
         return ("[*]",)
     if parts and all(isinstance(part, list) for part in parts):
         inner = path_to_turns([one for part in parts if isinstance(part, list) for one in part], deep - 1)

@@ -407,71 +407,55 @@ class PathList:
 class ItemPaths:
     """The compiled paths to the parts of an item, inside the object that holds the item."""
 
-    question: Value | None = None
-    answer: PathList | None = None
-    category: Value | None = None
-    date: Value | None = None
-    choices: PathList | None = None
-    choice_answer: Value | None = None
-    rubric: PathList | None = None
-    sessions: PathList | None = None
-    refs: PathList | None = None
-    texts: PathList | None = None
+    def __init__(self, config: BenchmarkConfig, questions: Questions | None = None) -> None:
+        fields, choices, refs = config.fields, config.fields.choice_paths, config.evidence.turn_ids_field
+        if questions is not None:
+            choices, refs = questions.choices_field or choices, questions.evidence_field or refs
+        self.answer = _path_list(fields.answer if questions is None else questions.answer_field)
+        self.category = value_of(questions.category_field if questions else None)
+        self.date = value_of(questions.date_field if questions else None)
+        self.choices = _path_list(choices)
+        self.choice_answer = value_of(fields.choice_answer)
+        self.rubric = _path_list(fields.rubric_paths)
+        self.sessions = _path_list(config.evidence.session_ids_field)
+        self.refs = _path_list(refs)
+        self.texts = _path_list(config.evidence.texts_field)
 
 
 class NestedPaths(ItemPaths):
     """The compiled paths of one list of nested questions, and of the parts of an item in it."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions) -> None:
+        super().__init__(config, questions)
         self.list = compile_value(questions.field)
         self.id = value_of(questions.id_field)
-        self.question: Value = compile_value(questions.question_field)
-        self.answer = _path_list(questions.answer_field)
-        self.category = value_of(questions.category_field)
-        self.date = value_of(questions.date_field)
-        self.choices = _path_list(questions.choices_field or config.fields.choice_paths)
-        self.choice_answer = value_of(config.fields.choice_answer)
-        self.rubric = _path_list(config.fields.rubric_paths)
-        self.sessions = _path_list(config.evidence.session_ids_field)
-        self.refs = _path_list(questions.evidence_field or config.evidence.turn_ids_field)
-        self.texts = _path_list(config.evidence.texts_field)
+        self.question = compile_value(questions.question_field)
 
 
 class RowPaths(ItemPaths):
     """The compiled paths of a config to the items of a row and to their parts."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
-        fields = config.fields
+        super().__init__(config)
+        fields, steps = config.fields, config.deletion
         labels = {_LABELS[key]: path for key, path in fields.metadata.items() if key in _LABELS}
         self.contexts = [compile_value(context.field) for context in fields.contexts]
         self.nested = [NestedPaths(config, questions) for questions in fields.question_lists]
         self.children = value_of(config.flatten.field) if config.flatten else None
         self.question = value_of(fields.question)
-        self.answer = _path_list(fields.answer)
         self.type = value_of(labels.get("type"))
         self.date = value_of(labels.get("date"))
-        self.choices = _path_list(fields.choice_paths)
-        self.choice_answer = value_of(fields.choice_answer)
-        self.rubric = _path_list(fields.rubric_paths)
-        self.sessions = _path_list(config.evidence.session_ids_field)
-        self.refs = _path_list(config.evidence.turn_ids_field)
-        self.texts = _path_list(config.evidence.texts_field)
         self.abstention = value_of(config.abstention.field)
         self.visibility = value_of(config.visibility.field if config.visibility else None)
-        plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}
-        self.metadata = {key: compile_value(path) for key, path in plain.items()}
-        self.deletion = _deletion_paths(config)
+        self.metadata = {key: compile_value(path) for key, path in fields.metadata.items() if key not in _LABELS}
+        self.deletion: tuple[Value, Value, Value | None] | None = None
+        if steps is not None:
+            target, query = compile_value(steps.target), compile_value(steps.verify_query)
+            self.deletion = target, query, value_of(steps.deleted_content)
 
     def histories(self, row: object) -> list[object]:
         """Return the value of each history field that is one value; metadata is looked up in it."""
         return [context.get(row) for context in self.contexts if context.single]
-
-
-def _deletion_paths(config: BenchmarkConfig) -> tuple[Value, Value, Value | None] | None:
-    steps = config.deletion
-    if steps is None:
-        return None
-    return compile_value(steps.target), compile_value(steps.verify_query), value_of(steps.deleted_content)
 
 
 def _path_list(paths: str | Sequence[ValueText] | None) -> PathList | None:
