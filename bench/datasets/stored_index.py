@@ -72,7 +72,7 @@ class StoredIndex:
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> DatasetIndex | None:
-        """Return the stored index; None when there is none with the same key, or a joined file has changed."""
+        """Return the stored index, or None if its key or a joined file has changed."""
         if not self.key:
             return None
         if self.small:
@@ -95,7 +95,7 @@ class StoredIndex:
         return found
 
     def write(self, found: DatasetIndex, source: RowSource) -> None:
-        """Store the index; a failed write is ignored, and the next command then parses the data again."""
+        """Store the index. After a failed write, the next command parses the data again."""
         if not self.key:
             return
         if self.small:
@@ -130,7 +130,7 @@ class StoredIndex:
 def _code_digest() -> str:
     """Return a hex digest of the code that reads configs and data."""
     digest, root = sha256(), Path(__file__).parent.parent
-    for path in sorted([*(root / "datasets").glob("*.py"), *(root / "config").glob("*.py")]):
+    for path in sorted([*(root / "datasets").rglob("*.py"), *(root / "config").rglob("*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
