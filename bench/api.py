@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: object) -> Plan:
-    """Plan a run; ``flags`` are those of ``bench run`` in snake_case, ``env_file`` is read instead of ``.env``.
+    """Plan a run. ``flags`` are those of ``bench run`` in snake_case, and ``env_file`` replaces ``.env``.
 
     Raises:
         UsageError, ConfigError, DataError: with the message that the command line shows.
@@ -46,7 +46,7 @@ def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: 
 
 
 async def run(plan: Plan, *, observer: Observer | None = None, env_file: Path | None = None) -> Outcome:
-    """Execute a plan from :func:`plan`; errors of single items are in the outcome, not raised."""
+    """Execute a plan from :func:`plan`. Errors of single items are in the outcome, not raised."""
     from bench.engine import execute
     from bench.settings import Environment
 
@@ -61,7 +61,7 @@ async def resume(
     env_file: Path | None = None,
     **flags: object,
 ) -> Outcome:
-    """Resume a run; ``flags`` may change how the work is done, but not the results.
+    """Resume a run. ``flags`` may change how the work is done, but not the results.
 
     Raises:
         IdentityError: a flag, config, prompt or data file would change the results of the run.
@@ -77,7 +77,7 @@ async def resume(
 
 
 def report(run_id: str, *, workspace: Path | str = ".") -> Report:
-    """Return the report of a run from its journal; the run may be unfinished.
+    """Return the report of a run, which may be unfinished, from its journal.
 
     Raises:
         UsageError: there is no such run.
@@ -95,7 +95,7 @@ def report(run_id: str, *, workspace: Path | str = ".") -> Report:
 
 
 def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
-    """Return a run as pandas frames: ``items``, ``hits``, ``verdicts``, ``calls``; needs the extra [pandas].
+    """Return a run as pandas frames: ``items``, ``hits``, ``verdicts`` and ``calls``.
 
     Raises:
         UsageError: there is no such run, or pandas is not installed.
@@ -140,7 +140,7 @@ def compare(
 
 
 def _run_blocking(read: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end; use a separate thread if an event loop is running already (in a notebook)."""
+    """Run a coroutine to its end, in a separate thread if an event loop is running (in a notebook)."""
     import asyncio
 
     import anyio

@@ -245,7 +245,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(data: bytes) -> JSON:
-    """Parse one JSON document strictly; raise CanonicalError for anything that two readers could read differently."""
+    """Parse one JSON document, or raise CanonicalError for anything that two readers could read differently."""
     text = _decode(data)
     check_depth(text)
     refused: list[RejectedValue] = []

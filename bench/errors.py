@@ -55,7 +55,7 @@ class BenchError(Exception):
 
 
 class UsageError(BenchError):
-    """Flags or arguments that cannot be used; nothing was started."""
+    """Flags or arguments that cannot be used. Nothing was started."""
 
     kind = "usage"
     exit_code = 2
@@ -335,7 +335,7 @@ class EvaluatorFailed(CallError):
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """Return the only error inside exception groups; None when there are several."""
+    """Return the only error inside exception groups, or None."""
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions
@@ -343,7 +343,7 @@ def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None
 
 
 def raise_site(error: BaseException) -> str:
-    """Return where plug-in code raised, as `` (own.py:24, in search)``; empty for an error without a traceback."""
+    """Return where plug-in code raised, as `` (own.py:24, in search)``, or an empty text."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

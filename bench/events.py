@@ -65,7 +65,7 @@ def _redact_event(
 
 
 def log() -> structlog.stdlib.BoundLogger:
-    """Return the logger of the run; context bound by :func:`bind` is added to every event."""
+    """Return the logger, which adds the context of :func:`bind` to every event."""
     import structlog
 
     if not structlog.is_configured():
@@ -82,7 +82,7 @@ class _BoundContext(NamedTuple):
 
 
 def _context() -> dict[str, str | int]:
-    """Return the bound context; inner blocks take precedence."""
+    """Return the bound context. Inner blocks take precedence."""
     chain: list[Context] = []
     block = _bound.get()
     while block is not None:
@@ -111,7 +111,7 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
 
 
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
-    """Send events to stderr and to ``log_file``; call it once per process.
+    """Send events to stderr and to ``log_file``. Call it once per process.
 
     On stderr are warnings and errors, with ``verbose`` all events, with ``quiet`` only errors.
 
@@ -157,7 +157,7 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 
 @contextmanager
 def _info_enabled() -> Iterator[None]:
-    """Enable INFO while any run log is open; concurrent runs may end in any order."""
+    """Enable INFO while any run log is open. Concurrent runs may end in any order."""
     import logging
 
     ours = logging.getLogger(NAME)
@@ -208,7 +208,7 @@ def _configure_structlog() -> None:
 
 
 def _shared_processors() -> list[structlog.types.Processor]:
-    """Return the processors of all events of bench and of libraries; redaction is the last one."""
+    """Return the processors of all events of bench and of libraries. Redaction is the last one."""
     import structlog
 
     return [

@@ -33,7 +33,7 @@ class RunIdentity(TypedDict):
 
 
 class Phase(StrEnum):
-    """The phases; ingest and index run once per corpus, the others once per item."""
+    """The phases. Ingest and index run once per corpus, the others once per item."""
 
     INGEST = "ingest"
     INDEX = "index"
@@ -43,7 +43,7 @@ class Phase(StrEnum):
 
 
 class State(StrEnum):
-    """The final state of an item; an item that has not ended is pending, which is not a state."""
+    """The final state of an item. A pending item has none."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"

@@ -13,7 +13,7 @@ METHODS = ("search", "match", "fullmatch", "split", "findall", "finditer", "sub"
 
 
 class _LazyPattern:
-    """A pattern that is compiled on first use; its methods then become attributes."""
+    """A pattern that is compiled on first use."""
 
     def __init__(self, text: str, flags: int) -> None:
         self.pattern = text
@@ -26,5 +26,5 @@ class _LazyPattern:
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a lazily compiled pattern; it must not be passed to functions of ``re``."""
+    """Return a lazily compiled pattern, which must not be passed to functions of ``re``."""
     return cast("re.Pattern[str]", _LazyPattern(text, flags))

@@ -68,7 +68,7 @@ class Redactor:
         """the search texts of all secrets"""
 
     def learn(self, secret: str) -> None:
-        """Register a secret; one shorter than four characters is ignored, because it would hide ordinary words."""
+        """Register a secret. One shorter than four characters is ignored, because it would hide ordinary words."""
         if len(secret) < SHORTEST_SECRET or secret in self._known:
             return
         known = {**self._known, secret: _needles(secret)}
@@ -80,7 +80,7 @@ class Redactor:
 
     @contextmanager
     def forget_new_secrets(self) -> Iterator[None]:
-        """Forget the secrets that are learned inside the block when it ends; for a process that runs many commands."""
+        """Forget the secrets that are learned inside the block when it ends."""
         before = self._known
         try:
             yield
@@ -97,7 +97,7 @@ class Redactor:
         return bool(suspects) and any(_pattern(secret).search(text) for secret in suspects)
 
     def hide(self, text: str) -> str:
-        """Return the text with known secrets replaced; key-like strings are kept."""
+        """Return the text with known secrets replaced."""
         for secret in self._suspects(text):
             text = _pattern(secret).sub(HIDDEN, text)
         return text
@@ -135,7 +135,7 @@ class Redactor:
 
 
 def _unescaped(text: str) -> str:
-    """Return the text with escaped letters decoded; the same object if there are none."""
+    """Return the text with escaped letters decoded, or the same object."""
     if not _ESCAPED_LETTER.search(text):
         return text
     for _ in range(ROUNDS):

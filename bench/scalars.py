@@ -46,7 +46,7 @@ def number(value: object) -> float | None:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a non-negative whole number, else None; 50.0 counts as 50."""
+    """Return a non-negative whole number, also from 50.0 or "50", or None."""
     if isinstance(value, str) and value.strip().isdecimal() and not _is_too_long(value):
         value = int(value)
     if isinstance(value, str | float):
@@ -113,5 +113,5 @@ def object_or_empty(value: object) -> Mapping[str, object]:
 
 
 def list_texts(value: object) -> tuple[str, ...]:
-    """Return the elements of a list as texts; empty if the value is not a list."""
+    """Return the elements of a list as texts, or an empty tuple for another value."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()

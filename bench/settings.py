@@ -67,7 +67,7 @@ VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Environment variables by name; a value that is requested as a secret is redacted in all outputs."""
+    """Environment variables by name. A value that is requested as a secret is redacted in all outputs."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     dotenv: Path | None = None
@@ -88,7 +88,7 @@ class Environment:
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
     def get(self, name: str) -> str | None:
-        """Return the variable, or the content of the file in ``NAME_FILE``; None for an empty or blank value.
+        """Return the variable, or the content of the file that ``NAME_FILE`` names, or None if it is blank.
 
         The source makes no difference: name and value decide how a value is shown, hashed or redacted.
 
@@ -112,7 +112,7 @@ class Environment:
         return SecretStr(value)
 
     def values_of(self, wanted: Callable[[str], bool]) -> Iterator[str]:
-        """Yield the value of each variable whose name is wanted, also from files; unreadable files are skipped."""
+        """Yield the value of each variable whose name is wanted, also from readable files."""
         for name in dict.fromkeys(one.removesuffix("_FILE") for one in self.values):
             if wanted(name):
                 with suppress(ConfigError):
@@ -156,7 +156,7 @@ class Environment:
             _learn_secrets(name, value)
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
-        """Return the plain variable ``name`` that ``user`` needs; ``example`` is a value for the hint.
+        """Return the plain variable ``name`` that ``user`` needs. ``example`` is a value for the hint.
 
         Raises:
             ConfigError: it is not set.
@@ -166,7 +166,7 @@ class Environment:
         )
 
     def resolve(self, text: str, *, where: str | None = None) -> str:
-        """Return the text with ``${NAME}`` and ``${NAME:-default}`` filled in; ``$${`` is a literal ``${``.
+        """Return the text with ``${NAME}`` and ``${NAME:-default}`` filled in. ``$${`` is a literal ``${``.
 
         Raises:
             ConfigError: a variable without default is not set, or its ``NAME_FILE`` cannot be read.
@@ -186,7 +186,7 @@ class Environment:
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
     def _unset(self, name: str, problem: ConfigError) -> str:
-        """Raise the error of an unset variable; a dry run returns a placeholder instead."""
+        """Raise the error of an unset variable. A dry run returns a placeholder instead."""
         raise problem
 
 
@@ -208,7 +208,7 @@ def stripped(value: str | None) -> str:
 
 
 def _learn_secrets(name: str, value: str) -> None:
-    """Register a variable of a config as a secret if its name or value looks like one; also the password of a URL."""
+    """Register a variable as a secret if its name or value looks like one, and the password of a URL."""
     if is_secret(name) or not is_setting(value):
         redactor.learn(value)
     if "@" in value and "://" in value:

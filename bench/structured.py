@@ -61,7 +61,7 @@ class ReplySchema(dict[str, object]):
         return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
-        """Return the object in a text if it matches the schema; one code fence around it is allowed."""
+        """Return the object in a text if it matches the schema. One code fence around it is allowed."""
         tree = one_object(text)
         return tree if tree is not None and self.accepts(tree) else None
 
@@ -74,7 +74,7 @@ def object_schema(**properties: Mapping[str, object]) -> ReplySchema:
 
 
 def one_object(text: str) -> dict[str, object] | None:
-    """Return the JSON object that is the whole text, or the whole text inside one code fence; otherwise None.
+    """Return the JSON object that is the whole text, also inside one code fence, or None.
 
     An object with a repeated key gives None too. The last result is cached, because a judge's text is read twice: for
     its repair and for its verdict. Do not change the object.
@@ -105,7 +105,7 @@ def unfenced(text: str) -> str:
 
 
 def without_unticked(text: str) -> str:
-    r"""Return a text without its unticked check boxes; the text itself if none is ticked.
+    r"""Return a text without its unticked check boxes, if another one is ticked.
 
     Example::
 
@@ -115,7 +115,7 @@ def without_unticked(text: str) -> str:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the pairs as a dict; RepeatedKey when a key occurs twice, ignoring case."""
+    """Return the pairs as a dict, or raise RepeatedKey for equal keys, ignoring case."""
     found = dict(pairs)
     if len(set(map(str.lower, found))) != len(pairs):
         raise RepeatedKey("a key occurs twice")

@@ -37,7 +37,7 @@ UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def token_quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
-    """Return the size of a text in quarters of a token; a character of a script without spaces counts as ``each``."""
+    """Return the size of a text in quarters of a token. A character of a script without spaces counts as ``each``."""
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
 

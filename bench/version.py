@@ -36,7 +36,7 @@ def version_text() -> str:
 
 
 def _metadata(name: str) -> Iterator[Path]:
-    """Yield the metadata folders of an installed distribution; much faster than `importlib.metadata`."""
+    """Yield the metadata folders of an installed distribution, faster than `importlib.metadata` does."""
     pattern = re.sub(r"[-_.]+", "[-_.]", name) + "-[0-9]*.dist-info"
     return (found for folder in sys.path for found in Path(folder).glob(pattern))
 
@@ -48,7 +48,7 @@ def _extras(metadata: str) -> set[str]:
 
 
 def plug_ins(group: str) -> EntryPoints:
-    """Return the entry points of a group in the installed distributions; nothing is imported."""
+    """Return the entry points of a group in the installed distributions, without importing them."""
     return _group_entry_points(group, _distribution_folders())
 
 
@@ -70,7 +70,7 @@ def _group_entry_points(group: str, folders: object) -> EntryPoints:
 
 @lru_cache(maxsize=1)
 def _entry_points(_distribution_folders: object) -> Any:
-    """Return every entry point; Python 3.11 and 3.12 return different types."""
+    """Return every entry point. Python 3.11 and 3.12 return different types."""
     from importlib.metadata import entry_points
 
     return entry_points()
@@ -84,7 +84,7 @@ def _distribution_version(distribution: str, _distribution_folders: object) -> s
 
 
 def built_commit() -> str | None:
-    """Return the commit of the wheel; None in a checkout."""
+    """Return the commit of the wheel, or None in a checkout."""
     for about in _metadata("memorybench"):
         path = about / "extra_metadata" / "commit"
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
@@ -92,7 +92,7 @@ def built_commit() -> str | None:
 
 
 def _commit() -> str:
-    """Return the commit from the image, the wheel or git; empty if it is unknown."""
+    """Return the commit from the image, the wheel or git, or an empty text."""
     if declared := os.environ.get("MEMORYBENCH_GIT_COMMIT") or built_commit():
         return declared
     root = Path(__file__).resolve().parents[1]

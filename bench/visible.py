@@ -40,7 +40,7 @@ def has_misleading_characters(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return the text with every hidden character as its escape; tabs and newlines stay."""
+    """Return the text with every hidden character except tabs and newlines as its escape."""
     return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
 
 
@@ -50,7 +50,7 @@ def is_blank(text: str) -> bool:
 
 
 def visible_json(text: str) -> str:
-    """Return JSON text with its hidden characters as escapes; the value stays the same."""
+    """Return JSON text with its hidden characters as escapes, which keeps its value."""
     return HIDDEN.sub(lambda found: _json_escape(found.group()), text)
 
 

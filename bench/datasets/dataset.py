@@ -83,7 +83,7 @@ class Dataset:
         self._built: SizedCache[BuiltCorpus] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
-        """Run pass 2: check and count each corpus. If every corpus is one row, pass 1 has done this already."""
+        """Check and count each corpus. If every corpus is one row, the first pass has done this already."""
         if not self._parser.needs_whole_corpus:
             return
         counts, seen = self._index.counts, set[int]()
@@ -102,7 +102,7 @@ class Dataset:
         self._index.remarks = (*self._parser.evidence_notes(), *similar_type_notes(counts.question_types))
 
     def _watched_corpora(self) -> Iterable[str]:
-        """Yield every corpus id; for large data, also report progress."""
+        """Yield every corpus id, and report progress for large data."""
         if not self._rows.is_large:
             return self.corpora()
         corpora = len(self._index.views or self._index.corpora or ())
@@ -171,7 +171,7 @@ class Dataset:
         return len(self._index.ids)
 
     def items(self, selection: Selection | None = None) -> Iterator[ItemRef]:
-        """Yield a reference to each selected item in file order; without a selection, to every item.
+        """Yield a reference to each selected item, or to every item, in file order.
 
         Raises:
             UsageError: the selection names an unknown item, corpus or question type.
@@ -185,7 +185,7 @@ class Dataset:
         return array("I", (index + 1 for index in select(self, selection)))
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
-        """Return the number of items of each question type at these positions; items without a type are not counted."""
+        """Return the number of items of each question type at these positions, without items that have no type."""
         found = Counter(self._index.type_of[position - 1] for position in positions)
         return {kind: count for number, count in sorted(found.items()) if (kind := self._index.types[number])}
 
@@ -197,14 +197,14 @@ class Dataset:
         )
 
     def find(self, item_id: str) -> ItemRef:
-        """Return the reference of an item by its id; raise UsageError when the id is unknown."""
+        """Return the reference of an item by its id, or raise UsageError."""
         index = self.index_of(item_id)
         if index is None:
             raise UsageError(f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items")
         return self.ref(index + 1)
 
     def item(self, ref: ItemRef | str) -> Item:
-        """Read one item by its reference or id; it contains the gold answer and evidence."""
+        """Read one item, gold included, by its reference or id."""
         if isinstance(ref, str):
             ref = self.find(ref)
         index = ref.position - 1
@@ -306,7 +306,7 @@ class Dataset:
         return self._index.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
-        """Return the 0-based indexes of the items of a corpus; None for an unknown corpus."""
+        """Return the 0-based indexes of a corpus's items, or None for an unknown corpus."""
         views = self._index.views
         table = views or self._index.corpora or self._index.ids
         known = table.find(corpus_id)
@@ -382,7 +382,7 @@ class Dataset:
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
-    """Find, check and index the data of a benchmark; an index that is stored for the same data is used again.
+    """Find, check and index the data of a benchmark, or read the stored index of the same data.
 
     Raises:
         DataError: the data is missing or invalid; the error lists up to 20 findings.
@@ -447,7 +447,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
 
 
 def docs_page(config: BenchmarkConfig) -> str | None:
-    """Return the path of the benchmark's documentation page; None for a benchmark without a published score."""
+    """Return the path of the documentation page of a benchmark with a published score, or None."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
 
@@ -480,7 +480,7 @@ def item_line(item: Item) -> dict[str, object]:
 
 
 def _correct_choice(item: Item) -> str | None:
-    """Return the text of the correct choice; None if the item has none."""
+    """Return the text of the correct choice, or None."""
     right = choice_index(item.choice_answer, item.choices)
     return None if right is None else item.choices[right]
 

@@ -45,7 +45,7 @@ class DateReader:
         self.formats = tuple(formats)
 
     def read(self, text: str) -> datetime | None:
-        """Return the instant in UTC; None for a text that is not a date. The current time has no effect."""
+        """Return the instant in UTC, or None for a text that is not a date."""
         local = _known_forms(text.strip(), self.formats)
         if local is None:
             return None
@@ -55,13 +55,13 @@ class DateReader:
             return None
 
     def until(self, when: datetime) -> datetime:
-        """Return the last instant that a date may mean: for midnight, the end of that day; else the instant itself."""
+        """Return the end of the day for midnight, else the instant itself."""
         local = when.astimezone(self.zone)
         whole_day = local.time() == time(0)
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Return the instant of a cut-off that is a date; None for an index, which is a number that is not a date.
+        """Return the instant of a cut-off that is a date, or None for one that is an index.
 
         A number with fewer than eight digits is always an index.
         """
@@ -92,7 +92,7 @@ def _iso(text: str) -> datetime | None:
 
 
 def _epoch(text: str) -> datetime | None:
-    """Return the instant of a Unix time of 1973 or later in s, ms, µs or ns; the size of the number shows the unit.
+    """Return the instant of a Unix time of 1973 or later, whose size shows its unit: s, ms, µs or ns.
 
     A number of 12 or 14 digits that form a date (202403020920) is read as this date. A number of 10 such digits
     (2024030209) may be a date or a Unix time, so the result is None.
@@ -154,7 +154,7 @@ def _month(name: str) -> int:
 
 
 def _hour(hour: str | None, half: str | None) -> int:
-    """Return the hour of the day from 0 to 23: 12 am is 0, 12 pm is 12. For an impossible one (13 pm), return 99."""
+    """Return the hour of the day from 0 to 23, or 99 for an impossible one such as 13 pm."""
     if hour is None:
         return 0
     number = int(hour)

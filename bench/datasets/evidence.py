@@ -70,14 +70,14 @@ class EvidenceLookup:
     """ids of sessions without an ingested turn, which no memory can contain"""
 
     def id_in_corpus(self, row: int, name: str) -> str:
-        """Return the id in the corpus for an id in a row; the meaning of the id in this row takes precedence."""
+        """Return the id in the corpus for an id in a row. Its meaning in this row takes precedence."""
         known = self.renamed_ids.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
             return known or name
         return self.renamed_ids.get((ANY_ROW, name), name)
 
     def flagged(self, row: int) -> set[str]:
-        """Return the flagged turns of a row; for a row without its own history, those of the whole corpus."""
+        """Return the flagged turns of a row, or of the whole corpus for a row without its own history."""
         return self.gold[row] if row in self.gold else set().union(*self.gold.values())
 
 
@@ -135,7 +135,7 @@ class EvidenceRule:
     def _resolved_references(
         self, item: RawItem, lookup: EvidenceLookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
-        """Return the sessions and turns that the references name; store their grades and flags."""
+        """Return the sessions and turns that the references name, and store their grades and flags."""
         sessions: set[str] = set()
         turns: set[str] = set()
         for given, named in self._references(item, lookup, flags):
@@ -153,7 +153,7 @@ class EvidenceRule:
         return sessions, turns
 
     def unresolved_reference(self, item: RawItem, lookup: EvidenceLookup) -> str:
-        """Return the first reference or flagged turn without a match; empty if all match."""
+        """Return the first reference or flagged turn without a match, or an empty text."""
         for _, reference in self._references(item, lookup, set()):
             known = lookup.id_in_corpus(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
@@ -163,7 +163,7 @@ class EvidenceRule:
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
-        """Return the id of an evidence session or turn that is dated after an instant; empty if there is none."""
+        """Return the id of an evidence session or turn that is dated after an instant, or an empty text."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         told = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
@@ -208,7 +208,7 @@ class EvidenceRule:
 
 
 def _session_grades(grades: dict[str, float], turns: Iterable[str], lookup: EvidenceLookup) -> dict[str, float]:
-    """Return the grades of turns and sessions, empty when all are 1; a session gets the highest grade of its turns."""
+    """Return the grades that are not all 1. A session gets the highest grade of its turns."""
     for turn in turns if grades else ():
         session = lookup.turns[turn]
         grades[session] = max(grades.get(turn, 1.0), grades.get(session, 0.0))
@@ -254,7 +254,7 @@ def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]
 
 
 def _missing_part(turn: Turn | None, whole: str) -> str | None:
-    """Return the part of the turn (text or caption) that is missing; None if the whole turn is there."""
+    """Return the missing part of the turn, its text or caption, or None."""
     if turn is None:
         return "(not ingested)"
     parts = [turn.text, *([turn.caption] if turn.caption else [])]
@@ -267,7 +267,7 @@ def _contains(whole: str, part: str) -> bool:
 
 
 def require_coverage(gaps: Sequence[CoverageGap], *, benchmark: str, where: str | None = None) -> None:
-    """Raise a DataError that lists the items with gaps, at most 20; do nothing when there is no gap."""
+    """Raise a DataError that lists the items with gaps, at most 20, if there are any."""
     if not gaps:
         return
     listed = ", ".join(f"{gap.item} ({gap.turn})" for gap in gaps[:_SHOWN])

@@ -1,4 +1,4 @@
-"""The sessions of one row: found, checked, and with parsed dates. Their ids may still repeat in the corpus.
+"""The sessions and turns of one row, checked and with parsed dates. Their ids may still repeat in the corpus.
 
 Also in this module:
 
@@ -57,7 +57,7 @@ Getter = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
-    """Return True for a turn whose text and caption are both empty or blank; such a turn makes no memory."""
+    """Return True for a turn whose text and caption are both blank, which makes no memory."""
     return is_blank(turn.text) and is_blank(turn.caption or "")
 
 
@@ -76,7 +76,7 @@ class RawTurn:
 
     @property
     def quote(self) -> str:
-        """Return the speaker, or else the role, with the text; evidence without ids names a turn in this form."""
+        """Return the speaker or role with the text, as evidence without ids names a turn."""
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
@@ -108,7 +108,7 @@ class TurnReader:
         """number of turns without the date that the config maps"""
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
-        """Read a turn from an object or a plain text; ``where`` is its place in the row, for errors.
+        """Read a turn from an object or a plain text. ``where`` is its place in the row, for errors.
 
         Raises:
             DataError: a required part is missing, or has the wrong type.
@@ -160,7 +160,7 @@ class TurnReader:
         raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
 
     def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        """Set role and speaker; if the config maps one of them or both, the turn must have at least one."""
+        """Set role and speaker. If the config maps them, the turn must have at least one."""
         for name in self.speaker_parts:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.speaker_parts and not self.by_name and raw.role is None and raw.speaker is None:
@@ -187,7 +187,7 @@ class TurnReader:
             raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
-        """Return the id of a turn; None if the config maps none and the turn has none under the usual name.
+        """Return the id of a turn, or None if the config maps none.
 
         Raises:
             DataError: the config maps an id, but the turn has none; or the value is not an id.
@@ -205,7 +205,7 @@ class TurnReader:
 
 
 def _empty_field_hint(path: Value) -> str | None:
-    """Return the hint for a field that is empty in some turns; None for a path that is not a plain name."""
+    """Return the hint for a field with a plain name that is empty in some turns, or None."""
     plain = re.fullmatch(r"\w+", path.text)
     return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
@@ -222,7 +222,7 @@ def _turn_paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, t
 
 
 def _getter(paths: tuple[Value, ...]) -> Getter:
-    """Return a function that reads the first value that is not null; for a plain field name it is fast."""
+    """Return a function that reads the first value that is not null."""
     first = paths[0]
     if len(paths) > 1:
         return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)
@@ -316,7 +316,7 @@ class ContextReader:
         self.turns = TurnReader(config, context, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
-        """Return the sessions in order: by the number in their key, or as in the array.
+        """Return the sessions in the order of the numbers in their keys, or of the array.
 
         ``before`` is the number of sessions that earlier histories of the row have.
         """
@@ -373,7 +373,7 @@ class ContextReader:
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, has_own_id=self.deletes)
 
     def _keyed_sessions(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
-        """Yield the sessions under numbered keys in the order of the numbers; a date without a session is ignored."""
+        """Yield the sessions under numbered keys in the order of the numbers."""
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
             raise place.error(path_name(self.field), "must be an object, not", holder)
@@ -447,7 +447,7 @@ class ContextReader:
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
     def _turn_session(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
-        """Return a session of one turn; the session gets the turn's date, and its id unless that is a ``dialogId``."""
+        """Return a session of one turn, with the turn's date, and with its id unless that is a ``dialogId``."""
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
         if turn.id is not None and not self.turns.has_dialog_id(element):
@@ -464,7 +464,7 @@ class ContextReader:
     def _parallel_list(
         self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
-        """Return a list with one value per session; None without a path; raise DataError for another length."""
+        """Return a list with one value per session, or None without a path."""
         if path is None:
             return None
         values = list_at(row, path, place)

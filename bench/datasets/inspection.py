@@ -157,7 +157,7 @@ class Scanner:
         return self.found
 
     def add(self, row: FileRow) -> None:
-        """Check one row and add it to the index; raise DataError when it is invalid."""
+        """Check one row and add it to the index."""
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is malformed")
         self._digest(row.file_values or row.values, row.place)
@@ -409,7 +409,7 @@ def _without_space(text: str) -> str:
 
 
 def _count_memories(config: BenchmarkConfig, built: BuiltCorpus) -> int:
-    """Return the number of memories of a corpus; they are rendered only if a template makes their text."""
+    """Return the number of memories of a corpus. Only a template needs to render them."""
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
     full = [session for session in without_blank_turns(built.corpus).sessions if session.turns]

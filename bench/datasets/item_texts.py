@@ -4,7 +4,7 @@ Example::
 
     texts = ItemTexts()
     texts.add(raw, corpus="c1")
-    texts.notes()        # ("2 questions are asked again under another id (q1 and q7): ...",)
+    texts.notes()        # ("1 question is repeated for the same history with another id: q1 and q7",)
 
 Only hashes and the id of each item are kept, so that a benchmark with millions of items fits in memory.
 """
@@ -105,7 +105,7 @@ class ItemTexts:
         """a problem -> the number of items that have it, and the first few of them"""
 
     def add(self, raw: RawItem, corpus: Hashable) -> None:
-        """Check one item; equal questions about one history, which ``corpus`` identifies, count as repeated."""
+        """Check one item. Equal questions about one history, which ``corpus`` identifies, count as repeated."""
         self._check(raw)
         if raw.deletion is not None:
             return
@@ -162,7 +162,7 @@ class ItemTexts:
                 examples.append(f"{raw.id} {text[:LONGEST]!a}")
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes; empty when nothing is unusual."""
+        """Return the notes on unusual texts."""
         found = []
         if self._n_repeated:
             asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
@@ -188,7 +188,7 @@ def _is_marked(text: str, method: str) -> bool:
 
 
 def _repeated_choice(choices: Sequence[str]) -> str | None:
-    """Return the first choice that repeats an earlier one, ignoring case and white space; None if there is none."""
+    """Return the first choice that repeats an earlier one, ignoring case and white space, or None."""
     seen: set[str] = set()
     for choice in choices:
         text = " ".join(choice.lower().split())

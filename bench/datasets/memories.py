@@ -179,7 +179,7 @@ class _MemoryRenderer:
         return self.finish(head + self.line(session, turn))
 
     def _turn_date(self, when: datetime | None) -> str | None:
-        """Return the date of a turn as text if every memory begins with a date; else None."""
+        """Return the date of a turn as text if every memory begins with a date, or None."""
         return iso_utc(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
@@ -230,7 +230,7 @@ def _unchanged(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text escaped for HTML, for ``escapeHtml``; the stored text then differs from the dataset's."""
+    """Return a text escaped for HTML, for ``escapeHtml``."""
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
         text = text.replace(char, entity)
     return text
@@ -289,7 +289,7 @@ def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) 
 
 
 def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tuple[str, ...]:
-    """Return the gold ids of an item at a level; empty for an abstention item, unless ``score_retrieval`` is set."""
+    """Return the gold ids of an item at a level. An abstention item has some only with ``score_retrieval``."""
     if item.abstention and not score_retrieval:
         return ()
     if level == "text":
@@ -318,7 +318,7 @@ def ids_at_level(memories: Iterable[RenderedMemory], level: Level) -> tuple[str,
 def ranked_ids(
     hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
 ) -> list[tuple[str, ...]]:
-    """Return the ids of each hit in the provider's order, cut at k; a hit without a known memory has no ids.
+    """Return the ids of the first k hits in the provider's order. A hit without a known memory has no ids.
 
     When turns are counted as sessions, the first hit of a session keeps its rank, and later hits of this session are
     dropped before the cut.

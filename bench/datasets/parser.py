@@ -9,7 +9,7 @@ Example::
     parser = RowParser(config)
     parsed = parser.parse(values, place)
     item = parser.make_item(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
-    built = build_corpus(raw_sessions, rules)
+    built = build_corpus("c1", raw_sessions, removed_roles=())
     built.corpus.sessions       # by date, equal dates in the order of the file
     built.lookup.turns          # turn id -> session id
 """
@@ -105,7 +105,7 @@ def build_corpus(
 
 
 class _SessionMerger:
-    """The distinct sessions of a corpus, in file order.
+    """The collector of a corpus's distinct sessions, in file order.
 
     Equal sessions in one row are different sessions: the n-th of them repeats only the n-th equal session of another
     row.
@@ -168,7 +168,7 @@ class _SessionMerger:
             self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
-        """Raise a DataError when two rows have different sessions with one id; in one row, an id may repeat."""
+        """Raise a DataError when two rows have different sessions with one id. In one row, an id may repeat."""
         if not session.has_own_id or session.id not in self.first:
             return
         first = self.kept[self.first[session.id]][1]
@@ -302,7 +302,7 @@ class ParsedRow:
 
 
 class RowParser:
-    """The parser of the rows of one config; it also collects the findings that become notes."""
+    """The parser of the rows of one config, which also collects findings for notes."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
@@ -339,7 +339,7 @@ class RowParser:
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace, *, history: bool = True) -> ParsedRow:
-        """Parse a row, with or without its sessions; raise DataError for the first problem."""
+        """Parse a row, with or without its sessions."""
         try:
             row_id = self.row_id(row, place)
             place = place.with_row_id(row_id)
@@ -358,7 +358,7 @@ class RowParser:
         )
 
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
-        """Return the corpus id of a row; for a corpus field that is a list or map, an id of its content."""
+        """Return the corpus id of a row. For a list or map, it is a digest of the content."""
         path = self._corpus_path
         if path is None:
             return row_id
@@ -368,7 +368,7 @@ class RowParser:
         return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
 
     def joined_history_id(self, row: Mapping[str, object]) -> str | None:
-        """Return the identity of the history that ``data.with`` adds to a row; None if the row itself has one."""
+        """Return the identity of the history that ``data.with`` adds to a row, or None."""
         scope = scope_of(row)
         if not self.shared or scope is None or not self._history_roots <= scope.brought.keys():
             return None
@@ -438,7 +438,7 @@ class RowParser:
         return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
 
     def early_questions(self) -> str:
-        """Return a note on questions dated before their evidence; empty if there are none."""
+        """Return a note on questions dated before their evidence, or an empty text."""
         if not self.early_items:
             return ""
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
@@ -450,7 +450,7 @@ class RowParser:
         )
 
     def lost_evidence(self) -> str:
-        """Return a note on items with evidence that matches nothing in their history; empty if there are none."""
+        """Return a note on items with evidence that matches nothing in their history, or an empty text."""
         if self.lost is None:
             return ""
         item, reference = self.lost
@@ -466,7 +466,7 @@ class RowParser:
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
-        """Return the session with the latest date, if the config takes question dates from it; else None."""
+        """Return the session with the latest date if the config takes question dates from it, or None."""
         if self.config.question_date.source != "last_session":
             return None
         dated = [session for session in sessions if session.when is not None]
@@ -516,14 +516,14 @@ class RowParser:
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
-    """Return the first ``index`` sessions; of a history with one session, its first ``index`` turns."""
+    """Return the first ``index`` sessions, or of a single session its first ``index`` turns."""
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
 
 
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
-    """Return the sessions before a date; of a history with one undated session, its turns before the date."""
+    """Return the sessions before a date, or of a single undated session its turns before the date."""
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)
     turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)

@@ -253,7 +253,7 @@ class QuestionReader:
         return item
 
     def _rubric(self, paths: ItemPaths, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the texts of a rubric's points; of points that are objects, only those that meet the conditions."""
+        """Return the texts of a rubric's points that meet the conditions."""
         if self.points is None:
             return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
@@ -269,7 +269,7 @@ class QuestionReader:
         return tuple(said)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
-        """Shuffle the choices of an item; the order depends on the item id only and does not reveal the right one."""
+        """Shuffle the choices of an item by its id, so that their order does not reveal the right one."""
         right = choice_index(item.choice_answer, item.choices)
         if right is not None:
             item.choice_answer = item.choices[right]
@@ -346,7 +346,7 @@ class QuestionReader:
         return by_id or by_field or by_type or by_where or (not answered and _is_adversarial(scopes[0]))
 
     def _matches_id_pattern(self, item_id: str, place: RowPlace) -> bool:
-        """Return True when the id contains a match of ``idPattern``; raise DataError for an id that is too long."""
+        """Return True when the id contains a match of ``idPattern``."""
         if self.pattern is None:
             return False
         if len(item_id) > LONGEST_TEXT:
@@ -379,7 +379,7 @@ class QuestionReader:
     def _refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to sessions or turns, from any nesting of lists and maps; store their grades."""
+        """Return the references to sessions or turns in nested lists and maps, and store their grades."""
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
@@ -431,7 +431,7 @@ class QuestionReader:
     def _turn_refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to turns; for quoted turns, the speaker and text of each."""
+        """Return the references to turns, which are the speaker and text of quoted turns."""
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place, grades)
         where = f"{prefix}{path_name(path)}"
@@ -439,7 +439,7 @@ class QuestionReader:
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).quote for at, turn in enumerate(quoted))
 
     def _choices(self, path: PathList | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the choices; empty if the item has none. A missing choice with its own path is a DataError."""
+        """Return the choices of an item. A missing choice with its own path is a DataError."""
         if path is None:
             return ()
         if len(path.paths) == 1:
@@ -475,13 +475,13 @@ class QuestionReader:
 
 
 def _first_value(path: Value | None, scopes: list[object]) -> object:
-    """Return the first value in the scopes (question, row, history) that is not null; None without a path."""
+    """Return the first value in the scopes (question, row, history) that is not null, or None."""
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
 
 
 def metadata_at(path: Value, scope: object) -> object:
-    """Return a metadata value, or for a path with ``[*]`` the list of its values; None if there is none."""
+    """Return a metadata value, or the list of all values for a path with ``[*]``, or None."""
     return path.get(scope) if path.single else path.all(scope) or None
 
 
@@ -527,7 +527,7 @@ def _ranges_as_text(value: object) -> object:
 
 
 def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the question; raise DataError when it is missing or blank."""
+    """Return the question, which must not be missing or blank."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
         raise place.error(f"{prefix}{path_name(path)}", "is empty", hint="write a question, or remove the item")
@@ -535,7 +535,7 @@ def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "")
 
 
 def _label(value: object, path: Value, place: RowPlace) -> str | None:
-    """Return a text or number as the label of a group of items; None for an empty one; DataError for a list or map."""
+    """Return a text or number as the label of a group of items, or None for an empty one."""
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'write the path of one of them: "{first}"' if isinstance(value, list) and value else None

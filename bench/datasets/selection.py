@@ -24,7 +24,7 @@ from bench.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The selection flags of a run; by default all items are selected."""
+    """The selection flags of a run. By default all items are selected."""
 
     start: int | None = None
     """first position, from 1"""
@@ -147,7 +147,7 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
-    """Add an entry to a heap of the ``size`` smallest keys; it stores complements, so the largest key is on top."""
+    """Add an entry to a heap of the ``size`` smallest keys. It stores complements, so the largest key is on top."""
     key, index = entry
     turned = (bytes(255 - byte for byte in key), -index)
     if len(heap) < size:

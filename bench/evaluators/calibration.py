@@ -223,9 +223,9 @@ class Calibration:
 async def calibrate(
     judge: Judge, prompts: JudgePrompts, *, evaluator: JudgeEvaluator | None = None
 ) -> list[Calibration]:
-    """Run the judge on every probe with every distinct prompt; return one result per prompt.
+    """Run the judge on every probe with every distinct prompt, and return one result per prompt.
 
-    These calls cost money like any others.
+    These calls cost money.
     """
     return [
         await _calibrate_prompt(judge, prompt, abstention=prompt is prompts.abstention, base=evaluator)

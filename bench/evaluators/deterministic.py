@@ -60,7 +60,7 @@ class TextEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocomoEvaluator(EvaluatorSettings):
-    """LoCoMo's official score; the category is read from the item's metadata or question type."""
+    """LoCoMo's official score, by the category in the item's metadata or question type."""
 
     name: str = "locomo-f1"
 
@@ -121,7 +121,7 @@ class DeletionEvaluator(EvaluatorSettings):
 
 
 def text_verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
-    """Return the verdict for a value; ``reason`` explains a missing value."""
+    """Return the verdict for a value. ``reason`` explains a missing one."""
     correct = None if value is None else value >= threshold
     return Verdict(
         evaluator=name,
@@ -210,7 +210,7 @@ def code_blocks(answer: str) -> str:
 
 
 async def run_tests(code: str, tests: str, *, time_limit_s: float) -> bool:
-    """Run code and then its tests in the same namespace; return True when both end without error in time."""
+    """Return True when code and then its tests run in one namespace, without an error and in time."""
     with tempfile.TemporaryDirectory(prefix="bench-code-") as folder:
         for name, source in (("candidate", code), ("tests", tests)):
             await anyio.Path(folder, f"{name}.py").write_text(source, encoding="utf-8", errors="surrogatepass")
@@ -219,7 +219,7 @@ async def run_tests(code: str, tests: str, *, time_limit_s: float) -> bool:
 
 
 async def _run(command: list[str], folder: Path, time_limit_s: float) -> int | None:
-    """Run a command; return its exit code, or None after a timeout."""
+    """Run a command and return its exit code, or None after a timeout."""
     process = await anyio.open_process(
         command, cwd=folder, env={}, stdin=None, stdout=-3, stderr=-3, start_new_session=True
     )

@@ -56,7 +56,7 @@ def read_score(reply: Completion, schema: ReplySchema) -> tuple[float | None, st
 
 
 async def complete_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
-    """Run all prompts concurrently, so that batched calls share a batch; raise the first failure."""
+    """Run all prompts concurrently, so that they can share a batch, and return the replies in order."""
     found: dict[int, Completion | BenchError] = {}
 
     async def ask(at: int, prompt: Prompt) -> None:
@@ -104,7 +104,7 @@ SEVERAL_CALLS = (POINTS, AUDIT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointsEvaluator(JudgeSettings):
-    """``rubric-points``: one call per point of the rubric, each worth one of ``values``; the value is the mean."""
+    """``rubric-points``: one call per rubric point, scored with one of ``values``. The value is the mean."""
 
     prompt: JudgePrompt
     values: tuple[float, ...] = HALVES
@@ -133,7 +133,7 @@ class PointsEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderEvaluator(JudgeSettings):
-    """``order-agreement``: a judge aligns the answer with the rubric's events; tau-b and F1 are computed here."""
+    """``order-agreement``: a judge aligns the answer with the rubric's events. The value is tau-b times F1."""
 
     prompt: JudgePrompt
     name: str = "order-agreement"
@@ -187,7 +187,7 @@ class LabelEvaluator(JudgeSettings):
         return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
 
     def _label(self, reply: Completion) -> tuple[str | None, str]:
-        """Return the label in the reply's object, or the reply's only word; None with the reason if there is none."""
+        """Return the label in the reply's object or its only word, or None with the reason."""
         tree, reason = read_object(
             reply.text, LABEL_SCHEMA.requiring("label"), deciding="label", finish_reason=reply.finish
         )

@@ -62,7 +62,7 @@ class JsonVerdict:
 
 
 def read_objects(text: str) -> JsonVerdict | None:
-    """Return the verdict of the JSON objects in a text; None when the text has other content."""
+    """Return the verdict of a text that has only JSON objects, or None."""
     try:
         trees = only_objects(_without_introduction(text))
     except RepeatedKey:
@@ -88,7 +88,7 @@ def _without_introduction(text: str) -> str:
 
 
 def only_objects(text: str) -> list[dict[str, object]]:
-    """Return every outermost object of a text that consists of JSON objects only; empty for any other text.
+    """Return the objects of a text that has only JSON objects, or an empty list.
 
     Raises:
         RepeatedKey: an object repeats a key.
@@ -153,7 +153,7 @@ def _read_value(said: object, top: float = 1.0) -> tuple[float | None, str | Non
 
 
 def _finite_number(said: object) -> float | None:
-    """Return a finite number, also from its text; None for other values."""
+    """Return a finite number, also from its text, or None."""
     if isinstance(said, bool) or not isinstance(said, int | float | str):
         return None
     if isinstance(said, str) and "_" in said:  # a number to Python alone
@@ -172,7 +172,7 @@ _REFUSAL = pattern(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedVerdict:
-    """A verdict; an unparsed one has a reason: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
+    """A verdict, or its reason: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
 
     state: Literal["parsed", "unparsed"]
     correct: bool | None = None
@@ -189,7 +189,7 @@ def parse_verdict(
     threshold: float = 1.0,
     answer: str = "",
 ) -> ParsedVerdict:
-    """Return the verdict of a judge's text; ``correct`` means value >= threshold, ``answer`` is the judged text.
+    """Return the verdict of a judge's text. It is correct from ``threshold`` on. ``answer`` is the judged text.
 
     ``protocol``: auto (JSON or prose); json (only JSON is read); longmemeval-official (the paper's substring rule,
     for comparison only).

@@ -52,7 +52,7 @@ def value_of_word(word: str) -> float | None:
 
 
 def value_of_number(text: str) -> float | None:
-    """Return a number as a share, possibly outside 0..1; None for a text that is not a number."""
+    """Return a number as a share, possibly outside 0..1, or None."""
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         return None
@@ -101,7 +101,7 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
-    """Return the non-blank lines of a judge's text without quotations; empty for a text that is too long."""
+    """Return the non-blank lines of a judge's text without quotations. A text that is too long has none."""
     rest = without_unticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
         return ()
@@ -159,7 +159,7 @@ def _outside_elements(text: str) -> str:
 
 
 def _outside_braces(text: str) -> str:
-    """Return the text without JSON objects; an unclosed brace removes the rest."""
+    """Return the text without JSON objects. An unclosed brace removes the rest."""
     kept: list[str] = []
     at = depth = 0
     for brace in _BRACE.finditer(text):
@@ -174,7 +174,7 @@ def _outside_braces(text: str) -> str:
 
 
 def _outside_marks(text: str) -> str:
-    """Return the text without straight quotations; with an odd number of marks, only the text before the first."""
+    """Return the text without quotations. With an odd number of marks, only the text before the first is kept."""
     pieces = text.split('"')
     if len(pieces) % 2 == 0:
         return pieces[0]
@@ -317,7 +317,7 @@ def _in_range(share: float) -> float | str:
 
 
 def _labeled(sentences: Sequence[str]) -> _Statement | None:
-    """Return the last ``Verdict: yes``; conflict when labels of different names disagree and none is final."""
+    """Return the last label such as ``Verdict: yes``, or a conflict when labels disagree and none is final."""
     echoes = any(_ECHO.match(one) for one in sentences)
     every = (_labeled_at(one, at) or _heading_at(sentences, at) for at, one in enumerate(sentences))
     found = [one for one in every if one is not None and not (echoes and one.label == "answer" and not one.final)]

@@ -40,7 +40,7 @@ _SCORES = ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEvaluator(JudgeSettings):
-    """``llm-judge``: a judge decides whether an answer is right; the judge is called even without hits."""
+    """``llm-judge``: a judge decides whether an answer is right."""
 
     prompts: JudgePrompts
     name: str = "llm-judge"
@@ -85,7 +85,7 @@ class JudgeEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricEvaluator(JudgeSettings):
-    """``rubric``: each line is met (1), partly met (0.5) or not met (0); the value is the unrounded mean."""
+    """``rubric``: a judge scores each line with 0, 0.5 or 1. The value is the unrounded mean."""
 
     prompt: JudgePrompt
     name: str = "rubric"
@@ -105,7 +105,7 @@ class RubricEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaithfulnessEvaluator(JudgeSettings):
-    """``faithfulness``: supported statements / all statements of the answer; unscored without statements."""
+    """``faithfulness``: the share of the answer's statements that are supported."""
 
     prompt: JudgePrompt
     name: str = "faithfulness"
@@ -124,7 +124,7 @@ class FaithfulnessEvaluator(JudgeSettings):
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1; None with the reason."""
+    """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1, or None with the reason."""
     tree, reason = read_object(text, _SCORES, deciding="scores", finish_reason=finish_reason)
     scores = tree["scores"] if tree is not None else None
     if not isinstance(scores, list) or len(scores) != count:
@@ -135,7 +135,7 @@ def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> t
 
 
 def read_statements(text: str, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return supported / all of ``statements``; None with reason ``no_statements`` when the list is empty."""
+    """Return the share of supported ``statements``, or None with the reason."""
     tree, reason = read_object(text, STATEMENTS_SCHEMA, deciding="statements", finish_reason=finish_reason)
     listed = tree["statements"] if tree is not None else None
     if not isinstance(listed, list):

@@ -82,7 +82,7 @@ def pack_names(root: Path = ROOT) -> list[str]:
 def load_pack(
     reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT
 ) -> PromptPack:
-    """Load a pack; raise ConfigError for an unknown pack, or for an official text with another digest."""
+    """Load a pack by its reference ``name@version``."""
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
         close = near(reference, pack_names(root))
@@ -127,7 +127,7 @@ def _rules(path: Path) -> PackFile:
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
-    """Return the official text in the workspace; None if it has none."""
+    """Return the official text in the workspace, or None."""
     path = None if placed is None else placed / file_name
     if path is None or not path.is_file():
         return None

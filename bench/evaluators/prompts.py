@@ -49,7 +49,7 @@ class JudgePrompt:
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
-        """Parse a prompt; raise ConfigError for an unknown placeholder."""
+        """Parse a prompt, whose placeholders must be known."""
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         return cls(name=name, template=template, markers=PromptTags.of(text), asks_for_json="json" in text.lower())
 
@@ -83,7 +83,7 @@ class JudgePrompt:
 
 
 def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, str]:
-    """Return the template values of an item; an empty question or response is kept, other empty values are missing."""
+    """Return the template values of an item. Of empty values, only question and response are kept."""
     date = item.question_date
     texts = [hit.content for hit in hits] or item.evidence_texts
     values = {"question": item.question, "response": response}

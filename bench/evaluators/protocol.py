@@ -27,7 +27,7 @@ from bench.model import Completion, Hit, Prompt, ScoredItem, State, Verdict
 
 
 class Judge(Protocol):
-    """A model that is called for verdicts; the caller adds retries, limits and the call log."""
+    """A model that is called for verdicts. The caller adds retries, limits and the call log."""
 
     @property
     def name(self) -> str: ...
@@ -37,7 +37,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """An evaluator of answers; if it needs a judge and gets none, its verdict has no value (unscored).
+    """An evaluator of answers. If it needs a judge and gets none, its verdict has no value (unscored).
 
     An evaluator may also have ``needs_answer = False`` (it can score the hits without an answer),
     ``needs_listing = True`` (it scores the memories that the provider lists) and ``threshold`` (the value from which an

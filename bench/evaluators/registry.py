@@ -300,7 +300,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
 
 
 def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label: str, where: str | None) -> Evaluator:
-    """Return the evaluator of a plug-in; a class is created with ``config`` as its parameters.
+    """Return the evaluator of a plug-in. A class is created with ``config`` as its parameters.
 
     Raises ConfigError at ``where`` when the class takes other parameters, or there is no ``evaluate``.
     """
@@ -319,7 +319,7 @@ def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginEvaluator:
-    """A plug-in evaluator; its verdicts get its registered name.
+    """A plug-in evaluator, whose verdicts get its registered name.
 
     A result that is not a Verdict, or a value outside 0..1, raises EvaluatorFailed.
     """
@@ -371,7 +371,7 @@ def canonical_name(name: str) -> str:
 
 
 def versioned_name(name: str) -> str:
-    """Return an evaluator's name with the version of its rule: ``contains/3``; version 1 is omitted.
+    """Return an evaluator's name with the version of its rule, such as ``contains/3``. Version 1 is omitted.
 
     A new revision of the rule for refusals is a new version of the evaluators that use it.
     """
@@ -390,7 +390,7 @@ def open_evaluator(
     where: str | None = None,
     allow_code_execution: bool = False,
 ) -> Evaluator | None:
-    """Open one evaluator; return None for ``none``.
+    """Open one evaluator, or return None for ``none``.
 
     ``method``: a built-in or installed name, or ``custom:./file.py:Class`` relative to ``folder``.
     Raises ConfigError at ``where`` for an unknown name, key or value.
@@ -418,7 +418,7 @@ def open_evaluator(
 
 
 def catalog() -> dict[str, str]:
-    """Return every evaluator with one sentence; plug-ins are not imported.
+    """Return every evaluator with one sentence, without importing plug-ins.
 
     A built-in name that a plug-in uses too is listed as refused, because every plan with it fails.
     """

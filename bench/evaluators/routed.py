@@ -23,7 +23,7 @@ from bench.model import Hit, Item, ScoredItem, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedEvaluator:
-    """An evaluator that selects another evaluator for each item; it has the name of its default."""
+    """An evaluator that selects another one for each item. It has the name of its default."""
 
     default: Evaluator
     by: str

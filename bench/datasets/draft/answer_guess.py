@@ -65,7 +65,7 @@ class AnswerGuess:
     def _only_unknown_text(self) -> str | None:
         """Return the only text field of the questions that has an unknown name and holds neither dates nor ids.
 
-        The result is None when there is no such field, or more than one.
+        None means that there is no such field, or more than one.
         """
         known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
         left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
@@ -82,7 +82,7 @@ class AnswerGuess:
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
     def answers(self) -> str | None:
-        """Return the answer field as the config writes it; a list, if other fields hold alternative answers too."""
+        """Return the answer field as the config writes it, or a list of fields with alternative answers."""
         name = self.field
         if name is None:
             return None
@@ -102,7 +102,7 @@ class AnswerGuess:
         return f"[[{names}]]" if self.place.child is not None and not every else f"[{names}]"
 
     def _texts(self, name: str) -> str | None:
-        """Return the path to the texts of an answer field, whose values may be objects; None if it is unknown."""
+        """Return the path to the texts of an answer field, or None if its objects have no known text field."""
         values = [one[name] for one in self.place.questions() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
         if steps is None:
@@ -117,7 +117,7 @@ class AnswerGuess:
     # ---------------------------------------------------------------- choices
 
     def choices(self) -> tuple[str, str] | None:
-        """Return the config values of the choices and of the right choice; None for questions without choices."""
+        """Return the config values of the choices and of the right choice, or None."""
         return self.choices_config
 
     def _choices(self) -> tuple[str, str] | None:

@@ -67,7 +67,7 @@ READER = """  answeringModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkDraft:
-    """The files to write, each with its path and text; the config comes first."""
+    """The files to write, each as path and text. The config is the first one."""
 
     files: tuple[tuple[Path, str], ...]
     guesses: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class BenchmarkDraft:
 
 
 def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkDraft:
-    """Draft a config for the data, or for two sample rows if no data is given; no file is written.
+    """Draft a config for the data, or for two sample rows without data. No file is written.
 
     Raises:
         UsageError: the config exists already, or there is no data to read.
@@ -224,7 +224,7 @@ def _date_formats(layout: DataLayout) -> list[str]:
 
 
 def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
-    """Return the item id for data without a usual id field: ``$row``, or the first field if there is only one row."""
+    """Return the item id for data without an id field: ``$row``, or the first field of a single row."""
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"

@@ -89,9 +89,9 @@ def plain_name(name: str) -> str:
 
 
 def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """Return the field that matches the earliest of ``names``, in any spelling, and has a value of type ``kind``.
+    """Return the field that matches the first possible of ``names``, in any spelling, and has a value of type ``kind``.
 
-    The result is None when no field matches. A null value does not match.
+    None means that no field matches. A null value does not match.
     """
     plain: dict[str, str] = {}
     for name in row:
@@ -118,7 +118,7 @@ def is_request(part: Row, name: str) -> bool:
 
 
 def is_question(part: Row) -> bool:
-    """Return True for an object with a question and an answer; such an object must never be ingested."""
+    """Return True for an object with a question and an answer, which must never be ingested."""
     name = first_field(part, QUESTIONS, (str, Mapping))
     return name is not None and first_field(part, ANSWERS) is not None and not is_request(part, name)
 
@@ -146,7 +146,7 @@ def _is_written_date(value: object) -> bool:
 
 
 def field_path(*steps: str) -> str:
-    """Return the JSONPath of these names, as a config writes it; a step ``[*]`` stays as it is."""
+    """Return the JSONPath of these names and ``[*]`` steps as a config writes it."""
     parts = (
         step if step == "[*]" else f".{step}" if PLAIN_STEP.fullmatch(step) else f"[{json.dumps(step)}]"
         for step in steps
@@ -160,7 +160,7 @@ def quoted_path(text: str) -> str:
 
 
 def field_name(name: str) -> str:
-    """Return a field name as the config writes it; a name that would be read as a path becomes a path."""
+    """Return a field name as the config writes it: as a path, if it would be read as one."""
     return quoted_name(
         f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name
     )
@@ -173,7 +173,7 @@ def quoted_name(name: str) -> str:
 
 
 def map_at(row: Row, name: str) -> Row:
-    """Return the map in a field; an empty map if the field holds anything else."""
+    """Return the map in a field, or an empty map."""
     part = row.get(name)
     return part if isinstance(part, Mapping) else {}
 

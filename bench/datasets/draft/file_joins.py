@@ -65,7 +65,7 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """Add a file of relevance judgements as gold; return False for a file that has none.
+    """Add a file of relevance judgments as gold, or return False for another file.
 
     The file has rows of question, document and grade, or maps of document to grade.
     """
@@ -104,14 +104,14 @@ def _add_gold(layout: DataLayout, table: SampledFile, step: Step, path: str, gol
 
 
 def _file_template(layout: DataLayout, table: SampledFile) -> str:
-    """Return the file's name; with several files of questions, a template for a file in the folder of each of them."""
+    """Return the file's name, or for several files of questions, a template for a file next to each."""
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name
     return "${$file|match:'^[^/]+'}/" + table.name.partition("/")[2]
 
 
 def join_named_files(layout: DataLayout, folder: Path) -> bool:
-    """Add a step for a field that names a file with the history; return False if there is no such field."""
+    """Add a step for a field that names a file with the history, or return False."""
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
         if not all(isinstance(text, str) and suffix_of(text) in SUFFIXES for text in texts):
@@ -132,7 +132,7 @@ def join_named_files(layout: DataLayout, folder: Path) -> bool:
 def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -> None:
     """Join fields of other files one by one until the rows have a history.
 
-    The file whose keys match best comes first; of several, the file with the longest texts.
+    The file whose keys match best comes first. Of several, it is the one with the longest texts.
     """
     left = [  # more rows, so that more of the keys are known
         table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)

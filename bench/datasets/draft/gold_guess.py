@@ -79,7 +79,7 @@ class GoldGuess:
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:
-        """Return the evidence keys for objects with an id and a grade; None when there are no different grades."""
+        """Return the evidence keys for objects with an id and different grades, or None."""
         name, _, part = path.removeprefix("$.").partition("[*].")
         found = [one for row in self.place.questions() for one in nested_objects(row.get(name))] if part else []
         grade = first_field(merged_fields(found), GRADES, (int, float))
@@ -88,7 +88,7 @@ class GoldGuess:
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
-        """Return the field or path of a nested question with ids of sessions or turns; None if there is none."""
+        """Return the field or path of a nested question with ids of sessions or turns, or None."""
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():
@@ -137,7 +137,7 @@ def _short_path(path: str, name: str) -> str:
 
 
 def _scalar_paths(value: object, path: str, deep: int = 3) -> Iterator[str]:
-    """Yield the path to each scalar inside a value; of pairs that begin with a text, the path to this text."""
+    """Yield the path to each scalar in a value, or to the first text of each pair."""
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
             yield f"{path}[*][0]"

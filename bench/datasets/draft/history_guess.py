@@ -107,7 +107,7 @@ class HistoryGuess:
         return found
 
     def _side_by_side(self, holder: Row) -> list[str]:
-        """Return the config lines for a list of sessions, next to lists of their dates or ids; empty for other data."""
+        """Return the config lines for a list of sessions next to lists of their dates or ids, if it is one."""
         lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
         main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
                    default=None)  # fmt: skip
@@ -164,7 +164,7 @@ class HistoryGuess:
         yield from (f"field: {path}", "type: session")
 
     def _ids_beside(self) -> str | None:
-        """Return the name of a field that is a list with one id per session in every row; None if there is none."""
+        """Return a field that has a list with one id per session in every row, or None."""
         for key, part in self.row.items():
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
             beside = all(isinstance(one, list) and len(one) == len(list_or_empty(held)) for one, held in rows)
@@ -259,7 +259,7 @@ def numbered_sessions(holder: Row) -> dict[str, list[object]]:
 
 
 def _longest_text(holder: Row) -> str | None:
-    """Return the field with a usual name for a text, else the one with the longest text; None if there is no text."""
+    """Return the field with a usual name for a text, else the one with the longest text, or None."""
     texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
     named = first_field(texts, ("text", "content", "summary", "document", "body"))

@@ -79,7 +79,7 @@ class ContextLines:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line when exactly one history field has the passages with the answer; else empty."""
+        """Return the evidence line if exactly one history field has the passages with the answer, or an empty text."""
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
             return ""
@@ -119,7 +119,7 @@ def history_field(rows: Sequence[Row]) -> str:
 
 
 def _weight(value: object) -> tuple[bool, bool, int]:
-    """Return a sort key: values that contain turns are highest, then lists and maps, then texts; longer ones first."""
+    """Return a sort key: values with turns are highest, then lists and maps, then texts, by length."""
     return (
         path_to_turns(value) is not None,
         not isinstance(value, str),

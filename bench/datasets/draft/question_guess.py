@@ -129,7 +129,7 @@ class QuestionGuess:
         yield "choicesField", choices and choices[0]
 
     def _date(self) -> str | None:
-        """Return the date field of a question, as the config writes it; None if there is none."""
+        """Return the date field of a question as the config writes it, or None."""
         every, asked = self.place.questions(), self.place.asked
         for name in filter(None, (first_field(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
@@ -139,7 +139,7 @@ class QuestionGuess:
         return None
 
     def metadata(self) -> str:
-        """Return the ``metadata`` section with type and date; empty for nested questions, or if there is neither."""
+        """Return the ``metadata`` section with type and date, or an empty text."""
         if self.child is not None:
             return ""
         found = (("questionType", self.type), ("questionDate", self._date()))
@@ -156,14 +156,14 @@ class QuestionGuess:
             yield f"  answer: {answer}\n"
 
     def words_of_question(self) -> int:
-        """Return the number of words in the longest question; 0 if no field holds a question."""
+        """Return the number of words in the longest question, or 0."""
         name = self.place.question()
         return max((len(str(one.get(name)).split()) for one in self.place.questions()), default=0) if name else 0
 
     # ------------------------------------------------------------------ types
 
     def _kind(self) -> str | None:
-        """Return the field or template for the question type, as the config writes it; None if there is none."""
+        """Return the field or template of the question type as the config writes it, or None."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
         if self.child is not None and _KEYED_LISTS.search(self.place.path):
@@ -180,7 +180,7 @@ class QuestionGuess:
     def _type_of_ids(self) -> str | None:
         """Return a template that reads the type from the beginning of the ids: ``2hop`` of ``2hop__10_21``.
 
-        The result is None when the ids do not begin with a type.
+        None means that the ids do not begin with a type.
         """
         name = next((name for name in IDS if all(isinstance(row.get(name), str) for row in self.rows)), None)
         ids = [str(row[name]).split("_") for row in self.rows] if name else []
@@ -199,7 +199,7 @@ class QuestionGuess:
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
-        """Return a field of the row that is the type of all its questions; None if there is none."""
+        """Return a field of the row that is the type of all its questions, or None."""
         for name in ("question_type", "category", "source", "subset"):
             if isinstance(self.row.get(name), str):
                 return field_name(name)
@@ -209,7 +209,7 @@ class QuestionGuess:
         return None
 
     def _type_name(self) -> str | None:
-        """Return the name of a type field that every question has; None if there is none."""
+        """Return the name of a type field that every question has, or None."""
         asked = self.place.questions()
         names = [name for one in TYPES if (name := first_field(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
@@ -248,7 +248,7 @@ class QuestionGuess:
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
     def _unanswerable_condition(self) -> str | None:
-        """Return a condition on a field with few distinct values, one of which means "unanswerable"; else None."""
+        """Return a condition on a field with few distinct values, one of which means "unanswerable", or None."""
         for name in self.place.asked:
             held = [one.get(name) for one in self.place.questions()]
             lists = all(isinstance(one, list) and len(one) == 1 for one in held)
@@ -260,7 +260,7 @@ class QuestionGuess:
         return None
 
     def missing_answers(self) -> str | None:
-        """Return a note on questions without an answer; None if there are none, or a field marks them."""
+        """Return a note on questions without an answer that no field marks, or None."""
         found = self.answer.unanswered()
         if found is None or self.abstention or self.answer.choices() is not None:
             return None
@@ -277,9 +277,9 @@ class QuestionGuess:
     # ------------------------------------------------------------- ids, corpus
 
     def item_id(self) -> str | None:
-        """Return the field or template for the item id, as the config writes it; None if there is none.
+        """Return the field or template of the item id as the config writes it, or None.
 
-        Its values are unique in these rows if possible; otherwise it is the first field with a usual name for ids.
+        Its values are unique in these rows if possible. If not, it is the first field with a usual name for ids.
         """
         for one in IDS:
             name = first_field(self.row, (one,))
@@ -323,7 +323,7 @@ class QuestionGuess:
         return ""
 
     def _cut(self) -> str:
-        """Return the field that limits the part of the history that an item sees; empty if there is none."""
+        """Return the field that limits the part of the history that an item sees, or an empty text."""
         name = next(
             (key for key, one in self.row.items() if _CUT_NAMES.fullmatch(key) and (scalar_text(one) or "").isdigit()),
             None,
@@ -332,7 +332,7 @@ class QuestionGuess:
         return name or ("$keys[-2]" if path.count("[*]") > 1 and ".*" not in path else "")
 
     def visibility(self) -> str:
-        """Return the ``visibility`` line for the cut-off field; empty if there is none."""
+        """Return the ``visibility`` line for the cut-off field, or an empty text."""
         if not self.cut:
             return ""
         through = ", through: true" if self.cut.startswith("$") else ""

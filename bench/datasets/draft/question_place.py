@@ -63,7 +63,7 @@ class QuestionPlace:
         return [map_at(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
-        """Return a field of a question as the config writes it; ``more`` are names inside the field."""
+        """Return a field of a question as the config writes it, or the names ``more`` inside the field."""
         if name in self.written and not more:
             return json.dumps(self.written[name])
         if self.inside or more:
@@ -81,7 +81,7 @@ class QuestionPlace:
         return found
 
     def _nested(self) -> tuple[str, list[Row]]:
-        """Return the path of nested questions, and all these questions; an empty path if there are none."""
+        """Return the path of nested questions and all these questions, or an empty path."""
         found = [one for one in lists_of_questions(self.row) if self._children(one[0])]
         self._lists = [
             self.row.get(path.partition("[")[0].partition(".")[0]) for path, *_ in found if path.count("[*]") == 1
@@ -124,7 +124,7 @@ class QuestionPlace:
         return [one for row in self.rows for one in found.all(row) if isinstance(one, Mapping)]
 
     def _holder(self) -> str:
-        """Return the field with a map that holds the question; empty if the row itself holds the question."""
+        """Return the field with a map that holds the question, or an empty text for the row itself."""
         if first_field(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
             return ""
         for name, part in self.row.items():
@@ -136,17 +136,17 @@ class QuestionPlace:
         return ""
 
     def question(self) -> str | None:
-        """Return the field of the question; None if no field looks like one."""
+        """Return the field of the question, or None."""
         named = first_field(self.asked, QUESTIONS, str) or first_field(self.asked, QUESTION_LISTS, str)
         return named or first_field(self.asked, QUESTIONS) or self._marked_field()
 
     def _marked_field(self) -> str | None:
-        """Return the text field whose values end with a question mark, else ``text`` if `texts_ask`; else None."""
+        """Return the text field whose values end with a question mark, else ``text`` if `texts_ask`, or None."""
         marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
-        """Return the path or template of the question, as the config writes it; ``question`` as a last resort."""
+        """Return the path or list of paths of the question as the config writes it, by default ``question``."""
         name = self.question() or "question"
         if more := self.lacking(name, QUESTIONS, str):
             return f"[{', '.join(map(self.at, (name, *more)))}]"
@@ -168,7 +168,7 @@ class QuestionPlace:
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Return the paths of question and answer, and all questions, when these are keys of a map or pairs; else None."""
+    """Return the paths of question and answer and all questions, if they are the keys of a map or pairs, or None."""
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]
     pairs = [pair for value in known if isinstance(value, list) for pair in value]
@@ -184,7 +184,7 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
-    """Return the field whose texts end with a question mark in most objects; None unless there is exactly one."""
+    """Return the only field whose texts end with a question mark in most objects, or None."""
     names = [name for name in merged_fields(found) if not GOLD.fullmatch(name) and name not in SPEAKER_FIELDS]
     texts = {name: [one.get(name) for one in found] for name in names}
     marked = [name for name, values in texts.items() if sum(map(_ends_with_mark, values)) * 2 > len(values)]
@@ -210,7 +210,7 @@ def question_turns(row: Row) -> bool:
 
 
 def _last_turn_text(value: object) -> str | None:
-    """Return the name of the text field of the last turn, when the value is a list of turns; else None."""
+    """Return the name of the last turn's text field if the value is a list of turns, or None."""
     if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
         return None
     return first_field(value[-1], ("content", "text", "utterance", "value"), str)

@@ -63,7 +63,7 @@ class SampledFile:
         return found | ({"columns": list(self.columns)} if self.columns else {})
 
     def values(self, key: str) -> list[str | None]:
-        """Return the value of a field as text in each sample row; the field may also be ``$keys[0]`` or ``$row``."""
+        """Return the value of a field, ``$keys[0]`` or ``$row`` as text in each sample row."""
         if key == "$keys[0]":
             return [scalar_text(one) for one in self.keys]
         if key == "$row":
@@ -124,7 +124,7 @@ def _is_list(path: Path) -> bool:
 
 
 def _columns(path: Path, format_: Format) -> tuple[str, ...]:
-    """Return names for the columns of a tsv file whose first line holds values; empty for any other file."""
+    """Return names for the columns of a tsv file without a header line, or an empty tuple."""
     if format_ != "tsv" or path.suffix == ".gz":
         return ()
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -153,7 +153,7 @@ def _holds_question(part: Row) -> bool:
 
 
 def _rows_path(document: Row) -> str | None:
-    """Return the path to the rows of a document; None when the document itself is one row."""
+    """Return the path to the rows of a document, or None if the document itself is one row."""
     sections = [
         name for name, part in document.items() if isinstance(part, list) and part and all(map(has_question, part))
     ]

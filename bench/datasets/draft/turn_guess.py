@@ -37,7 +37,7 @@ _ID_NAMES = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
 
 
 class TurnGuess:
-    """The guessed fields of a history's turns; a turn is an object, a text, or a pair of a title and its text."""
+    """The guessed fields of a history's turns: objects, texts, or pairs of a title and its text."""
 
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
         self.turns = [one for one in found if isinstance(one, Mapping)]
@@ -99,7 +99,7 @@ class TurnGuess:
         return parts
 
     def _text_field(self, turn: Row, who: str | None) -> str | None:
-        """Return the field of a turn's text, or a quoted template of several fields; None if there is no text."""
+        """Return the field of a turn's text, or a quoted template of several fields, or None."""
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
                  and not GOLD.fullmatch(name) and not _MEDIA_NAMES.fullmatch(name) and not _ID_NAMES.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
@@ -129,7 +129,7 @@ class TurnGuess:
         return found
 
     def _usual_date(self) -> str | None:
-        """Return the field with the dates of most turns; None if there is none. The other turns have no date."""
+        """Return the field with the dates of most turns, or None. The other turns have no date."""
         name = date_field(self.turns, all_have=False)
         dated = [one for one in self.turns if name is not None and one.get(name) is not None]
         return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
@@ -196,7 +196,7 @@ def speaker_field(turn: Row) -> tuple[str | None, str | None]:
 
 
 def _nested_text(turn: Row, turns: Sequence[Row]) -> str | None:
-    """Return the quoted path or template of a text that is a list of parts or inside a map; None if there is none."""
+    """Return the quoted path or template of a text that is a list of parts or inside a map, or None."""
     for name in ("text_entities", "content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):

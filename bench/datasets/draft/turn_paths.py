@@ -32,7 +32,7 @@ TurnPath = tuple[str, ...]
 
 
 def is_turn(part: object) -> bool:
-    """Return True for an object that names a speaker or contains no list of objects; never for a question."""
+    """Return True for an object that names a speaker or contains no list of objects, and is not a question."""
     if not isinstance(part, Mapping):
         return False
     if is_question(part):
@@ -50,7 +50,7 @@ def holds_lists(value: object) -> bool:
 
 
 def path_to_turns(value: object, deep: int = _DEEP) -> TurnPath | None:
-    """Return the path to the turns of a value; None if there are none."""
+    """Return the path to the turns of a value, or None."""
     if deep == 0 or isinstance(value, str) or value is None:
         return None
     if isinstance(value, list):

@@ -63,7 +63,7 @@ class ConfigName:
     """hint for a field name that is meant as a path, but does not begin with ``$.``"""
 
     def is_found_in(self, scopes: Sequence[object]) -> bool:
-        """Return True when one of the scopes has the name; otherwise store the keys that they have in its place."""
+        """Return True when one of the scopes has the name, else store the keys at its place."""
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
             return True
@@ -86,7 +86,7 @@ class ConfigName:
 
 @dataclass(slots=True, init=False)
 class NameGroup:
-    """The names of one kind in a config; ``open`` are those that are not found in the data yet."""
+    """The names of one kind in a config. Those in ``open`` are not found in the data yet."""
 
     absence: str
     """the message for a name that is not found, for example: no item has it"""
@@ -138,7 +138,7 @@ class NameGroup:
 
 
 def _path_name(key: TreePath, text: str) -> ConfigName | None:
-    """Return a path as a name; None if the path contains no name before any ``[*]``."""
+    """Return a path as a name, or None for a path without a name before any ``[*]``."""
     steps: list[Step] = []
     for step in compile_path(text, bare=True).steps:
         if not isinstance(step, str | int):
@@ -286,7 +286,7 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Return part of a turn -> its value in the itemSchema; parts that the config removes are left out.
+    """Return part of a turn -> its value in the itemSchema, without parts that the config removes.
 
     The result is empty without an itemSchema.
     """
@@ -310,7 +310,7 @@ def _session_fields(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _turn_flag(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the turn flag that a YAML config names; a manifest names none."""
+    """Yield the turn flag that a YAML config names."""
     if not config.fields_by_name:
         yield from _paths_given((("evidence", "turn_flag"), config.evidence.turn_flag))
 
@@ -378,7 +378,7 @@ def _mapped_metadata(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _paths_given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[NameAt]:
-    """Yield the paths in config values, each with its key path; alternatives are left out, because one is enough."""
+    """Yield the paths in config values, each with its key path, except alternatives, of which one is enough."""
     for key, given in wanted:
         if isinstance(given, str):
             yield from ((key, path) for path in paths_in(given))

@@ -158,7 +158,7 @@ def cached_sha256(path: Path) -> str:
 
 
 def cache_digest(path: Path, sha256: str) -> None:
-    """Store a digest next to its file; a failed write is ignored, and the digest is then computed again next time."""
+    """Store a digest next to its file, and ignore a failed write."""
     note = path.with_name(path.name + ".checked")
     try:
         note.write_text(json.dumps({**asdict(FileStamp.of(path)), "sha256": sha256}), encoding="utf-8")
@@ -221,7 +221,7 @@ def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """Return the path of the first data file; None when any of the data files is missing."""
+    """Return the path of the first data file, or None if any data file is missing."""
     found = [_matching_files(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
@@ -231,7 +231,7 @@ FoundFile = tuple[Path, str, Path]
 
 
 def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list[FoundFile]:
-    """Return the file in the first folder that has the name; for a name with ``*``, all matches there, sorted."""
+    """Return the file, or all files that match a ``*``, in the first folder that has one."""
     for folder in lookup_folders(config, workspace):
         if "*" not in name:
             paths = [folder / name] if (folder / name).is_file() else []
@@ -248,7 +248,7 @@ def format_of(config: BenchmarkConfig, path: Path) -> Format:
 
 
 def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
-    """Find and check every data file and return the first; see `checked_files`."""
+    """Return the first of `checked_files`."""
     return checked_files(config, workspace)[0]
 
 

@@ -86,7 +86,7 @@ class Validators:
 
     @classmethod
     def read(cls, path: Path) -> Validators | None:
-        """Read the validators that an earlier attempt stored; None when there are none that can be used."""
+        """Read the validators that an earlier attempt stored, or return None."""
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
@@ -214,7 +214,7 @@ _LOCK_POLL_S = 0.1
 
 @asynccontextmanager
 async def file_lock(path: Path) -> AsyncIterator[None]:
-    """Wait for the file lock and hold it; the kernel also releases it when the process ends."""
+    """Wait for the file lock and hold it. The kernel also releases it when the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         while not _try_lock(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
@@ -261,7 +261,7 @@ class DownloadOrigin:
 
 
 def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
-    """Return the URL of the data file of a config; None for local data.
+    """Return the URL of a config's data file, or None for local data.
 
     For ``huggingface``, the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN`` are used.
     """
@@ -287,9 +287,9 @@ async def download(
     source: str | None = None,
     progress: Progress | None = None,
 ) -> DownloadResult:
-    """Download or copy the data to its path in the workspace; do nothing if it is there with the right digest.
+    """Download or copy the data to its path in the workspace, unless it is there already.
 
-    ``source`` is a file or URL of the user that replaces the one of the config; its digest is checked too.
+    ``source`` is a file or URL that replaces the one of the config. Every digest is checked.
 
     Raises:
         DataError: the digest is wrong, the host cannot be reached, or local data has no ``source``.
@@ -315,7 +315,7 @@ async def download(
 
 
 def _local_data_error(config: BenchmarkConfig, workspace: Path) -> DataError:
-    """Return the error for local data; its hint has the path of each file that the user must provide."""
+    """Return the error for local data, whose hint names each file that the user must provide."""
     needed = [display_path(path) for path in needed_paths(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"
@@ -360,7 +360,7 @@ def _no_progress(done: int, total: int | None) -> None:
 
 
 def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
-    """Return the file of an earlier download; None if there is none. A file with a wrong digest is an error."""
+    """Return the file of an earlier download, or None. A file with a wrong digest is an error."""
     if not target.is_file():
         return None
     sha256 = cached_sha256(target)
@@ -370,7 +370,7 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
 
 
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> DownloadResult:
-    """Copy a file of the user and check the digest of the copy; the source is never changed."""
+    """Copy a file of the user and check the digest of the copy."""
     if not source.is_file():
         raise DataError("the file is not there", where=display_path(source), hint="check --from")
     expected = config.data.sha256
@@ -398,7 +398,7 @@ def _partial_paths(target: Path) -> tuple[Path, Path]:
 async def _download_with_retries(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> DownloadResult:
-    """Download a file; after a lost connection, resume it in up to four attempts."""
+    """Download a file in up to four attempts."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
@@ -496,7 +496,7 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
     """Rename a file with a wrong digest to ``PATH.rejected``, and raise an error with both digests.
 
-    ``given`` is the file of the user of which ``file`` is a copy; only the copy is renamed.
+    ``given`` is the user's file of which ``file`` is a copy.
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)

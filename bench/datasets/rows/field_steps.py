@@ -48,11 +48,11 @@ class JoinedFiles:
     digests: dict[str, str]
 
     def find(self, name: str) -> Path | None:
-        """Return the path of a file in the first folder that has it; None if no folder has it."""
+        """Return the path of a file in the first folder that has it, or None."""
         return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
 
     def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
-        """Open a joined file by its name in the config; ``fail`` creates the error for a file that cannot be used."""
+        """Open a joined file by its name in the config. ``fail`` creates the error for an unusable file."""
         if (
             PurePosixPath(name).is_absolute()
             or PureWindowsPath(name).anchor
@@ -86,7 +86,7 @@ class AddedField(ABC):
         self.names = NameGroup.of_paths("no joined row has this field", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
-        """Return the new field and its value, which is None if the row has none.
+        """Return the new field with its value or None.
 
         ``brought`` gets the identity of the value, under the name of the field.
         """
@@ -97,7 +97,7 @@ class AddedField(ABC):
 
     @abstractmethod
     def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
-        """Return the value of the field for this row; None if there is none."""
+        """Return the value of the field for this row, or None."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
@@ -253,7 +253,7 @@ class _JoinedFile:
                 self._add(row, step.key)
 
     def _rows(self) -> Iterator[FileRow]:
-        """Yield the rows that meet the conditions; DataError for the first row that cannot be read."""
+        """Yield the rows that meet the conditions, or raise the error of the first unreadable row."""
         left_out = 0
         for row in self.file.values():
             if row.error is not None:
@@ -350,7 +350,7 @@ def decode_text(text: str) -> object:
 
 
 def _json_value(value: object) -> object:
-    """Return the value of a Python literal as JSON would represent it; raise ValueError for a value that JSON lacks."""
+    """Return the value of a Python literal as JSON would represent it."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else json.dumps(key): _json_value(child) for key, child in value.items()}
     if isinstance(value, list | tuple):

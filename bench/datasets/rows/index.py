@@ -1,4 +1,4 @@
-"""The compact tables of the index of pass 1: ids, and the places of rows. They need a few dozen bytes per item.
+"""The compact tables of a dataset's index, of a few dozen bytes per item: ids, and the places of rows.
 
 Also in this module:
 
@@ -48,7 +48,7 @@ class IdTable:
         return (self[index] for index in range(len(self)))
 
     def add(self, text: str) -> int | None:
-        """Append a text and return its index; return None when the table already has the text."""
+        """Append a text and return its index, or None if the table already has it."""
         raw = text.encode()
         slot = self._slot(raw)
         if self._slots[slot] != _ABSENT:
@@ -62,7 +62,7 @@ class IdTable:
         return index
 
     def find(self, text: str) -> int | None:
-        """Return the index of a text; None when the table lacks it."""
+        """Return the index of a text, or None."""
         index = self._slots[self._slot(text.encode())]
         return None if index == _ABSENT else index
 
@@ -114,7 +114,7 @@ class RowIndex:
         return len(self.offsets)
 
     def add(self, found: FileRow, items: int, corpus: int | None = None, *, adds_sessions: bool = True) -> int:
-        """Append a row with its number of items and return its index; ``corpus`` links the rows of a shared corpus."""
+        """Append a row with its number of items and return its index. ``corpus`` links the rows of a shared corpus."""
         row = len(self.offsets)
         self.offsets.append(found.offset)
         self.lengths.append(found.length)
@@ -150,7 +150,7 @@ class RowIndex:
         return range(self.first_item[row], end)
 
     def rows_of(self, corpus: int) -> Iterator[int]:
-        """Yield the rows of a corpus in file order; without shared corpora, it is one row with the same index."""
+        """Yield the rows of a corpus in file order."""
         if self._first is None:
             yield corpus
             return
@@ -170,7 +170,7 @@ MANY_SHARE = 8
 
 
 class SizedCache(Generic[Value]):
-    """An LRU cache limited by the total size of its values; the newest value is always kept."""
+    """An LRU cache limited by the total size of its values. The newest value is always kept."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -178,7 +178,7 @@ class SizedCache(Generic[Value]):
         self._kept: OrderedDict[int, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: int, make: Callable[[], tuple[Value, int]]) -> Value:
-        """Return the value of a key; ``make`` creates a missing value and returns it with its size."""
+        """Return the value of a key. ``make`` returns a missing value with its size."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]

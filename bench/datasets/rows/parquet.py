@@ -41,11 +41,11 @@ class ParquetRows:
         self._rest: Iterator[Row] = iter(())
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield every row in file order; raise DataError for a part that cannot be read."""
+        """Yield every row in file order."""
         return self._from(0)
 
     def read(self, number: int) -> dict[str, object]:
-        """Read one row by its number; raise IndexError when there is none."""
+        """Read one row by its number, or raise IndexError."""
         if number != self._next:
             self._rest = self._from(number)
         self._next = number + 1
@@ -87,7 +87,7 @@ def _is_null(value: object) -> bool:
 
 
 def _json_value(value: object) -> object:
-    """Return a value as JSON would represent it; fields of a map that are null or NaN are dropped."""
+    """Return a value as JSON would represent it, without the null or NaN fields of a map."""
     if isinstance(value, dict):
         return _without_null(value)
     if isinstance(value, list):

@@ -137,12 +137,12 @@ def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) 
 
 
 def loads_lenient(raw: bytes) -> object:
-    """Parse UTF-8 JSON without checking for repeated keys; numbers with a fraction keep their text."""
+    """Parse UTF-8 JSON without checking for repeated keys. Numbers with a fraction keep their text."""
     return _DECODER.decode(raw.decode())
 
 
 def strict_json(text: str) -> object:
-    """Parse JSON; raise ValueError for repeated keys and NaN."""
+    """Parse JSON, or raise ValueError, also for repeated keys and NaN."""
     return _STRICT.decode(text)
 
 
@@ -232,7 +232,7 @@ def in_braces(text: str) -> str:
 
 
 def path_hint(text: str, row: object) -> str:
-    """Return a hint for a field name with dots or brackets that matches a value if it is read as a path; else empty."""
+    """Return a hint for a field name that matches a value if it is read as a path, or an empty text."""
     if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
         return ""
     try:
@@ -243,7 +243,7 @@ def path_hint(text: str, row: object) -> str:
 
 
 def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
-    """Return the value at a path; raise DataError when it is absent or null."""
+    """Return the value at a path, which must not be absent or null."""
     value = path.get(row)
     if value is None:
         raise missing_error(path, row, place, prefix=prefix)
@@ -251,7 +251,7 @@ def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> 
 
 
 def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the text at a path; raise DataError when the value is absent or not text."""
+    """Return the value at a path, which must be text."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
         raise place.error(f"{prefix}{path_name(path)}", "must be text, not", value)
@@ -259,7 +259,7 @@ def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> s
 
 
 def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the id at a path, a number as text; raise DataError for any other value."""
+    """Return the value at a path, which must be a text or number, as text."""
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
     if text is None or isinstance(value, bool) or text == "":
@@ -268,7 +268,7 @@ def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str
 
 
 def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> list[object]:
-    """Return the list at a path, or all matches of a path with ``[*]``; raise DataError for any other value."""
+    """Return the list at a path, or all matches of a path with ``[*]``."""
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
         raise place.error(f"{prefix}{path_name(path)}", "must be a list, not", value)
@@ -276,7 +276,7 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """Return a text, number or boolean as text, a number as in the file; None for any other value."""
+    """Return a text, number or boolean as text, as in the file, or None for any other value."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -287,7 +287,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def number_at(value: object, field: str, place: RowPlace) -> float:
-    """Return a number, or the number in a text; raise DataError for any other value, such as a boolean or NaN."""
+    """Return a value that must be a finite number, or its text."""
     try:
         number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
     except ValueError:
@@ -307,7 +307,7 @@ _FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "nul
 
 
 def flag_of(value: object, field: str, place: RowPlace) -> bool:
-    """Return a boolean, or the boolean that a text or number such as ``yes`` or 0 means; DataError for other values."""
+    """Return the boolean that a value such as ``yes`` or 0 means."""
     text = (scalar_text(value) or "").strip().lower()
     if text in _TRUE:
         return True
@@ -324,7 +324,7 @@ def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace
 
 
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Return a scalar or a list of scalars as texts; empty for None; raise DataError for any other value."""
+    """Return a scalar or a list of scalars as texts. None gives an empty tuple."""
     if value is None:
         return ()
     values: Sequence[object] = value if isinstance(value, list) else [value]
@@ -335,7 +335,7 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def flatten_lists(value: object) -> list[object]:
-    """Flatten nested lists, and maps of lists or maps, into one list; the order is kept, null is left out."""
+    """Flatten nested lists, and maps of lists or maps, into one list without null."""
     if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
         return [one for part in value.values() for one in flatten_lists(part)]
     if isinstance(value, list):
@@ -344,7 +344,7 @@ def flatten_lists(value: object) -> list[object]:
 
 
 def content_id(value: object) -> str:
-    """Return a short id of a JSON value; equal values have the same id."""
+    """Return a short id of a JSON value, equal for equal values."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]
 
@@ -390,7 +390,7 @@ class PathList:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
-        """Return the value of the only path; for several paths, or a path with ``[*]``, the list of all values.
+        """Return the value of a single path, or the list of all values, or None.
 
         The result is None when there is no value.
         """
@@ -454,7 +454,7 @@ class RowPaths(ItemPaths):
             self.deletion = target, query, value_of(steps.deleted_content)
 
     def histories(self, row: object) -> list[object]:
-        """Return the value of each history field that is one value; metadata is looked up in it."""
+        """Return the value of each history field that is one value, for metadata."""
         return [context.get(row) for context in self.contexts if context.single]
 
 
@@ -466,5 +466,5 @@ def _path_list(paths: str | Sequence[ValueText] | None) -> PathList | None:
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile a value of the config; None when it is not set."""
+    """Compile a value of the config, or return None."""
     return None if given is None else compile_value(given)

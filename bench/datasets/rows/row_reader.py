@@ -73,9 +73,9 @@ class ItemsParser(Protocol):
 
 
 def array_rows(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
-    """Yield the rows of the JSON array that begins at byte ``offset``; ``label`` names the file in errors.
+    """Yield the rows of the JSON array that begins at byte ``offset``. ``label`` names the file in errors.
 
-    A malformed part ends the rows: the last row then has an error.
+    A malformed part ends the rows. The last row then has an error.
     """
     import ijson
 
@@ -121,7 +121,7 @@ def _place(label: str, index: int) -> RowPlace:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces; each ``}`` is the end of a piece."""
+    """Yield the bytes of a file in pieces that end at each ``}``."""
     while chunk := file.read(_CHUNK):
         at = 0
         while (end := chunk.find(b"}", at)) >= 0:
@@ -172,12 +172,12 @@ EMPTY = _EmptyCell()
 
 
 def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the row without its empty table cells; an empty text of a JSON row is kept."""
+    """Return the row without its empty table cells. An empty text of a JSON row is kept."""
     return scoped({name: value for name, value in row.items() if value is not EMPTY}, scope_of(row))
 
 
 def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
-    """Return the column names in the header of a csv file, or with ``tabs`` of a tsv file; empty for an empty file.
+    """Return the column names in the header of a csv file, or with ``tabs`` of a tsv file.
 
     Raises:
         DataError: the header cannot be read, or does not name the fields.
@@ -217,7 +217,7 @@ def table_rows(
 ) -> Iterator[FileRow]:
     """Yield every record below the header, with the number of its first line.
 
-    A record that cannot be read is the last one; it has an error.
+    A record that cannot be read is the last one, with an error.
     """
     tape = _TableLines(file, label)
     reader = _reader(tape, tabs=tabs)
@@ -251,7 +251,7 @@ def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], c
 
 
 def parse_record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
-    """Parse the bytes of one record again; raise ValueError or StopIteration when they are not a record."""
+    """Parse the bytes of one record again, or raise ValueError or StopIteration."""
     return _table_row(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
@@ -331,7 +331,7 @@ class RowFile:
         given: tuple[str, ...] = (),
         rows: Value | None = None,
     ) -> RowFile:
-        """Open a file and check its first bytes; ``given`` names the columns of a table without a header.
+        """Open a file and check its first bytes. ``given`` names the columns of a table without a header.
 
         Raises:
             DataError: the file cannot be read, or has another format.
@@ -358,7 +358,7 @@ class RowFile:
         return None if self.parquet is None else (self.parquet.ends or [0])[-1]
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row in file order; a row that is not an object has an error.
+        """Yield every row in file order. A row that is not an object has an error.
 
         A malformed line of jsonl is a row with an error, and the next lines are read. A malformed part of an array or
         table ends the rows: the last row has the error.
@@ -367,7 +367,7 @@ class RowFile:
             yield row if row.error or isinstance(row.values, dict) else self._not_object_row(row)
 
     def values(self) -> Iterator[FileRow]:
-        """Yield every row in file order; a row may be any JSON value."""
+        """Yield every row, which may be any JSON value, in file order."""
         number = 0
         for row in self._documents():
             if self.rows is None or row.error is not None:
@@ -407,7 +407,7 @@ class RowFile:
             yield broken_row(place, place.index, error)
 
     def _parts(self, document: object) -> list[Part]:
-        """Return the rows of a document, each with the keys that lead to it; null values are left out."""
+        """Return the rows of a document that are not null, each with the keys that lead to it."""
         assert self.rows is not None
         if not self.rows.single:
             return [(keys, value) for keys, value in self.rows.keyed(document) if value is not None]
@@ -432,7 +432,7 @@ class RowFile:
         return replace(row, values=None, error=problem)
 
     def read(self, offset: int, length: int, part: int = 0) -> Part:
-        """Read one row again, with its keys; ``part`` is its number in the document at the offset.
+        """Read one row again, with its keys. ``part`` is its number in the document at the offset.
 
         Raises:
             DataError: the file has changed since it was checked.
@@ -481,7 +481,7 @@ class RowFile:
             index += 1
 
     def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
-        """Yield the elements of the array in the file, or its single object; with ``rows``, the whole document."""
+        """Yield the elements of the array in the file, or its object, or with ``rows`` the whole document."""
         skipped = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(skipped)
         while (first := file.read(1)).isspace():

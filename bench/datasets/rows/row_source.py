@@ -57,7 +57,7 @@ class RowSource:
         """number of rows that ``where`` left out in the last pass"""
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row that meets ``data.where``, in file order; a row that cannot be read has an error."""
+        """Yield every row that meets ``data.where``, in file order. An unreadable row has an error."""
         index = self.left_out = 0
         for number, file in enumerate(self.files):
             for row in file:
@@ -81,7 +81,7 @@ class RowSource:
         return [file.path.stat().st_size for file in self.files]
 
     def with_progress(self) -> Iterable[FileRow]:
-        """Yield every row; for large data, also report progress."""
+        """Yield every row, and report progress for large data."""
         if not self.is_large:
             return self
         sizes = self._sizes()
@@ -101,7 +101,7 @@ class RowSource:
         return None if values is None else replace(row, values=values, file_values=row.values)
 
     def read(self, file: int, offset: int, length: int, part: int, place: RowPlace) -> Mapping[str, object]:
-        """Read one row again, with its added fields; the arguments are its position in the index."""
+        """Read one row again by its position, with its added fields."""
         keys, values = self.files[file].read(offset, length, part)
         assert isinstance(values, Mapping)
         row = FileRow(place=place, offset=offset, length=length, values=values, file=file, keys=keys)
@@ -110,7 +110,7 @@ class RowSource:
         return found
 
     def _complete(self, values: Mapping[str, object], row: FileRow, place: RowPlace) -> Mapping[str, object] | None:
-        """Return the row with its added fields; None when a condition leaves it out."""
+        """Return the row with its added fields, or None if a condition leaves it out."""
         if not self.scopes and self.plain:
             return values
         scope = RowScope(self.files[row.file].name, place.row, row.keys)
@@ -164,7 +164,7 @@ class RowSource:
         return DataError(message.strip(), where=where, hint=error.hint)
 
     def digest_of(self, name: str) -> str | None:
-        """Return the current SHA-256 of a joined file; None when the file is missing."""
+        """Return the current SHA-256 of a joined file, or None if it is missing."""
         path = self.library.find(name)
         return None if path is None else file_sha256(path)
 
