@@ -6,6 +6,7 @@ Example::
     visible_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
     is_blank(" \\u200b")                # True: nothing is visible
     has_misleading_characters("P\\u0430ris")                # True: its second letter is Cyrillic
+    counted(1, "answer(|s) that (is|are) empty")        # "1 answer that is empty"
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ _ODD = pattern(
     f"[{_HIDDEN}](?<![\u200c\u200d])|[A-Za-z0-9][\u200c\u200d]|[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
     f"|^\\W*[{_ALIKE}]\\W*$"
 )
+
+
+_NUMBERS = pattern(r"\(([^()|]*)\|([^()|]*)\)")
+
+
+def counted(count: int, text: str) -> str:
+    """Return a count with a text in which each ``(one|many)`` is in the form that fits the count."""
+    return f"{count} {_NUMBERS.sub(lambda forms: forms[1 if count == 1 else 2], text)}"
 
 
 def has_misleading_characters(text: str) -> bool:

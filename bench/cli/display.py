@@ -28,7 +28,7 @@ from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
 from bench.engine.run import innermost_exception
 from bench.model import Phase
-from bench.visible import visible
+from bench.visible import counted, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -93,7 +93,10 @@ def launch_text(progress: Progress) -> list[str]:
 
 def stop_text(reason: Stop, in_flight: int) -> str:
     """Return the message that is shown when a stop is requested, within 200 ms of a signal."""
-    return f"stopping ({reason}): waiting up to 8 s for {in_flight} requests in flight; press Ctrl-C again to stop now"
+    return (
+        f"stopping ({reason}): waiting up to 8 s for {counted(in_flight, 'request(|s)')} in flight; "
+        f"press Ctrl-C again to stop now"
+    )
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -111,11 +114,11 @@ def totals_text(progress: Progress) -> str:
     """Return one line with the totals of the run."""
     parts = [
         f"{progress.ended}/{progress.planned} items{share_text(progress.ended, progress.planned)}",
-        f"{progress.memories} memories ingested",
+        counted(progress.memories, "memor(y|ies) ingested"),
         f"{progress.rate_per_s:.1f} steps/s",
-        f"{progress.in_flight} requests in flight",
+        counted(progress.in_flight, "request(|s) in flight"),
         f"slowest {seconds_text(progress.oldest_s)}",
-        f"rate limited {progress.rate_limited} times",
+        f"rate limited {counted(progress.rate_limited, 'time(|s)')}",
         f"cost {cost_text(progress)}",
         f"ETA {seconds_text(progress.eta_s)}",
     ]
@@ -327,7 +330,7 @@ def job_cells(progress: Progress, job: JobProgress, head: list[str], cells: int)
         count = lane.phases[phase]
         texts[str(phase)] = bar_text(count.done + count.failed, count.total, cells)
     if cells and lane.memories and lane.phases[Phase.INGEST].total:
-        texts[str(Phase.INGEST)] += f" ({lane.memories} memories)"
+        texts[str(Phase.INGEST)] += f" ({counted(lane.memories, 'memor(y|ies)')})"
     if job.earlier and job.ended >= job.planned and all(texts[str(phase)] == "-" for phase in BARS):
         texts |= dict.fromkeys(map(str, BARS), "done")
     return [texts[name] for name in head]

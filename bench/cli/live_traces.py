@@ -20,6 +20,7 @@ from bench.errors import ConfigError, UsageError
 from bench.journal import Reader, RunState
 from bench.plan.job_record import JobRecord, read
 from bench.report.exports.trace import ERROR, resource_of, spans_of
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -72,7 +73,7 @@ async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict
         done = await anyio.to_thread.run_sync(exporter.export, spans)
         if done.value != 0:
             raise UsageError(
-                f"the collector did not accept {len(spans)} spans of {len(ended)} items",
+                f"the collector did not accept {counted(len(spans), 'span(|s)')} of {counted(len(ended), 'item(|s)')}",
                 hint="set its address with OTEL_EXPORTER_OTLP_ENDPOINT; the default is http://localhost:4318",
             )
         sent[record.key] = ended[-1][3]

@@ -18,6 +18,7 @@ from bench.plan.cost_estimate import Estimate, batch_of, estimate
 from bench.plan.model import BenchmarkPlan
 from bench.scalars import Json
 from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, planned_mde
+from bench.visible import counted
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:
@@ -146,7 +147,7 @@ def _show_jobs(plan: Plan) -> None:
 def _shared_value_text(name: str, value: str) -> str:
     """Format a value that all jobs share, for the title."""
     if name == "items":
-        return f"{value} items each"
+        return f"{counted(int(value), 'item(|s)')} each" if value.isdecimal() else f"{value} items each"
     return f"no {name} model" if value in ("none", "-") else f"{name} {value}"
 
 

@@ -48,6 +48,7 @@ from bench.errors import UsageError
 from bench.metrics.answers.choices import choice_index
 from bench.model import Corpus, Item
 from bench.values import dataclass
+from bench.visible import counted
 
 CACHE_BYTES = 1_000_000
 ROW_COST = 2_000
@@ -138,14 +139,16 @@ class Dataset:
     def notes(self) -> tuple[str, ...]:
         """Return the notes on the config and the data, for the user."""
         count = self._index.repeated
-        joined = f"{count} sessions occur again in other rows of their corpus and are ingested once"
+        joined = counted(
+            count, "session(|s) (occurs|occur) again in other rows of (its|their) corpus and (is|are) ingested once"
+        )
         return (*self.config.notes, *self._index.notes, *([joined] if count else []), *self.data_notes)
 
     @property
     def data_notes(self) -> tuple[str, ...]:
         """Return the notes on the data that affect scores: blank turns, unresolved evidence, conflicting dates."""
         count = self._index.blank
-        turns = "1 turn is" if count == 1 else f"{count} turns are"
+        turns = counted(count, "turn(|s) (is|are)")
         blank = f"{turns} blank (only white space or hidden characters) and not ingested"
         return (*([blank] if count else []), *self.counts.losses(), *self._index.remarks, *self._index.texts)
 

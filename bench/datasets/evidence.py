@@ -27,6 +27,7 @@ from bench.config.benchmark.terms import Parser
 from bench.datasets.questions import RawItem
 from bench.errors import DataError
 from bench.model import Corpus, Evidence, Item, Turn
+from bench.visible import counted
 
 REPAIRED = "evidence_repaired"
 UNRESOLVED = "evidence_unresolved"
@@ -274,7 +275,8 @@ def require_coverage(gaps: Sequence[CoverageGap], *, benchmark: str, where: str 
     more = f" and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
     items = len({gap.item for gap in gaps})
     raise DataError(
-        f"evidence of {items} items of {benchmark} is missing in the texts that providers would receive: "
+        f"evidence of {counted(items, 'item(|s)')} of {benchmark} is missing in the texts that providers "
+        f"would receive: "
         f"{listed}{more}",
         where=where,
         hint="map the field that contains the evidence, such as a caption, or correct formatTemplate",

@@ -39,7 +39,7 @@ from bench.datasets.rows.row import (
 )
 from bench.errors import DataError
 from bench.model import Turn
-from bench.visible import is_blank
+from bench.visible import counted, is_blank
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "content": ("content",),
@@ -354,7 +354,7 @@ class ContextReader:
             )
             return place.error(
                 name,
-                f"contains no memory: it has {len(sessions)} sessions, but none of them {lacking}",
+                f"contains no memory: it has {counted(len(sessions), 'session(|s)')}, but none of them {lacking}",
                 hint=NO_HISTORY_HINT,
             )
         if isinstance(value, Mapping):
@@ -469,7 +469,7 @@ class ContextReader:
             return None
         values = list_at(row, path, place)
         if len(values) != length:
-            text = f"has {len(values)} entries for {length} sessions"
+            text = f"has {counted(len(values), 'entr(y|ies)')} for {counted(length, 'session(|s)')}"
             raise place.error(path_name(path), text, hint="give one entry per session")
         return values
 

@@ -28,7 +28,7 @@ from bench.datasets.rows.row import FileRow, RowPlace, too_deep_error
 from bench.datasets.rows.row_source import RowSource
 from bench.errors import ConfigError, DataError
 from bench.model import Item
-from bench.visible import HIDDEN
+from bench.visible import HIDDEN, counted
 
 MAX_FINDINGS = 20
 UNTYPED = 0
@@ -61,13 +61,13 @@ class DatasetCounts:
     def losses(self) -> Iterator[str]:
         """Yield notes on texts that are stored twice and on evidence that no memory contains."""
         if count := self.repeated_texts:
-            session = "1 session has the text" if count == 1 else f"{count} sessions have the text"
+            session = counted(count, "session(|s) (has|have) the text")
             yield (
                 f"{session} of a session in another row of the corpus, and all copies are ingested: make each "
                 "element a session with an id (type: array, itemSchema.id), or give each row its own corpus"
             )
         if count := self.unfindable:
-            items = "1 item has" if count == 1 else f"{count} items have"
+            items = counted(count, "item(|s) (has|have)")
             yield f"{items} an evidence text that no memory contains exactly, so no system can find all of it"
 
 
@@ -341,29 +341,38 @@ class Scanner:
     def _notes(self) -> Sequence[str]:
         notes = []
         if self.file.left_out:
-            notes.append(f"data.where excludes {self.file.left_out} rows; {len(self.found.rows)} rows are used")
+            notes.append(
+                f"data.where excludes {counted(self.file.left_out, 'row(|s)')}; "
+                f"{counted(len(self.found.rows), 'row(|s) (is|are)')} used"
+            )
         notes += self.file.left_out_of_joined()
         notes += [
             f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.missing_names()
         ]
         if self.parser.questions.left_out:
-            notes.append(f"schema.questions.where excludes {self.parser.questions.left_out} questions")
+            notes.append(f"schema.questions.where excludes {counted(self.parser.questions.left_out, 'question(|s)')}")
         if self.parser.questions.dropped:
-            notes.append(f"flatten.max_items drops {self.parser.questions.dropped} items")
+            notes.append(f"flatten.max_items drops {counted(self.parser.questions.dropped, 'item(|s)')}")
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
             notes.append(f"these categories have no name, so their id is the label: {listed}")
         if self.parser.history.undated:
-            notes.append(f"{self.parser.history.undated} turns have no date and are ingested without one")
+            notes.append(
+                counted(self.parser.history.undated, "turn(|s) (has|have) no date and (is|are) ingested without one")
+            )
         if hidden := self.parser.hidden:
-            items = "1 item can see" if hidden == 1 else f"{hidden} items can see"
+            items = counted(hidden, "item(|s) can see")
             place = self.config.place("visibility", "field")
             notes.append(
                 f"{place}: {items} fewer sessions than its own row has: a number counts the sessions of the "
                 "whole corpus"
             )
         if self.rows_without_questions:
-            notes.append(f"{self.rows_without_questions} of {len(self.found.rows)} rows have no question")
+            notes.append(
+                counted(
+                    self.rows_without_questions, f"of {counted(len(self.found.rows), 'row(|s)')} (has|have) no question"
+                )
+            )
         names = self.parser.names
         names.types.meet(self.found.counts.question_types)
         return [*notes, *names.missing_names()] if self.found.counts.items else notes

@@ -20,7 +20,7 @@ from bench.datasets.questions import RawItem
 from bench.datasets.rows.index import IdTable
 from bench.metrics.answers.text_normalization import words
 from bench.patterns import pattern
-from bench.visible import has_misleading_characters
+from bench.visible import counted, has_misleading_characters
 
 EXAMPLES = 3
 LONGEST_GOLD = 2000
@@ -165,19 +165,21 @@ class ItemTexts:
         """Return the notes on unusual texts."""
         found = []
         if self._n_repeated:
-            asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
+            asked = counted(self._n_repeated, "question(|s) (is|are)")
             other = f", {self._n_differing} of them with another gold answer" if self._n_differing else ""
             found.append(
                 f"{asked} repeated for the same history with another id{other}: {_joined_examples(self._repeated)}"
             )
         if self._n_leaks >= LEAST_LEAKS and 2 * self._n_leaks > self._n_answerable:
             found.append(
-                f"{self._n_leaks} of {self._n_answerable} questions contain their own gold answer, so an answer "
-                "that repeats "
+                counted(
+                    self._n_leaks, f"of {self._n_answerable} questions (contains its|contain their) own gold answer, "
+                )
+                + "so an answer that repeats "
                 f"the question is right: perhaps questionField names the whole prompt ({', '.join(self._leaks)})"
             )
         for sign, (count, examples) in sorted(self._signs.items()):
-            items = "1 item has" if count == 1 else f"{count} items have"
+            items = counted(count, "item(|s) (has|have)")
             found.append(f"{items} {sign}: {_joined_examples(examples)}")
         return tuple(found)
 

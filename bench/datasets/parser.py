@@ -35,6 +35,7 @@ from bench.datasets.rows.row import RowPlace, content_id, id_at, missing_error, 
 from bench.datasets.rows.row_reader import without_empty_cells
 from bench.model import Corpus, Evidence, Item, Session, Turn
 from bench.values import dataclass as value_dataclass
+from bench.visible import counted
 
 SESSION_EMPTY = "session_empty"
 SESSION_REPEATED = "session_id_repeated"
@@ -460,8 +461,9 @@ class RowParser:
             else ""
         )
         return (
-            f"{self.config.place('evidence')}: {self.lost_items} items have evidence that is neither a session nor "
-            f'a turn of their history, or a session or turn without text{whole}: "{reference}" of item "{item.id}" '
+            f"{self.config.place('evidence')}: {counted(self.lost_items, 'item(|s) (has|have)')} evidence "
+            f"that is neither a session nor "
+            f'a turn of the history, or a session or turn without text{whole}: "{reference}" of item "{item.id}" '
             f"({item.place}); map the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
         )
 

@@ -51,6 +51,7 @@ from bench.model import Completion, Hit, Item, Memory, Phase
 from bench.models import missing_answer_error, strip_reasoning
 from bench.plan import NONE, Job, Lane, Plan, make_plan
 from bench.settings import Environment
+from bench.visible import counted
 
 NO_RANKING = "no_ranking"
 
@@ -240,7 +241,7 @@ class ExternalScoring:
     def unknown_ids_note(self) -> str:
         """Return a note on unknown hit ids: misspelled ids would look like a system that finds nothing."""
         (name, where), count = next(iter(self.unknown_places.items())), len(self.unknown_places)
-        ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
+        ids = counted(count, "(|different )hit id(|s) (is|are)")
         return f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as irrelevant hits'
 
     async def run(self) -> None:

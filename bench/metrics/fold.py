@@ -36,6 +36,7 @@ from bench.metrics.pricing import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
 from bench.metrics.protocol import LARGEST, Measure
 from bench.model import Measurement, Row, State
 from bench.stats import Tally
+from bench.visible import counted
 
 NOT_APPLICABLE = "not_applicable"
 DIMENSIONS = ("question_type", "group")
@@ -247,7 +248,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
     n_unknown = unknown if metric.counts_unknown else 0
     notes = [folded.note]
     if n_unknown and folded.value is not None:
-        notes.append(f"at least: {n_unknown} {'value is' if n_unknown == 1 else 'values are'} unknown")
+        notes.append(f"at least: {counted(n_unknown, '(value is|values are)')} unknown")
     if folded.value is None and not sample.values and reasons:
         notes.append(", ".join(sorted(reasons)))
     return Measurement(

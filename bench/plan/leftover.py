@@ -18,6 +18,7 @@ from bench.config.builtin_providers import BUILT_IN
 from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read
 from bench.scalars import object_or_empty
+from bench.visible import counted
 
 FORGOTTEN = "forgotten"
 """kind of the event that records abandoned namespaces"""
@@ -43,7 +44,7 @@ class Leftover:
 
     def given_up(self) -> Event:
         """Return the event that records the namespaces as abandoned."""
-        text = f"{len(self.rows)} namespaces at {self.provider} were abandoned: not cleared"
+        text = f"{counted(len(self.rows), f'namespace(|s) at {self.provider} (was|were)')} abandoned: not cleared"
         return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
 

@@ -26,6 +26,7 @@ from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.text_normalization import squad_tokens
 from bench.model import Corpus, Item
 from bench.plan.prompts import ANSWER_NAMES, ChosenPrompt, Prompts
+from bench.visible import counted
 
 KNOWS_ANSWER = "prompt knows the answer"
 KNOWS_TYPE = "prompt knows the type"
@@ -178,7 +179,10 @@ class _Field:
             return
         for count, what in ((self.answers, "the gold answer"), (self.evidence, "the evidence")):
             if count > max(1, SHARE * self.n) or count == self.n == 1:
-                yield KNOWS_ANSWER, f"shows ${{{self.name}}}, which contains {what} in {count} of {self.n} items"
+                yield (
+                    KNOWS_ANSWER,
+                    f"shows ${{{self.name}}}, which contains {what} in {count} of {counted(self.n, 'item(|s)')}",
+                )
         if self._chosen_by_type():
             yield KNOWS_TYPE, f"shows ${{{self.name}}}, which depends on the question type only"
 
@@ -225,9 +229,9 @@ class _Text:
         """Yield a message for each kind of scoring data in the text."""
         golds = sorted(self.long) or (sorted(self.short) if len(self.short) >= SHORT_GOLDS else [])
         if golds:
-            yield f"contains the gold answer of {len(golds)} item{'s' if len(golds) != 1 else ''} in its text"
+            yield f"contains the gold answer of {counted(len(golds), 'item(|s)')} in its text"
         if self.evidence:
-            yield f"contains the evidence of {len(self.evidence)} items in its text"
+            yield f"contains the evidence of {counted(len(self.evidence), 'item(|s)')} in its text"
 
 
 def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:

@@ -23,6 +23,7 @@ from bench.journal import Event, ProbeRow
 from bench.journal.records import MissingVerdicts
 from bench.model import JUDGED, State
 from bench.plan.job_record import JobRecord
+from bench.visible import counted
 
 CALIBRATION = "judge_calibration"
 STORED = ("judge", "prompt", "prompt_sha256", "fpr", "fnr", "by_kind", "unparsed")
@@ -79,7 +80,8 @@ def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, in
     times = "once" if worst.count == 1 else f"{worst.count} times"
     none = "" if scored(states) else "; no item was scored"
     return (
-        f"{lost} of {planned} items have no verdict of the judge; the most common reason: {worst.reason}, {times}{none}"
+        counted(lost, f"of {counted(planned, 'item(|s)')} (has|have) no verdict of the judge; the most common reason: ")
+        + f"{worst.reason}, {times}{none}"
     )
 
 
@@ -220,8 +222,8 @@ def invalid_reasons(
         reasons.append(f"{missing_verdicts(unscored, states, planned)}{also}: {allowed}")
     if planned and failed / planned > max_error_rate:
         share = f"{max_error_rate * 100:g} %"
-        what = "items" if epochs == 1 else "repeats of items"
-        reasons.append(f"{failed} of {planned} {what} failed (error or not_ready): above the allowed {share}")
+        what = "item(|s)" if epochs == 1 else "repeat(|s) of items"
+        reasons.append(f"{failed} of {counted(planned, what)} failed (error or not_ready): above the allowed {share}")
     found = [probe for probe in deciding(probes) if not probe.passed]
     if found or error_kinds.get("contaminated"):
         reasons.append(": ".join([FOREIGN, *map(in_words, found[:1])]) + _more(found[1:]))

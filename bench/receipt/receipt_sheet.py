@@ -33,6 +33,7 @@ from bench.receipt.sheet import (
 )
 from bench.receipt.verification.verify import VerificationOutcome
 from bench.report.tables import number
+from bench.visible import counted
 
 JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
@@ -125,7 +126,7 @@ def _score(score: ReceiptScore | None) -> str:
 def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
     measured, memory = receipt.scores.measured, memory_cost_of(receipt)
     build, ready, search = (measured.get(f"{name}_us") for name in ("ingest", "ingest_to_searchable", "search"))
-    ingested = f"{build.n} corpora, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has(build) else ""
+    ingested = f"{counted(build.n, 'corp(us|ora)')}, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has(build) else ""
     asked = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has(search) else ""
     whole = _whole_cost(receipt) if memory is None else ""
     unpriced = NO_PRICE if memory is None and receipt.scores.cost.usd_micros is None else ""
@@ -136,8 +137,8 @@ def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
             build_lacks(memory) or unpriced,
         ),
         "readiness": fact(
-            f"{ready.n} corpora were found searchable, the slowest after {_ms(ready.max)}; "
-            f"{receipt.counts.by_state.not_ready} items not ready" if _has(ready) else "",
+            f"{counted(ready.n, '(corpus was|corpora were)')} found searchable, the slowest after {_ms(ready.max)}; "
+            f"{counted(receipt.counts.by_state.not_ready, 'item(|s)')} not ready" if _has(ready) else "",
             "no time from the last add to searchable was measured",
         ),
         "cost per query": fact(
@@ -156,7 +157,10 @@ def _whole_cost(receipt: Receipt) -> str:
     """Return the cost of the whole run as text, for a receipt without ``memoryCost``."""
     cost = receipt.scores.cost
     money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
-    roles = ", ".join(f"{role} {one.calls} calls" for role, one in sorted(cost.by_role.items())) or "no priced call"
+    roles = (
+        ", ".join(f"{role} {counted(one.calls, 'call(|s)')}" for role, one in sorted(cost.by_role.items()))
+        or "no priced call"
+    )
     return f"; whole run {money} ({roles})"
 
 

@@ -31,6 +31,7 @@ from bench.report.job_data import job_facts
 from bench.report.memory_cost import ContextSize, MemoryCost
 from bench.report.tables import Grid, job_texts, models_text, number, with_interval
 from bench.stats import percentile
+from bench.visible import counted
 
 FACTS = (
     "dataset", "items", "score", "memory system", "configs", "answer prompt", "prompt check", "judge prompt", "k",
@@ -196,7 +197,7 @@ def context_text(size: ContextSize | None) -> str:
     if size is None:
         return ""
     shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
-    histories = "1 history" if size.corpora == 1 else f"{size.corpora} histories"
+    histories = counted(size.corpora, "histor(y|ies)")
     return shown if size.share is None else f"{size.share:.1%} of the history, {shown} ({histories})"
 
 
@@ -257,8 +258,9 @@ async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
     return {
         "cost of build": fact(build_cost_text(cost), "no corpus was ingested", build_lacks(cost)),
         "readiness": fact(
-            f"{len(ready)} corpora were found searchable, the slowest after {ready[-1] / 1e6:.2f} s; "
-            f"{not_ready} items not ready" if ready else "",
+            f"{counted(len(ready), '(corpus was|corpora were)')} found searchable, the slowest after "
+            f"{ready[-1] / 1e6:.2f} s; "
+            f"{counted(not_ready, 'item(|s)')} not ready" if ready else "",
             "no time from the last add to searchable was measured",
         ),
         "cost per query": fact(_search_text(sample) + query_cost_text(cost), "no search has ended", query_lacks(cost)),
@@ -270,12 +272,13 @@ def build_cost_text(cost: MemoryCost | None) -> str:
     if cost is None or not (cost.build.corpora or cost.build.memories):
         return ""
     build, price = cost.build, cost.build.price
-    number_of = "corpora" if build.corpora is None else f"{build.corpora} corpora"
+    number_of = "corpora" if build.corpora is None else counted(build.corpora, "corp(us|ora)")
     ours = f"{build.paid.calls} of the calls" if build.paid.calls else "none of the calls"
     paid = "" if build.paid == price else f"; paid by {build.lane} of run {build.paid_by}, this job paid {ours}"
     name = "" if build.fingerprint is None else f"; fingerprint {build.fingerprint}"
     return (
-        f"{number_of}, {build.memories} memories, {price.time_us / 1e6:.2f} s in all, {price.calls} calls, "
+        f"{number_of}, {counted(build.memories, 'memor(y|ies)')}, {price.time_us / 1e6:.2f} s in all, "
+        f"{counted(price.calls, 'call(|s)')}, "
         f"{price.tokens} tokens, {usd_text(price.usd)}{paid}{name}"
     )
 

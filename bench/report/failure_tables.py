@@ -16,6 +16,7 @@ from bench.metrics.failure_reason import LossKind
 from bench.report.failures import JobLosses, LossReason, RunLosses
 from bench.report.tables import Grid, models_text
 from bench.scalars import Json
+from bench.visible import counted
 
 LONGEST_TEXT = 60
 LONGEST_REASON = 160
@@ -148,7 +149,7 @@ def _grid(
     """Return a table of at most ``most`` rows (0 = all), each on one line; notes report omitted rows and cut texts."""
     whole = [tuple(" ".join(text.split()) for text in row) for row in rows[: most or None]]
     shown = [_cut(row, head) for row in whole] if cut else whole
-    notes = [f"{len(rows) - most} more rows: --limit 0 shows all"] if most and len(rows) > most else []
+    notes = [counted(len(rows) - most, "more row(|s): --limit 0 shows all")] if most and len(rows) > most else []
     if shown != whole:
         notes.append("--full shows the complete texts")
     return Grid(title=title, head=head, rows=tuple(shown), right=right, notes=tuple(notes))

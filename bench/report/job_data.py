@@ -37,6 +37,7 @@ from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord, MetricRecord
 from bench.plan.validity import is_judged
 from bench.tokens import TOKEN_METHOD
+from bench.visible import counted
 
 Method = tuple[str, bool]
 """(method of counting, True if the count is an estimate)"""
@@ -302,7 +303,8 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     if not retrieves or not sizes or (2 * near <= len(sizes) and record.k < sizes[0]):
         return []
     return [
-        f"k = {record.k} is near the size of the corpora ({near} of {len(sizes)} contain fewer than "
+        f"k = {record.k} is near the size of the corpora "
+        f"({counted(near, f'of {len(sizes)} (contains|contain)')} fewer than "
         f"{SMALL_CORPUS_FACTOR * record.k} memories, the smallest {sizes[0]}), so recall is not informative"
     ]
 

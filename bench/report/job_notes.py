@@ -46,6 +46,7 @@ from bench.models.dialect import AFTER_FINISH
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 from bench.scalars import Json
+from bench.visible import counted
 
 MIN_CUT_PROMPTS = 3
 """minimum number of cut prompts to report: fewer may come from differences between tokenizers"""
@@ -61,11 +62,12 @@ UNFINISHED: Mapping[str, str] = {
     "--max-answer-tokens",
     NoAnswer.kind: "without an answer: the reply has no text except reasoning or tool calls, or its text is not an "
     "answer, such as an error message or null (no_answer)",
-    "at_limit": "as long as the token limit, although the endpoint reports that they ended by themselves (finish "
-    "stop), and scored as sent: they may be cut; raise --max-answer-tokens",
+    "at_limit": "as long as the token limit, although the endpoint reports that (it|they) ended by "
+    "(itself|themselves) (finish "
+    "stop), and scored as sent: (it|they) may be cut; raise --max-answer-tokens",
     "no_finish": "without a finish reason, and scored as sent: the endpoint does not report whether it was cut",
     "other_finish": "with a finish reason that does not mean a complete answer (such as pause_turn or OTHER), and "
-    "scored as sent: they may be incomplete",
+    "scored as sent: (it|they) may be incomplete",
 }
 WITHOUT_TEXT: Mapping[str, str] = {
     "refused": "refused by the endpoint's filter",
@@ -73,31 +75,39 @@ WITHOUT_TEXT: Mapping[str, str] = {
 }
 """flag of an answer, or kind of its error -> its description in the note"""
 SUSPICIOUS_ANSWERS: Mapping[str, str] = {
-    TOOL_CALL_TEXT: "that are only a tool call, written as text, and scored as sent: no tool was offered; switch "
+    TOOL_CALL_TEXT: "that (is|are) only a tool call, written as text, and scored as sent: no tool was offered; switch "
     "tools off at the endpoint, or choose another model",
-    ERROR_TEXT: "that begin like an error message, and scored as sent: perhaps the endpoint returns errors as answers",
-    NO_VALUE: "that are a placeholder such as N/A or None, and scored as sent",
-    TEMPLATE: "that contain a part of a prompt template, such as {{question}} or [INST], and scored as sent: "
+    ERROR_TEXT: "that (begins|begin) like an error message, and scored as sent: perhaps the endpoint "
+    "returns errors as answers",
+    NO_VALUE: "that (is|are) a placeholder such as N/A or None, and scored as sent",
+    TEMPLATE: "that (contains|contain) a part of a prompt template, such as {{question}} or [INST], and "
+    "scored as sent: "
     "check the prompt and the chat template of the server",
-    TAKEN_BACK: "that correct themselves (Wait, actually ...), and scored as sent: metrics that look for a text "
+    TAKEN_BACK: "that (corrects itself|correct themselves) (Wait, actually ...), and scored as sent: "
+    "metrics that look for a text "
     "also see the part before the correction",
-    ECHO: "that repeat the question, and scored as sent: perhaps the endpoint returns its input",
-    AS_JSON: "that are a JSON object, and scored as sent: metrics see its keys and braces, and do not see a "
+    ECHO: "that (repeats|repeat) the question, and scored as sent: perhaps the endpoint returns its input",
+    AS_JSON: "that (is|are) a JSON object, and scored as sent: metrics see its keys and braces, and do not see a "
     "refusal in it",
-    CUT_JSON: "that are JSON without its end, and scored as sent: the endpoint stopped early "
+    CUT_JSON: "that (is|are) JSON without its end, and scored as sent: the endpoint stopped early "
     "without reporting it; raise --max-answer-tokens, or check its stop sequences",
-    AFTER_FINISH: "from streams that continued after their finish: the later text is not used; perhaps the server "
+    AFTER_FINISH: "from (a stream|streams) that continued after (its|their) finish: the later text is not "
+    "used; perhaps the server "
     "writes the next turn too",
-    OTHER_MARKS: "that contain the gold in another spelling (quotes, dashes, bold words, markup, digits of another "
+    OTHER_MARKS: "that (contains|contain) the gold in another spelling (quotes, dashes, bold words, "
+    "markup, digits of another "
     "script, 1,200 for 1200, three for 3, 3 km for 3km, another form of a date, yes for true, parts in another order): "
-    "rules that compare texts, such as contains, count them as wrong; a judge does not",
-    QUOTES: "that repeat most of their context word for word: rules that look for a text, such as contains, find the "
+    "rules that compare texts, such as contains, count (it|them) as wrong; a judge does not",
+    QUOTES: "that (repeats|repeat) most of their context word for word: rules that look for a text, such "
+    "as contains, find the "
     "gold in the repeated text; request a short answer in the prompt",
-    CONTRADICTS: "that contain the gold only after a word such as not, or only before another final answer, or in a "
-    "refusal: rules that look for a text, such as contains, count them as right; a judge does not",
-    IN_NUMBER: "that contain the gold only as a part of a number with spaces (200 in 1 200): rules that look for a "
-    "text, such as contains, count them as right; a judge does not",
-    ODD: "that contain hidden, look-alike or decomposed characters, so an equal gold may not match",
+    CONTRADICTS: "that (contains|contain) the gold only after a word such as not, or only before another "
+    "final answer, or in a "
+    "refusal: rules that look for a text, such as contains, count (it|them) as right; a judge does not",
+    IN_NUMBER: "that (contains|contain) the gold only as a part of a number with spaces (200 in 1 200): "
+    "rules that look for a "
+    "text, such as contains, count (it|them) as right; a judge does not",
+    ODD: "that (contains|contain) hidden, look-alike or decomposed characters, so an equal gold may not match",
 }
 """flag of an answer -> its description in the note"""
 
@@ -163,8 +173,8 @@ def _finish_notes(answers: Sequence[FlaggedItems], error_kinds: Mapping[str, int
 
     def notes(texts: Mapping[str, str]) -> list[str]:
         counts = {key: error_kinds.get(key, 0) or _count(scored, key) for key in texts}
-        nouns = {key: "item" if key in error_kinds else "answer" for key in texts}
-        return [f"{_plural(counts[key], nouns[key])} {text}" for key, text in texts.items() if counts[key]]
+        nouns = {key: "item(|s)" if key in error_kinds else "answer(|s)" for key in texts}
+        return [counted(counts[key], f"{nouns[key]} {text}") for key, text in texts.items() if counts[key]]
 
     return [*notes(UNFINISHED), *_suspicious_answer_notes(scored), *notes(WITHOUT_TEXT)]
 
@@ -175,7 +185,7 @@ def _suspicious_answer_notes(answers: Sequence[FlaggedItems]) -> list[str]:
     for flag, text in SUSPICIOUS_ANSWERS.items():
         if count := _count(answers, flag):
             example = min(one.item for one in answers if flag in one.flags)
-            found.append(f"{_plural(count, 'answer')} {text} (such as {example})")
+            found.append(f"{counted(count, f'answer(|s) {text}')} (such as {example})")
     return found
 
 
@@ -185,7 +195,7 @@ def _unreadable_choice_notes(verdicts: Sequence[FlaggedItems]) -> list[str]:
         return []
     example = min(one.item for one in verdicts if NO_CHOICE in one.flags)
     return [
-        f"{_plural(count, 'answer')} without a readable option, or with more than one, counted as wrong "
+        f"{counted(count, 'answer(|s)')} without a readable option, or with more than one, counted as wrong "
         f"(such as {example}): bench export shows them; request only the letter in the prompt"
     ]
 
@@ -199,26 +209,25 @@ def _cut_prompt_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[Flagge
             round(sum(each) / count) for each in zip(*((a.sent_tokens, a.tokens_in) for a in flagged), strict=True)
         )
         found.append(
-            f"the endpoint read only a part of the prompt of {_plural(count, 'answer')}: on average, it counts {read} "
+            f"the endpoint read only a part of the prompt of {counted(count, 'answer(|s)')}: on average, "
+            f"it counts {read} "
             f"tokens, but about {sent} were sent; {WINDOW_HINT}"
         )
     judged = _count(verdicts, "prompt_cut")
     if judged >= MIN_CUT_PROMPTS:
-        found.append(f"the judge's endpoint read only a part of the prompt of {_plural(judged, 'item')}; {WINDOW_HINT}")
+        found.append(
+            f"the judge's endpoint read only a part of the prompt of {counted(judged, 'item(|s)')}; {WINDOW_HINT}"
+        )
     return found
 
 
 def _counts_by_kind(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems], flag: str) -> list[str]:
-    counts = ((_count(answers, flag), "answer"), (_count(verdicts, flag), "verdict"))
-    return [_plural(count, noun) for count, noun in counts if count]
+    counts = ((_count(answers, flag), "answer(|s)"), (_count(verdicts, flag), "verdict(|s)"))
+    return [counted(count, noun) for count, noun in counts if count]
 
 
 def _count(flagged: Sequence[FlaggedItems], flag: str) -> int:
     return sum(one.count for one in flagged if flag in one.flags)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 CORRECTED = "corrected"
@@ -290,7 +299,7 @@ def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
     """Return one note per metric: its raw and corrected score, its ceiling, and whether the raw score is above it."""
     found = []
     for name, one in scores.items():
-        labels = "1 questionable label" if one.n_listed == 1 else f"{one.n_listed} questionable labels"
+        labels = counted(one.n_listed, "questionable label(|s)")
         corrected, ceiling = _four_decimals(one.corrected), _four_decimals(one.ceiling)
         text = f"{name} raw {one.raw or 0.0:.4f}, corrected {corrected}, ceiling {ceiling}"
         above = "; the raw score is above the ceiling" if one.above_ceiling else ""

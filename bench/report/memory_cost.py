@@ -33,6 +33,7 @@ from bench.journal.records import PhaseTotals
 from bench.model import Phase
 from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord
+from bench.visible import counted
 
 MILLION = 1_000_000
 
@@ -270,7 +271,9 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
         return _unknown_break_even("the journal does not state how large the corpora are")
     build_usd, search_usd, answer_usd = build.price.usd, query.search.usd, query.answer.usd
     if search_usd is None or answer_usd is None:
-        return _unknown_break_even(f"{query.totals.cost_unknown_calls} calls of the questions have no price")
+        return _unknown_break_even(
+            counted(query.totals.cost_unknown_calls, "call(|s) of the questions (has|have) no price")
+        )
     unread = Fraction(context.corpus_tokens - context.tokens, context.answers)
     full = Fraction(answer_usd) / query.questions + Fraction(Decimal(input_usd)) / MILLION * unread
     per_question = Fraction(search_usd + answer_usd) / query.questions
@@ -282,7 +285,9 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
         reason = f"a question costs USD {costs[0]}; with the whole corpus in the prompt, it costs USD {costs[1]}"
         return replace(found, never=True, reason=reason)
     if build_usd is None:
-        return replace(found, reason=f"{build.price.cost_unknown_calls} calls of the build have no price")
+        return replace(
+            found, reason=counted(build.price.cost_unknown_calls, "call(|s) of the build (has|have) no price")
+        )
     if not build.corpora:
         return replace(found, reason="the journal does not state how many corpora the build has")
     return replace(found, questions=int(Fraction(build_usd) / build.corpora / (full - per_question)) + 1)

@@ -20,6 +20,7 @@ from bench.model import Measurement
 from bench.report.comparison.comparison_data import load_side
 from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number
+from bench.visible import counted
 
 MAX_TESTED_ITEMS = 200_000
 """number of items above which the two best systems are not tested against each other at the end of a run"""
@@ -92,7 +93,7 @@ def _no_result(report: Report, jobs: Sequence[JobReport]) -> str:
 def _so_far(report: Report, jobs: Sequence[JobReport]) -> str:
     pending = sum(job.n_pending for job in jobs)
     planned = sum(job.n_planned for job in jobs)
-    return f"So far, with {planned - pending} of {planned} items ended:" if pending else ""
+    return f"So far, with {planned - pending} of {counted(planned, 'item(|s)')} ended:" if pending else ""
 
 
 def _best(job: JobReport, name: str, *, several: bool) -> str:
@@ -100,9 +101,9 @@ def _best(job: JobReport, name: str, *, several: bool) -> str:
     bounds = f" (95% interval {_bounds(one)})" if one.interval is not None else " (too few items for an interval)"
     if one.metric == "accuracy":
         verb = "is best and answers" if several else "answers"
-        return f"{name} {verb} {_text(one, one.value)} of {one.n} questions right{bounds}."
+        return f"{name} {verb} {_text(one, one.value)} of {counted(one.n, 'question(|s)')} right{bounds}."
     verb = "is best with" if several else "has"
-    return f"{name} {verb} {one.metric} {_text(one, one.value)}{bounds} over {one.n} items."
+    return f"{name} {verb} {one.metric} {_text(one, one.value)}{bounds} over {counted(one.n, 'item(|s)')}."
 
 
 def _headline(job: JobReport) -> Measurement:
@@ -183,7 +184,8 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
     texts = []
     if found is not None and found.value is not None:
         texts.append(
-            f"{name} finds evidence for {_percent(found.value)} of the {found.n} questions that have evidence."
+            f"{name} finds evidence for {_percent(found.value)} of the "
+            f"{counted(found.n, 'question(|s) that (has|have) evidence')}."
         )
     oracle, floor = by_name.get("oracle"), by_name.get("no-memory")
     if oracle is not None and oracle.memory_cost is not None and oracle.memory_cost.context_share == 0:

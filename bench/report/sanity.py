@@ -26,6 +26,7 @@ from bench.models.answer_text import form_of
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.scalars import whole_number
+from bench.visible import counted
 
 SAMPLE_ITEMS = 120
 SAMPLE_CORPORA = 4
@@ -55,7 +56,7 @@ class WarningSign:
     def text(self) -> str:
         """A sentence with the count and some of the items."""
         some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
-        return f"{self.what} in {self.count} of {self.of} checked items ({some}): {self.hint}"
+        return f"{self.what} in {self.count} of {counted(self.of, 'checked item(|s)')} ({some}): {self.hint}"
 
 
 async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[WarningSign]:
@@ -257,7 +258,10 @@ def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign 
         return None
     return WarningSign(
         kind="same_count",
-        what=f"exactly {returned} hits, although {requested} were requested and the corpus has more memories,",
+        what=(
+            f"exactly {counted(returned, 'hit(|s)')}, although {requested} were requested and the corpus "
+            f"has more memories,"
+        ),
         count=len(same),
         of=len(searched),
         items=[one.item for one in same],

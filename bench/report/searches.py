@@ -28,6 +28,7 @@ from bench.model import (
     TEXT_WIDER,
     WARNED,
 )
+from bench.visible import counted
 
 UNMAPPED_ALLOWED = 0.1
 """share of unmapped hits above which the note also has a hint
@@ -123,7 +124,9 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
     if not unmapped:
         return []
     share = unmapped / hits
-    text = f"{unmapped} of {hits} hits ({share:.0%}) map to no memory of their corpus"
+    text = counted(
+        unmapped, f"of {counted(hits, 'hit(|s)')} ({share:.0%}) (maps|map) to no memory of (its|their) corpus"
+    )
     look = ": each counts as a miss; check search.response.id_from and the namespace that a search sends"
     return [text + (look if share > UNMAPPED_ALLOWED else "")]
 
@@ -134,7 +137,7 @@ def flag_notes(counts: HitCounts) -> list[str]:
     for flag, (allowed, text) in FLAG_NOTES.items():
         one = counts.flags.get(flag)
         if one is not None and one.count > allowed * counts.searches:
-            note = text.format(f"{one.count} of {counts.searches} searches")
+            note = text.format(f"{one.count} of {counted(counts.searches, 'search(|es)')}")
             found.append(f"{note} (such as {', '.join(one.items)}){_response_texts(counts, flag)}")
     return found
 
@@ -143,24 +146,27 @@ def _response_texts(counts: HitCounts, flag: str) -> str:
     """Return the most frequent texts of responses without hits, or next to hits."""
     texts, hits = {NO_HITS: (counts.replies, "without hits "), WARNED: (counts.warnings, "")}.get(flag, ({}, ""))
     shown = list(texts.items())[:SHOWN_REPLIES]
-    return "".join(f"; {count} response{'s' if count != 1 else ''} {hits}contained {text}" for text, count in shown)
+    return "".join(f"; {counted(count, 'response(|s)')} {hits}contained {text}" for text, count in shown)
 
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
     """Return the notes on memories that the probes after the ingest missed."""
     return [
         *(
-            f"in {partly} of {corpora} corpora, only {found} of {looked} sample memories were found before the first "
+            f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {found} of {looked} sample memories "
+            f"were found before the first "
             "question: the service may have lost acknowledged memories, or may index them later (wait.settle_ms)"
             for partly, corpora, found, looked in _short_of(probes, "found", "looked")
         ),
         *(
-            f"in {fewer} of {corpora} corpora, the service counts {held} memories, but it acknowledged {sent}: it "
+            f"in {fewer} of {counted(corpora, 'corp(us|ora)')}, the service counts {held} memories, but it "
+            f"acknowledged {sent}: it "
             "lost, dropped or merged some, so searches cannot find them (endpoints.count)"
             for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
         ),
         *(
-            f"in {partly} of {corpora} corpora, only {named} of {memories} memories got an id of their own: the "
+            f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {named} of {memories} memories got "
+            f"an id of their own: the "
             "service merged or dropped the others, or id_map reads another id; no hit can map to these, so they count "
             "as misses"
             for partly, corpora, named, memories in _short_of(probes, "named", "memories")

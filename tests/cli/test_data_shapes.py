@@ -154,7 +154,7 @@ def test_a_turn_without_a_date_is_counted_and_taken(bench: Bench) -> None:
     schema = "  answer: a\n  context:\n    field: talk\n    type: array\n"
     schema += "    itemSchema: {content: content, role: role, date: at}\n"
     told = bench("validate", put("turns", [row(1, talk=talk)], schema))
-    assert "1 turns have no date and are ingested without one" in told.stdout + told.stderr
+    assert "1 turn has no date and is ingested without one" in told.stdout + told.stderr
 
 
 # -------------------------------------------------------------------- messages
@@ -193,7 +193,7 @@ def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts:
 def test_evidence_that_leads_nowhere_is_counted(bench: Bench) -> None:
     path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
     told = bench("validate", path)
-    assert "1 items have evidence that is neither a session nor a turn of their history" in told.stdout + told.stderr
+    assert "1 item has evidence that is neither a session nor a turn of the history" in told.stdout + told.stderr
     assert '"S1" of item "r1"' in told.stdout + told.stderr
 
 

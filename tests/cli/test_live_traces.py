@@ -108,5 +108,5 @@ def test_a_collector_that_refuses_and_a_flag_that_does_not_fit_are_named(
     anyio.run(told, Path(), "r1", [(record("x"), [Told(item="q1")])])
     with collecting(400) as (url, _):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-        assert "did not accept 4 spans of 1 items" in bench("export", "r1", "--format", "otlp", check=2).stderr
+        assert "did not accept 4 spans of 1 item" in bench("export", "r1", "--format", "otlp", check=2).stderr
     assert "--follow works only with --format otlp, not with jsonl" in bench("export", "r1", "--follow", check=2).stderr

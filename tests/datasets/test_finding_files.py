@@ -234,7 +234,7 @@ def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_
     assert errors("formatTemplate: '${session|lines}'") == []
     (problem,) = errors("formatTemplate: '${turns} turns'")
     assert problem.endswith(
-        "evidence of 1 items of chat is missing in the texts that providers would receive: q1 (s1#1)"
+        "evidence of 1 item of chat is missing in the texts that providers would receive: q1 (s1#1)"
     )
 
 

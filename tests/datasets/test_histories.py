@@ -76,7 +76,7 @@ def test_an_abstention_item_needs_no_answer_and_keeps_its_type(chat) -> None:
         ({"a": None}, ["[0].a", "is missing", "not an abstention item"]),
         ({"q": None}, ["[0].q", "q is null", "(row q1)"]),
         ({"q": 5}, ["must be text, not: 5"]),
-        ({"dates": ["2023/05/20 (Sat) 18:10"]}, ["dates has 1 entries for 2 sessions"]),
+        ({"dates": ["2023/05/20 (Sat) 18:10"]}, ["dates has 1 entry for 2 sessions"]),
         ({"dates": ["2023/05/20 (Sat) 18:10", None]}, ["[0].dates[1]", "is null"]),
         ({"dates": ["2023/05/20 (Sat) 18:10", "soon"]}, ["[0].dates[1]", '"soon"']),
         ({"sessions": "x"}, ["sessions must be a list"]),
@@ -156,7 +156,7 @@ def test_nested_flags_of_a_flattened_row_and_max_items(workspace) -> None:
     dataset = workspace.open("flat")
     assert [ref.id for ref in dataset.items()] == ["r_0", "r_1", "r_2"]
     assert list(dataset.corpora()) == ["r"]
-    assert "flatten.max_items drops 1 items" in dataset.notes
+    assert "flatten.max_items drops 1 item" in dataset.notes
 
 
 def test_a_row_without_the_flattened_list_is_an_error(workspace) -> None:

@@ -251,9 +251,9 @@ PARALLEL = ", dateField: dates, sessionIdField: ids"
 @each_row(
     ("dates", "ids", "text"),
     [
-        (["2024-01-01"], ["a", "b"], "dates: dates has 1 entries for 2 sessions (row r)"),
+        (["2024-01-01"], ["a", "b"], "dates: dates has 1 entry for 2 sessions (row r)"),
         (["2024-01-01"] * 3, ["a", "b"], "dates: dates has 3 entries for 2 sessions (row r)"),
-        (["2024-01-01"] * 2, ["a"], "ids: ids has 1 entries for 2 sessions (row r)"),
+        (["2024-01-01"] * 2, ["a"], "ids: ids has 1 entry for 2 sessions (row r)"),
         (["2024-01-01"] * 2, [], "ids: ids has 0 entries for 2 sessions (row r)"),
         ("2024-01-01", ["a", "b"], 'dates: dates must be a list, not: "2024-01-01" (row r)'),
         (None, ["a", "b"], "dates: dates is null (row r)"),

@@ -160,7 +160,7 @@ async def test_a_service_that_counts_fewer_memories_than_it_acknowledged_is_told
     world = await world_on(stub, corpora=1, items=6, sessions=6)
     world.provider("faulty", extra="wait: {interval_ms: 1, timeout_s: 0.1}\n")
     job = await job_of(world, await world.run(providers="faulty"))
-    text = "in 1 of 1 corpora, the service counts 4 memories, but it acknowledged 6"
+    text = "in 1 of 1 corpus, the service counts 4 memories, but it acknowledged 6"
     assert any(note.startswith(text) for note in job.notes) is told
 
 
@@ -182,7 +182,7 @@ async def test_memories_without_an_id_of_their_own_are_told(
     world = await world_on(stub, corpora=1, items=6, sessions=6)
     world.provider("faulty", base=MAPPED)
     job = await job_of(world, await world.run(providers="faulty"))
-    text = f"in 1 of 1 corpora, only {named} of 6 memories got an id of their own"
+    text = f"in 1 of 1 corpus, only {named} of 6 memories got an id of their own"
     assert any(note.startswith(text) for note in job.notes) is (named < 6), job.notes
 
 

@@ -157,7 +157,7 @@ def test_a_gold_of_which_only_some_words_are_bold_is_told(serve: Serve, job: Job
     serve(completion("It is under the **blue** pot"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.0
-    assert "1 answer that contain the gold in another spelling" in found["shown"]
+    assert "1 answer that contains the gold in another spelling" in found["shown"]
 
 
 def test_golds_with_another_form_of_a_number_or_date_are_told(serve: Serve, job: Job, workspace: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_gold_that_is_found_in_a_longer_number_is_told(serve: Serve, job: Job,
     serve(completion("It was 1 200"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25
-    assert note(found, "1 answer that contain the gold only as a part of a number with spaces")
+    assert note(found, "1 answer that contains the gold only as a part of a number with spaces")
 
 
 def test_other_marks_beside_a_gold_that_is_found_or_missing_show_nothing(serve: Serve, job: Job) -> None:

@@ -42,7 +42,7 @@ def test_a_gold_that_is_missed_by_its_spelling_is_told_and_scored_as_sent(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     serve(own([completion(answer), completion(f"It is {gold}.")], completion("I do not know")))
     found = job()
-    told = "1 answer that contain the gold in another spelling"
+    told = "1 answer that contains the gold in another spelling"
     assert found["metrics"]["contains_match"]["value"] == 0.25 and note(found, told) and note(found, "such as m1")
     theirs = workspace / "theirs.jsonl"
     theirs.write_text(json.dumps({"item": "m1", "answer": answer}) + "\n")

@@ -311,9 +311,7 @@ def test_many_wrong_rows_are_told_as_ten_and_a_number() -> None:
 def test_a_hit_that_brings_nothing_new_is_a_duplicate(retrieved: list[list[str]], repeated: bool) -> None:
     rows = [make.row(0, 1, retrieved=retrieved, gold=[], metrics=dict.fromkeys(make.DEFINITIONS))]
     found = told_by_rows(make.body(rows), rows)
-    assert (
-        ("warn", "duplicate_retrieved", "1 items have the same id more than once in their hits") in found
-    ) is repeated
+    assert (("warn", "duplicate_retrieved", "1 item has the same id more than once in its hits") in found) is repeated
 
 
 def test_without_a_k_no_list_is_too_long() -> None:

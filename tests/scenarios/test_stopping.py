@@ -128,7 +128,7 @@ async def test_C3_a_hanging_call_does_not_keep_a_terminated_run_beyond_its_grace
     _, said = process.communicate(timeout=120)
     assert process.returncode == 143
     assert time.monotonic() - began < 10
-    assert "stopping (sigterm): waiting up to 8 s for 1 requests in flight" in said
+    assert "stopping (sigterm): waiting up to 8 s for 1 request in flight" in said
     assert "bench run --resume c3" in said
     async with Reader.open(world.workspace / "checkpoints/c3") as reader:
         states = await reader.states("facts/faulty|none|none")

@@ -25,6 +25,7 @@ from bench.cli.global_flags import current
 from bench.errors import BenchError, JournalError, Locked, UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, public_logs, run_ids
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.plan.leftover import Leftover
@@ -169,7 +170,7 @@ class Cleanable:
     def standing(self) -> str:
         """The left data as text."""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
-        known = f"{self.namespaces} namespaces left at {where}"
+        known = f"{counted(self.namespaces, 'namespace(|s)')} left at {where}"
         return known if self.readable else "unknown data left at providers"
 
 
@@ -241,7 +242,9 @@ def _preview(work: CleanSettings, found: Sequence[Cleanable]) -> None:
         given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
         if given_up:
             kept = "the journal records this" if work.orphans else "no record is kept, because the journal is deleted"
-            console.note(f"{name}: {given_up} namespaces would be abandoned without clearing them; {kept}")
+            console.note(
+                f"{name}: {counted(given_up, 'namespace(|s) would be abandoned without clearing (it|them)')}; {kept}"
+            )
         try:
             _require_deletable(work, one)
         except BenchError as problem:
@@ -304,10 +307,10 @@ def _clear(work: CleanSettings, one: Cleanable) -> None:
     name = one.folder.name
     given_up = anyio.run(forget, one.folder, work.services.forgotten)
     if given_up:
-        console.note(f"{name}: abandoned {given_up} namespaces without clearing them")
+        console.note(f"{name}: abandoned {counted(given_up, 'namespace(|s) without clearing (it|them)')}")
     if given_up < one.namespaces:
         moved = work.services.moved
         swept = partial(
             clear_run, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans, freed=work.freed
         )
-        console.note(f"{name}: cleared {anyio.run(swept)} namespaces")
+        console.note(f"{name}: cleared {counted(anyio.run(swept), 'namespace(|s)')}")

@@ -16,6 +16,7 @@ from bench.cli.commands.rescore import prompt_names
 from bench.cli.flags import Many, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.canonical import JSON
@@ -321,8 +322,8 @@ def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
     asked, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
     each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
     console.note(
-        f"{asked + reused} verdicts: {reused} are reused, {asked} are requested"
-        + (f" ({'; '.join(each)})" if each else "")
+        f"{counted(asked + reused, 'verdict(|s)')}: {counted(reused, '(is|are)')} reused, "
+        f"{counted(asked, '(is|are)')} requested" + (f" ({'; '.join(each)})" if each else "")
     )
 
 
@@ -342,7 +343,10 @@ async def _judge_panel(environment: Environment, side: AnswerSet, cells: Sequenc
         found.append(one)
         types.update(kinds)
         if failed := cell.n_asked + cell.n_reused - len(one.verdicts):
-            console.note(f"{failed} verdicts of {one.name} on {side.name} failed; the same command requests them again")
+            console.note(
+                f"{counted(failed, 'verdict(|s)')} of {one.name} on {side.name} failed; the same command "
+                f"requests them again"
+            )
     panel = Panel(side=side.name, benchmark=record.benchmark, cells=tuple(found), types=types)
     async with Reader.open(folder) as reader:
         return await with_texts(reader, record, panel)

@@ -16,6 +16,7 @@ from bench.cli.commands.verify import show_log
 from bench.cli.flags import Many, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.receipt.log.log_check import LogOutcome
@@ -120,7 +121,7 @@ def log_tiles(output: Path, /, *, folder: Path | None = None) -> int:
     if current.get().json:
         console.json_value({"size": view.covered, "files": sorted(files), "keys": keys})
     else:
-        console.line(f"{output}: {len(files)} files, {view.covered} entries")
+        console.line(f"{output}: {counted(len(files), 'file(|s)')}, {counted(view.covered, 'entr(y|ies)')}")
         console.note(f"key of the log for clients: {' '.join(keys)}")
     return 0
 

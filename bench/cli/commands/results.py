@@ -22,6 +22,7 @@ from bench.report import fold, results_json
 from bench.report.outcome_text import outcome_texts
 from bench.report.rendering import csv_text
 from bench.report.tables import Grid, breakdown, matrix, overview
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.report import Report
@@ -162,7 +163,7 @@ def _rebuild_results() -> int:
     if current.get().json:
         console.json_value({"runs": count, "left_out": list(broken)})
     else:
-        console.line(f"{count} runs read again")
+        console.line(counted(count, "run(|s) read again"))
     return 0
 
 
@@ -288,14 +289,17 @@ def export(
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
-            more = f" ({count} hits have several ids: only the first id not yet in the ranking is written)"
+            more = (
+                f" ({counted(count, 'hit(|s) (has|have)')} several ids: only the first id not yet in "
+                f"the ranking is written)"
+            )
             console.note(f"{stem}.run, {stem}.qrels{more if count else ''}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _report_export(run_id, format, output, files=files)
     if format in JOB_FILES:
         written = read_run(run_id, lambda reader: JOB_FILES[format]()(reader, Path(output)))
         for name, count in written.items():
-            console.note(f"{name}: {count} items")
+            console.note(f"{name}: {counted(count, 'item(|s)')}")
         return _report_export(run_id, format, output, files=list(written))
     if format == "parquet":
         count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
@@ -325,7 +329,7 @@ def _site(run_id: str, folder: Path) -> int:
     if current.get().json:
         console.json_value({"site": str(folder), "files": written.files})
     else:
-        console.line(f"{folder / 'index.html'} ({written.files} files)")
+        console.line(f"{folder / 'index.html'} ({counted(written.files, 'file(|s)')})")
     return 0
 
 

@@ -21,6 +21,7 @@ from bench.plan.job_record import JobRecord
 from bench.report.judges.review import Review, read_review
 from bench.report.judges.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, texts_to_label
 from bench.report.tables import Grid
+from bench.visible import counted
 
 HEAD = ("id", "question_type", "question", "expected", "answer", "label")
 RIGHT = frozenset({"1", "r", "right", "correct", "y", "yes", "true"})
@@ -68,7 +69,7 @@ def review(
         return 0
     if labels is not None:
         count = anyio.run(_read_labels, folder, labels)
-        console.note(f"{count} labels are in the journal of run {run_id}")
+        console.note(f"{counted(count, 'label(|s) (is|are)')} in the journal of run {run_id}")
     found = anyio.run(_read_reviews, folder, provider)
     if not found:
         raise UsageError(f"run {run_id} has no labels", hint=f"bench review {run_id} --n 50 draws answers to label")
@@ -104,7 +105,7 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
     replace_text(output, sink.getvalue())
     owners = len({entry.jobs[0].answer_owner for entry in sheet.entries.values()})
     return (
-        f"{len(rows)} answers"
+        f"{counted(len(rows), 'answer(|s)')}"
         + (f" ({n} of each of {owners} sets of answers)" if owners > 1 else "")
         + (f", {sheet.labelled} of them have a label" if sheet.labelled else "")
     )

@@ -29,6 +29,7 @@ from bench.cli import signals as interrupts
 from bench.cli.flags import RunFlags, given_flags
 from bench.cli.global_flags import command, current
 from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
@@ -54,7 +55,11 @@ def show_results(outcome: Outcome, report: Report, folder: Path, texts: Sequence
     show_outcome(texts)
     console.grids([*overview(report, width=console.width()), *matrix(report)])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
-        unknown = f" or more ({outcome.unknown_costs} calls have no known price)" if outcome.unknown_costs else ""
+        unknown = (
+            f" or more ({counted(outcome.unknown_costs, 'call(|s) (has|have)')} no known price)"
+            if outcome.unknown_costs
+            else ""
+        )
         console.note(f"cost USD {outcome.cost_usd}{unknown}")
     console.line(f"results: {folder}")
     for text in _next_steps(outcome, report):

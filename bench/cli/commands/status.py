@@ -17,6 +17,7 @@ from bench.cli.global_flags import command, current
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.report.status import RunStatusDocument
@@ -80,7 +81,7 @@ def _show(found: RunStatusDocument) -> None:
     if found["eta_s"] is not None:
         console.line(f"ETA        {seconds_text(found['eta_s'])}")
     unknown = found["cost_unknown_calls"]
-    least = f" or more ({unknown} calls have no known price)" if unknown else ""
+    least = f" or more ({counted(unknown, 'call(|s) (has|have)')} no known price)" if unknown else ""
     console.line(f"cost       USD {found['cost_usd']}{least}")
     if found["state"] not in ("complete", "running"):
         resuming = command(f"bench run --resume {found['run_id']}")

@@ -14,6 +14,7 @@ from bench.cli import console
 from bench.cli.commands.receipts import Many, existing_file, keyring, load_trust
 from bench.cli.global_flags import current
 from bench.errors import UsageError
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.receipt.log.log_check import LogOutcome
@@ -112,7 +113,9 @@ def _show(found: Verification) -> None:
         show_log(checked)
     if len(found.outcomes) > 1:
         counts = Counter(str(outcome.verdict) for outcome in found.outcomes)
-        console.line(f"{len(found.outcomes)} receipts: {', '.join(f'{n} {name}' for name, n in counts.items())}")
+        console.line(
+            f"{counted(len(found.outcomes), 'receipt(|s)')}: {', '.join(f'{n} {name}' for name, n in counts.items())}"
+        )
 
 
 def _first_line(outcome: VerificationOutcome) -> str:

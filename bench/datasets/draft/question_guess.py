@@ -41,6 +41,7 @@ from bench.datasets.draft.gold_guess import GoldGuess
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
 from bench.datasets.rows.row import scalar_text, value_of
+from bench.visible import counted
 
 NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
@@ -270,7 +271,8 @@ class QuestionGuess:
         where = where if where == name or where.startswith("$") else json.dumps(f"$.{where}") if "[" in where else where
         nothing = "null" if "" not in held and [""] not in held and [] not in held else "{present: false}"
         return (
-            f"{empty} of {every} questions have no {name}: if these questions cannot be answered, write "
+            f"{counted(empty, f'of {every} questions (has|have)')} no {name}: if these questions cannot be "
+            f"answered, write "
             f"abstention: {{where: {{{where}: {nothing}}}}}; otherwise correct the data"
         )
 

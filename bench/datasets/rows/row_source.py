@@ -28,6 +28,7 @@ from bench.datasets.rows.reading import LARGE_DATA, ReadingPass
 from bench.datasets.rows.row import FileRow, RowPlace, value_of
 from bench.datasets.rows.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
+from bench.visible import counted
 
 _JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
 """the parts of an error message: the field, the index of the joined row in the field, and the problem"""
@@ -147,7 +148,7 @@ class RowSource:
         for step in self.steps:
             if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
                 files = ", ".join(list(step.left_out)[:3])
-                yield f"data.with.{step.name}.where excludes {count} rows of {files}"
+                yield f"data.with.{step.name}.where excludes {counted(count, 'row(|s)')} of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
         """Return the error with the place of the joined row that causes it.

@@ -37,6 +37,7 @@ from bench.receipt.schema import items_file_name
 from bench.receipt.signing.signature import KeyRefused, PublicKey
 from bench.receipt.signing.trust_store import TrustedKey, TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, judge, or_ok, warn
+from bench.visible import counted
 
 
 def receipt_files(view: LogView) -> list[Path]:
@@ -189,7 +190,7 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
         if any(_kept(view)):
             yield _fail("log_size", "there are old checkpoints but no current one")
         elif size or view.torn:
-            yield warn("log", "log_pending", f"{size} entries are not covered by a checkpoint")
+            yield warn("log", "log_pending", counted(size, "entr(y is|ies are) not covered by a checkpoint"))
         return
     try:
         note = read_note(view.note)
@@ -204,7 +205,7 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
     if checkpoint.size < size or view.torn:
         cut = "; the last line is incomplete" if view.torn else ""
         pending = max(0, size - checkpoint.size)
-        yield warn("log", "log_pending", f"{pending} entries are not covered by a checkpoint{cut}")
+        yield warn("log", "log_pending", counted(pending, f"entr(y is|ies are) not covered by a checkpoint{cut}"))
     yield from _signature(note, checkpoint, store)
 
 

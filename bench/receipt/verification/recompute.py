@@ -37,6 +37,7 @@ from bench.receipt.schema import Body
 from bench.receipt.schema_results import Label, ReceiptScore
 from bench.receipt.verification.cost_check import CostCheck
 from bench.receipt.verification.findings import Finding, fail, ok, skip, warn
+from bench.visible import counted
 
 NO_LABEL = "(none)"
 MACRO = "macro:"
@@ -292,7 +293,7 @@ class Recompute:
         for detail in _shortened(self._over_k):
             yield fail("invariants", "invariant_over_k", f"more than k hits: {detail}")
         if self._duplicates:
-            detail = f"{self._duplicates} items have the same id more than once in their hits"
+            detail = counted(self._duplicates, "item(|s) (has|have) the same id more than once in (its|their) hits")
             yield warn("invariants", "duplicate_retrieved", detail)
 
     def _count_findings(self) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from bench.report.comparison.comparison_data import Side
 from bench.report.comparison.comparison_tests import ALPHA
 from bench.report.tables import number
 from bench.stats import Comparison
+from bench.visible import counted
 
 WATERMARK = "NOT LIKE FOR LIKE"
 UNDECIDED = "cannot be decided"
@@ -55,7 +56,7 @@ def _verdict_text(row: ComparisonRow) -> str:
 def sample_size(row: ComparisonRow) -> str:
     """Return the number of conversations of the row as text, or of its items if the items are not clustered."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return counted(count, f"{noun}(|s)")
 
 
 def _untestable_reason(row: ComparisonRow) -> str:
@@ -140,9 +141,9 @@ def _difference_with_interval(row: ComparisonRow) -> str:
 
 
 def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
-    items = f"{row.found.n} paired item{'' if row.found.n == 1 else 's'}"
+    items = counted(row.found.n, "paired item(|s)")
     count = row.found.n_clusters
-    return f"{items} in {count} cluster{'' if count == 1 else 's'} ({one.cluster_by})" if count else items
+    return f"{items} in {counted(count, 'cluster(|s)')} ({one.cluster_by})" if count else items
 
 
 def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
@@ -198,7 +199,7 @@ def no_spread_text(row: ComparisonRow) -> str:
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
     alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"
-    return f"{alike}: the interval shows what {count} {of}{'' if count == 1 else 's'} could have missed"
+    return f"{alike}: the interval shows what {counted(count, f'{of}(|s)')} could have missed"
 
 
 def load_difference(one: PairComparison) -> str:

@@ -38,6 +38,7 @@ from bench.report.rendering import markdown
 from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number
 from bench.scalars import Json
+from bench.visible import counted
 
 SHOWN_FLIPS = 5
 CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES: "holm"}
@@ -219,7 +220,7 @@ def _exploratory_grid(one: PairComparison, found: Comparisons) -> Grid:
     empty = [_row_name(row, several=True) for row in beside if not row.found.n]
     nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
     return Grid(
-        title=f"exploratory | {len(rows)} rows, corrected together",
+        title=f"exploratory | {counted(len(rows), 'row(|s)')}, corrected together",
         head=HEAD,
         rows=tuple(_row_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,

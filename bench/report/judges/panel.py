@@ -27,6 +27,7 @@ from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number
 from bench.scalars import Json
 from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
+from bench.visible import counted
 
 SHOWN = 20
 """maximum number of differing items in a table; the JSON has all"""
@@ -299,7 +300,16 @@ def cell_grid(panel: Panel) -> Grid:
         right=(4, 5, 6, 7),
         notes=(
             FIRST_ROW,
-            *([f"{ties} answers have as many votes for right as for wrong, so they have no majority"] if ties else []),
+            *(
+                [
+                    counted(
+                        ties,
+                        "answer(|s) (has|have) as many votes for right as for wrong, so (it has|they have) no majority",
+                    )
+                ]
+                if ties
+                else []
+            ),
         ),
     )
 
