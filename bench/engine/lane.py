@@ -33,6 +33,9 @@ from bench.model import Phase
 from bench.plan.shared_builds import BUILD, build_identity
 from bench.providers import Versioned
 
+ItemQueue = WorkQueue[ReadyCorpus, LaneItem]
+CORPORA_A_SLOT = 8
+"""corpora in preparation per ingest slot; most of them wait for an index"""
 CLEARERS = 4
 """number of namespaces that are cleared concurrently"""
 
@@ -52,16 +55,16 @@ async def run_lane(build: OpenLane) -> None:
 async def _run_build(build: OpenLane, corpora: Iterator[str]) -> None:
     if any(one.pending.unsearched for one in build.members):
         await _record_version(build)
-    queue: WorkQueue[ReadyCorpus, LaneItem] = WorkQueue(bound=build.ingest_width)
-    done, leaving = anyio.create_memory_object_stream[ReadyCorpus](math.inf)
+    queue = ItemQueue(bound=build.ingest_width)
+    done, finished = anyio.create_memory_object_stream[ReadyCorpus](math.inf)
     async with anyio.create_task_group() as workers:
         workers.start_soon(_prepare_corpora, build, corpora, queue)
         for _ in range(min(build.width, build.open_items)):
             workers.start_soon(_run_items, build, queue, done.clone())
         for _ in range(min(CLEARERS, build.ingest_width)):
-            workers.start_soon(_clear_finished, build, leaving.clone())
+            workers.start_soon(_clear_finished, build, finished.clone())
         done.close()
-        leaving.close()
+        finished.close()
     for lane in build.members:
         if (note := getattr(lane.models.embedders.get(lane.key), "cut_note", None)) is not None:
             lane.report_once("texts_cut", note)
@@ -69,75 +72,86 @@ async def _run_build(build: OpenLane, corpora: Iterator[str]) -> None:
         await _clear_remaining(build)
 
 
-async def _single_namespace_order(build: OpenLane) -> list[str]:
-    """Return the corpora in order for a service with one namespace; a corpus that is already in it comes first."""
-    held = {name: history async for name, history in _corpus_states(build) if history.holds_memories}
-    wanted = build.open_corpora
-    first = next(iter(held), None)
-    if len(held) == 1 and first in wanted:
-        return [first, *(name for name in wanted if name != first)]
-    for name, history in held.items():
-        await build.clear(name, build.space(name, history))
-    await build.run.journal.flush()
-    return wanted
-
-
-async def _corpus_states(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
-    """Yield the state of each corpus of the selection."""
-    for name in build.corpus_ids:
-        yield name, CorpusState.of(await build.run.journal.corpus(build.key, name))
-
-
-async def _record_version(build: OpenLane) -> None:
-    """Record the version of the memory system for the receipt."""
-    upstream = None
-    if isinstance(build.provider, Versioned):
-        upstream = (await build.run.attempt_and_journal(build.provider.upstream_version, CallOwner(build.key))).value
-    data = {
-        "version": build.provider.version,
-        "upstream": upstream,
-        "durability": build.provider.durability,
-        "keeps_store": build.provider.keeps_store,
-    }
-    build.run.journal.append(Event(kind="provider_version", scope=build.key, data=data))
-    made_with = {"made_with": build_identity(build.plan, build.run.environment)}
-    versions = {"version": build.provider.version, "upstream": upstream}
-    build.run.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))
-
-
-async def _prepare_corpora(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
+async def _prepare_corpora(build: OpenLane, corpora: Iterator[str], queue: ItemQueue) -> None:
+    """Prepare corpora concurrently: more than there are ingest slots only if the provider has an index to wait for."""
+    width = build.ingest_width * (1 if build.provider.wait.by == "nothing" else CORPORA_A_SLOT)
     async with anyio.create_task_group() as workers:
-        for _ in range(min(build.max_preparing, len(build.open_corpora))):
+        for _ in range(1 if build.single else min(width, len(build.open_corpora))):
             workers.start_soon(_prepare_next, build, corpora, queue)
     queue.close()
 
 
-async def _prepare_next(build: OpenLane, corpora: Iterator[str], queue: WorkQueue[ReadyCorpus, LaneItem]) -> None:
+async def _prepare_next(build: OpenLane, corpora: Iterator[str], queue: ItemQueue) -> None:
+    """Prepare corpora one after the other and queue their items."""
     for corpus_id in corpora:
         if build.is_build_stopped:
             return
         with bind(corpus=corpus_id):
             outcome = await prepare_corpus(build, corpus_id)
-            _log_outcome(build, outcome)
-        if isinstance(outcome, ReadyCorpus):
-            _count_corpus(build, corpus_id, None)
-        if isinstance(outcome, ReadyCorpus) and build.runs_items:
-            outcome.open_items = sum(one.pending.count_of(corpus_id) for one in build.members)
-            outcome.all_good = not build.has_unselected_items(corpus_id)
-            build.namespace_free = anyio.Event()
-            await queue.put(outcome, build.items(corpus_id))
-            if build.single and not build.is_build_stopped:
-                await build.namespace_free.wait()
-        elif isinstance(outcome, Failure):
+            if isinstance(outcome, ReadyCorpus):
+                log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
+            elif outcome is not None:
+                log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
+        if isinstance(outcome, Failure):
             build.unfinished.add(corpus_id)
             await _record_failed_corpus(build, corpus_id, outcome)
+        elif outcome is not None:
+            _count_corpus(build, corpus_id, None)
+            if build.runs_items:
+                outcome.open_items = sum(one.pending.count_of(corpus_id) for one in build.members)
+                outcome.all_good = not build.has_unselected_items(corpus_id)
+                build.namespace_free = anyio.Event()
+                await queue.put(outcome, build.items(corpus_id))
+                if build.single and not build.is_build_stopped:
+                    await build.namespace_free.wait()
 
 
-def _log_outcome(build: OpenLane, outcome: ReadyCorpus | Failure | None) -> None:
-    if isinstance(outcome, ReadyCorpus):
-        log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
-    elif outcome is not None:
-        log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
+async def _run_items(build: OpenLane, queue: ItemQueue, done: MemoryObjectSendStream[ReadyCorpus]) -> None:
+    async with done:
+        while not build.is_build_stopped and (work := await queue.take()) is not None:
+            ready, (lane, ref) = work
+            await build.run.journal.wait_for_room()
+            good = await run_item(lane, ready, ref)
+            ready.all_good = ready.all_good and good
+            ready.open_items -= 1
+            if not ready.all_good:
+                build.unfinished.add(ready.corpus_id)
+            if not ready.open_items and (ready.all_good or build.single):
+                done.send_nowait(ready.closed())
+        if build.is_build_stopped:
+            build.namespace_free.set()
+            # nothing takes the waiting corpora any more, so nothing may wait for that
+            queue.drop()
+
+
+async def _clear_finished(build: OpenLane, finished: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
+    """Clear the corpora whose items all have results, concurrently with the item workers."""
+    wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
+    async with finished:
+        async for ready in finished:
+            if wanted and ready.held and not build.is_build_stopped:
+                # a crash after the clear must find every result: an empty namespace must not be searched again
+                await build.run.journal.flush()
+                await build.clear(ready.corpus_id, ready.space)
+            build.namespace_free.set()
+
+
+async def _clear_remaining(build: OpenLane) -> None:
+    """Clear the remaining namespaces: for ``--cleanup run``, and those of an earlier process."""
+    rule = build.run.plan.request.cleanup
+    if (
+        rule == "never"
+        or build.is_build_stopped
+        or not (rule == "run" or build.run.resumed)
+        or build.last is not Phase.EVALUATE
+    ):
+        return
+    await build.run.journal.flush()
+    async for corpus_id, history in _corpus_states(build):
+        if build.run.stopping.requested:
+            return
+        if history.holds_memories and corpus_id not in build.unfinished:
+            await build.clear(corpus_id, build.space(corpus_id, history))
 
 
 async def _record_failed_corpus(build: OpenLane, corpus_id: str, failure: Failure) -> None:
@@ -168,51 +182,37 @@ def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> N
         )
 
 
-async def _run_items(
-    build: OpenLane, queue: WorkQueue[ReadyCorpus, LaneItem], done: MemoryObjectSendStream[ReadyCorpus]
-) -> None:
-    async with done:
-        while not build.is_build_stopped and (work := await queue.take()) is not None:
-            ready, (lane, ref) = work
-            await build.run.journal.wait_for_room()
-            good = await run_item(lane, ready, ref)
-            ready.all_good = ready.all_good and good
-            ready.open_items -= 1
-            if not ready.all_good:
-                build.unfinished.add(ready.corpus_id)
-            if not ready.open_items and (ready.all_good or build.single):
-                done.send_nowait(ready.closed())
-        if build.is_build_stopped:
-            build.namespace_free.set()
-            # no one will take what waits, so no one may wait for it to be taken
-            queue.drop()
-
-
-async def _clear_finished(build: OpenLane, leaving: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
-    """Clear the corpora whose items all have results, concurrently with the item workers."""
-    wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
-    async with leaving:
-        async for ready in leaving:
-            if wanted and ready.held and not build.is_build_stopped:
-                # a crash after the clear must find every result: no one may ask an empty namespace again
-                await build.run.journal.flush()
-                await build.clear(ready.corpus_id, ready.space)
-            build.namespace_free.set()
-
-
-async def _clear_remaining(build: OpenLane) -> None:
-    """Clear the remaining namespaces: for ``--cleanup run``, and those of an earlier process."""
-    rule = build.run.plan.request.cleanup
-    if (
-        rule == "never"
-        or build.is_build_stopped
-        or not (rule == "run" or build.run.resumed)
-        or build.last is not Phase.EVALUATE
-    ):
-        return
+async def _single_namespace_order(build: OpenLane) -> list[str]:
+    """Return the corpora in order for a service with one namespace; a corpus that is already in it comes first."""
+    held = {name: history async for name, history in _corpus_states(build) if history.holds_memories}
+    wanted = build.open_corpora
+    first = next(iter(held), None)
+    if len(held) == 1 and first in wanted:
+        return [first, *(name for name in wanted if name != first)]
+    for name, history in held.items():
+        await build.clear(name, build.space(name, history))
     await build.run.journal.flush()
-    async for corpus_id, history in _corpus_states(build):
-        if build.run.stopping.requested:
-            return
-        if history.holds_memories and corpus_id not in build.unfinished:
-            await build.clear(corpus_id, build.space(corpus_id, history))
+    return wanted
+
+
+async def _record_version(build: OpenLane) -> None:
+    """Record the version of the memory system for the receipt."""
+    upstream = None
+    if isinstance(build.provider, Versioned):
+        upstream = (await build.run.attempt_and_journal(build.provider.upstream_version, CallOwner(build.key))).value
+    data = {
+        "version": build.provider.version,
+        "upstream": upstream,
+        "durability": build.provider.durability,
+        "keeps_store": build.provider.keeps_store,
+    }
+    build.run.journal.append(Event(kind="provider_version", scope=build.key, data=data))
+    made_with = {"made_with": build_identity(build.plan, build.run.environment)}
+    versions = {"version": build.provider.version, "upstream": upstream}
+    build.run.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))
+
+
+async def _corpus_states(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
+    """Yield the state of each corpus of the selection."""
+    for name in build.corpus_ids:
+        yield name, CorpusState.of(await build.run.journal.corpus(build.key, name))

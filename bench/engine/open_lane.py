@@ -32,8 +32,6 @@ from bench.plan.validity import in_words
 from bench.providers import Batching, Provider
 from bench.providers.batching import with_split_rule
 
-CORPORA_A_SLOT = 8
-"""corpora in preparation per ingest slot; most of them wait for an index"""
 THOROUGH = 2
 """number of corpora of a lane that are checked thoroughly; the result applies to the others"""
 REMEMBERED = 8
@@ -80,7 +78,7 @@ class OpenLane:
     """number of corpora whose memories are still to be checked one by one"""
     clear_checks_left: int = THOROUGH
     """number of clears whose effect is still to be checked"""
-    _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- stopping
 
@@ -105,11 +103,6 @@ class OpenLane:
     def runs_items(self) -> bool:
         """Return True when items are run; False when the run ends after ingest or index."""
         return self.last not in (Phase.INGEST, Phase.INDEX)
-
-    @property
-    def keeps(self) -> bool:
-        """Return True when the memories outlive the run."""
-        return self.run.plan.request.cleanup == "never" or not self.runs_items
 
     @property
     def key(self) -> str:
@@ -163,28 +156,8 @@ class OpenLane:
         return self.plan.provider.config.scoping.single and self.provider.keeps_store
 
     @property
-    def checks_canaries(self) -> bool:
-        return self.run.plan.request.isolation == "full" and self.provider.keeps_store
-
-    @property
     def ingest_width(self) -> int:
         return int(self.ingest_slots.total_tokens)
-
-    @property
-    def max_preparing(self) -> int:
-        """Return the number of corpora that are prepared concurrently.
-
-        It exceeds the number of ingest slots only if the provider has an index to wait for.
-        """
-        if self.single:
-            return 1
-        waits = self.provider.wait.by != "nothing"
-        return self.ingest_width * CORPORA_A_SLOT if waits else self.ingest_width
-
-    @property
-    def max_retries(self) -> int:
-        """Return how many times the run tries to resolve a batch in doubt before the corpus fails."""
-        return self.plan.provider.config.rate_limit.max_retries
 
     @property
     def batching(self) -> Batching:
@@ -206,7 +179,7 @@ class OpenLane:
     def corpus_namespace(self, space: Space, corpus_id: str) -> CorpusNamespace:
         return CorpusNamespace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
 
-    def watch(self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]) -> None:
+    def check_leak(self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]) -> None:
         """Journal the first hit in the namespace of a corpus that provably belongs to another corpus."""
         if not self.checks_isolation or space.namespace in self.leaking:
             return
@@ -223,13 +196,6 @@ class OpenLane:
         corpus_namespace = self.corpus_namespace(space, corpus_id)
         owned = ((hit, self.ownership.owner_of(hit, corpus_namespace, anonymized)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
-
-    def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
-        self._samples.append((corpus_id, found))
-
-    def samples_of_others(self, corpus_id: str) -> list[Memory]:
-        """Return sample memories of the other corpora ingested so far."""
-        return [memory for name, some in self._samples if name != corpus_id for memory in some]
 
     async def _is_lent(self, corpus_id: str) -> bool:
         """Return True when another run searches memories that this run ingested."""

@@ -23,7 +23,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -57,34 +57,6 @@ from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.settings import Environment
 
-
-@dataclass(slots=True)
-class StartupFolders:
-    """The folders of a run until its first call."""
-
-    journal_created: bool = False
-    """this process created the journal, and so everything in the folders"""
-    run_begun: bool = False
-    """the run has begun: no folder is removed any more"""
-
-    @classmethod
-    @contextmanager
-    def of(cls, *folders: Path) -> Iterator[StartupFolders]:
-        """Remove the folders and parent folders that the block created, unless the run began."""
-        new = [folder for folder in folders if not folder.exists()]
-        parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
-        startup = cls()
-        try:
-            yield startup
-        finally:
-            if not startup.run_begun:
-                for folder in new if startup.journal_created else ():
-                    shutil.rmtree(folder, ignore_errors=True)
-                for empty in (*new, *sorted(parents, key=lambda up: -len(up.parts))):
-                    with suppress(OSError):  # another process's run may be in it by now
-                        empty.rmdir()
-
-
 ROWS_A_SLOT = 10
 """rows that may wait to become durable, per concurrent request"""
 PAUSE_FILE = "pause"
@@ -95,6 +67,8 @@ GC_THRESHOLDS = (20_000, 20, 50)
 """thresholds of the garbage collector: new objects, and passes of one generation before the next older one"""
 FROZEN_BY_PYTHON = 1_000
 """maximum number of objects that an interpreter excludes from garbage collection by itself (Python 3.12: 375)"""
+AnnounceRun = Callable[[RunMeta], None]
+"""publishes the start of a run"""
 
 
 async def execute(
@@ -127,114 +101,65 @@ async def execute(
                 f"run {folder.name} is a cluster run that has not ended",
                 hint=f"finish it first: bench resume {folder.name}",
             )
-        work = Execution(plan, environment, observer, folder, share, scope, StartupFolders(run_begun=True))
-        return await _execute_journaled(work, resume=resume)
+        startup = StartupFolders(run_begun=True)
+        return await Execution(plan, environment, observer, folder, share, scope, startup).execute(resume)
     require_prices(plan)
     run_id = plan.request.run_id or new_run_id(now().date(), secrets.token_hex(4))
     folder, results = plan.workspace / CHECKPOINTS / run_id, results_folder(plan)
     with StartupFolders.of(folder, report_folder(results, run_id)) as startup:
         results.mkdir(parents=True, exist_ok=True)  # a run without a place for its report is not begun
-        work = Execution(plan, environment, observer, folder, share, scope, startup, announce)
-        return await _execute_journaled(work, new=run_id)
+        return await Execution(plan, environment, observer, folder, share, scope, startup, announce).execute()
 
 
-async def _execute_journaled(work: Execution, *, new: str | None = None, resume: Path | None = None) -> Outcome:
-    plan, code = work.plan, CodeState.read(work.environment)
-    bound = ROWS_A_SLOT * request_slots(plan)
-    if resume is not None:
-        journal = Journal.resume(resume, bound=bound)
-    else:
-        journal = Journal.create(work.folder, run_meta(plan, new or work.folder.name, code), bound=bound)
-    try:
-        pause = PauseFile(work.folder / PAUSE_FILE)
-        async with watch_stops(work.stopping, max_time_s=plan.request.max_time) as watchers, journal:
-            work.startup.journal_created = True
-            pause.watch(work.stopping, watchers)
-            if resume is not None:
-                if not work.scope.is_rescore:
-                    check_identity(journal.meta, plan)
-                await journal.record_resume(resume_data(plan, code))
-            run_id = journal.meta.run_id
-            with run_log(report_folder(results_folder(plan), run_id) / RUN_LOG, run_id):
-                outcome = await work.run(journal, resumed=resume is not None)
-    except DiskFull as full:
-        outcome = await work.disk_full(full)
-    except BaseExceptionGroup as group:
-        cause = innermost_exception(group)
-        if not isinstance(cause, DiskFull):
-            raise cause from group
-        outcome = await work.disk_full(cause)
-    work.observer.finished(outcome)
-    return outcome
-
-
-def results_folder(plan: Plan) -> Path:
-    """Return the folder of the reports of a plan's runs, one folder per run."""
-    return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
-
-
-def request_slots(plan: Plan) -> int:
-    """Return the limit of concurrent requests: the concurrency of the run, or the ceiling of ``auto``."""
-    return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
-
-
-def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception inside nested exception groups."""
-    first = group.exceptions[0]
-    return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-@contextmanager
-def rare_garbage_collection() -> Iterator[None]:
-    """Make the garbage collector run rarely and skip loaded objects; else it uses a seventh of an item's CPU time."""
-    before = gc.get_threshold()
-    if not has_frozen_objects():
-        gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        if not has_frozen_objects():
-            gc.unfreeze()
-
-
-@cache
-def has_frozen_objects() -> bool:
-    """Return True if this process froze objects before its first run; cached, because counting visits each object."""
-    return gc.get_freeze_count() > FROZEN_BY_PYTHON
-
-
-AnnounceRun = Callable[[RunMeta], None]
-"""publishes the start of a run"""
-
-
+@dataclass(slots=True)
 class Execution:
     """The work of one process on one run."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        environment: Environment,
-        observer: Observer,
-        folder: Path,
-        share: float,
-        scope: RunScope,
-        startup: StartupFolders,
-        announce: AnnounceRun | None = None,
-    ) -> None:
-        self.plan = plan
-        self.environment = environment
-        self.observer = observer
-        self.folder = folder
-        self.share = share
-        self.scope = scope
-        self.startup = startup
-        self.announce = announce
-        self.progress = Progress()
-        self.stopping = StopControl(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
+    plan: Plan
+    environment: Environment
+    observer: Observer
+    folder: Path
+    share: float
+    scope: RunScope
+    startup: StartupFolders
+    announce: AnnounceRun | None = None
+    progress: Progress = field(default_factory=Progress)
+    stopping: StopControl = field(init=False)
 
-    async def run(self, journal: Journal, *, resumed: bool) -> Outcome:
+    def __post_init__(self) -> None:
+        self.stopping = StopControl(on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight))
+
+    async def execute(self, resume: Path | None = None) -> Outcome:
+        """Lock the journal, new or to ``resume``, and run; a full disk is an outcome, not an error."""
+        plan, code = self.plan, CodeState.read(self.environment)
+        bound = ROWS_A_SLOT * request_slots(plan)
+        if resume is not None:
+            journal = Journal.resume(resume, bound=bound)
+        else:
+            journal = Journal.create(self.folder, run_meta(plan, self.folder.name, code), bound=bound)
+        try:
+            pause = PauseFile(self.folder / PAUSE_FILE)
+            async with watch_stops(self.stopping, max_time_s=plan.request.max_time) as watchers, journal:
+                self.startup.journal_created = True
+                pause.watch(self.stopping, watchers)
+                if resume is not None:
+                    if not self.scope.is_rescore:
+                        check_identity(journal.meta, plan)
+                    await journal.record_resume(resume_data(plan, code))
+                run_id = journal.meta.run_id
+                with run_log(report_folder(results_folder(plan), run_id) / RUN_LOG, run_id):
+                    outcome = await self._run(journal, resumed=resume is not None)
+        except DiskFull as full:
+            outcome = await self._disk_full(full)
+        except BaseExceptionGroup as group:
+            cause = innermost_exception(group)
+            if not isinstance(cause, DiskFull):
+                raise cause from group
+            outcome = await self._disk_full(cause)
+        self.observer.finished(outcome)
+        return outcome
+
+    async def _run(self, journal: Journal, *, resumed: bool) -> Outcome:
         """Open the journal and the services, run the lanes, and return the outcome."""
         request, run_id = self.plan.request, journal.meta.run_id
         self.progress.run_id = run_id
@@ -333,7 +258,7 @@ class Execution:
         spent, most = self.progress.cost_usd, self.plan.request.max_cost
         return f"{stop.value}: USD {spent} of {most} were spent; resume with a larger --max-cost"
 
-    async def disk_full(self, full: DiskFull) -> Outcome:
+    async def _disk_full(self, full: DiskFull) -> Outcome:
         """Return the outcome of a run on a full disk, with the number of durable phases.
 
         Raises:
@@ -342,24 +267,83 @@ class Execution:
         if not (self.folder / NAME).is_file():
             raise DiskFull("the disk is full; the run was not started", hint="make room, then repeat the command")
         self.startup.run_begun = True
+        counted = "phases are stored" in full.message
         try:
             async with Reader.open(self.folder) as reader:
                 safe = sum((await reader.counts()).values())
                 run_id = reader.meta.run_id
         except JournalError as unread:
-            text = (
-                full.message
-                if "phases are stored" in full.message
-                else f"{full.message}; every finished phase is stored"
-            )
+            text = full.message if counted else f"{full.message}; every finished phase is stored"
             raise DiskFull(text, where=full.where, hint=full.hint) from unread
         return Outcome(
             run_id=run_id,
             folder=self.folder,
             status=RunState.STOPPED,
             exit_code=full.exit_code,
-            message=full.message
-            if "phases are stored" in full.message
-            else f"the disk is full; {safe} phases are stored",
+            message=full.message if counted else f"the disk is full; {safe} phases are stored",
             jobs=await job_outcomes(self.plan, self.folder, {}),
         )
+
+
+@dataclass(slots=True)
+class StartupFolders:
+    """The folders of a run until its first call."""
+
+    journal_created: bool = False
+    """this process created the journal, and so everything in the folders"""
+    run_begun: bool = False
+    """the run has begun: no folder is removed any more"""
+
+    @classmethod
+    @contextmanager
+    def of(cls, *folders: Path) -> Iterator[StartupFolders]:
+        """Remove the folders and parent folders that the block created, unless the run began."""
+        new = [folder for folder in folders if not folder.exists()]
+        parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
+        startup = cls()
+        try:
+            yield startup
+        finally:
+            if not startup.run_begun:
+                for folder in new if startup.journal_created else ():
+                    shutil.rmtree(folder, ignore_errors=True)
+                for empty in (*new, *sorted(parents, key=lambda up: -len(up.parts))):
+                    with suppress(OSError):  # another process's run may be in it by now
+                        empty.rmdir()
+
+
+def results_folder(plan: Plan) -> Path:
+    """Return the folder of the reports of a plan's runs, one folder per run."""
+    return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
+
+
+def request_slots(plan: Plan) -> int:
+    """Return the limit of concurrent requests: the concurrency of the run, or the ceiling of ``auto``."""
+    return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
+
+
+def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first exception inside nested exception groups."""
+    first = group.exceptions[0]
+    return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Make the garbage collector run rarely and skip loaded objects; else it uses a seventh of an item's CPU time."""
+    before = gc.get_threshold()
+    if not has_frozen_objects():
+        gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        if not has_frozen_objects():
+            gc.unfreeze()
+
+
+@cache
+def has_frozen_objects() -> bool:
+    """Return True if this process froze objects before its first run; cached, because counting visits each object."""
+    return gc.get_freeze_count() > FROZEN_BY_PYTHON

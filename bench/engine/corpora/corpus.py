@@ -53,7 +53,7 @@ async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failur
     else:
         space = IngestPass.after(history, lane, corpus_id, work.anonymized).space
         lane.ownership.register_given(lane.corpus_namespace(space, corpus_id), history.collected.ids)
-    lane.remember_samples(corpus_id, samples(work.anonymized.memories))
+    lane.samples.append((corpus_id, samples(work.anonymized.memories)))
     return ReadyCorpus(lane=lane, corpus_id=corpus_id, space=space, held=not history.reused_from)
 
 
@@ -113,7 +113,7 @@ class CorpusPreparation:
                 return ingest if complete else None
             if complete.kind not in DOUBTFUL:
                 return complete
-            if retries >= lane.max_retries:
+            if retries >= lane.plan.provider.config.rate_limit.max_retries:
                 return self._fail_in_doubt(ingest, complete)
             retries += 1
             await lane.run.journal.flush()

@@ -172,7 +172,8 @@ class IndexWait:
         """Record the contents of a namespace that outlives the run, for runs that reuse it."""
         lane = self.lane
         provider = lane.provider
-        if not lane.keeps or not provider.keeps_store or not is_reusable(provider):
+        keeps_memories = lane.run.plan.request.cleanup == "never" or not lane.runs_items
+        if not keeps_memories or not provider.keeps_store or not is_reusable(provider):
             return {}
         record = steady if lane.checks_isolation else unsearched
         look = partial(record, provider, lane.plan.provider.config, self.space, self.anonymized.memories)
@@ -190,12 +191,13 @@ class IndexWait:
 
     async def _settle(self) -> Failure | None:
         await self.lane.run.stopping.pause_for(self.lane.provider.wait.settle_s)
-        if not self.lane.checks_canaries:
+        if self.lane.run.plan.request.isolation != "full" or not self.lane.provider.keeps_store:
             return None
         return (await self.lane.run.attempt_and_journal(self._canary, self._call_owner)).failure
 
     async def _canary(self) -> None:
-        other = foreign_sample(self.anonymized, self.lane.samples_of_others(self.corpus))
+        others = [memory for name, some in self.lane.samples if name != self.corpus for memory in some]
+        other = foreign_sample(self.anonymized, others)
         if other is None:
             return
         found = await retry_unreadable(lambda: foreign_hits(self.lane.provider, self.space, self.anonymized, other))

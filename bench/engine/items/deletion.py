@@ -38,7 +38,7 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     targets = ready.content.anonymized.ids_of_session(deletion.target)
     if (item.id, ready.space.attempt) not in lane.deletions_begun:
         before = await provider.search(space, query_of(lane, item, deletion.verify_query))
-        lane.watch(ready.corpus_id, space, ready.content.anonymized, before.hits)
+        lane.check_leak(ready.corpus_id, space, ready.content.anonymized, before.hits)
         if not _holds_content(before, deletion, targets):
             return map_hits(lane, ready.content.anonymized, before, reason=MISSING)
         await lane.run.stopping.pause_for(pause_s)
@@ -47,7 +47,7 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     await provider.delete(space, targets)
     await lane.run.stopping.pause_for(pause_s)
     after = await provider.search(space, query_of(lane, item, deletion.verify_query))
-    lane.watch(ready.corpus_id, space, ready.content.anonymized, after.hits)
+    lane.check_leak(ready.corpus_id, space, ready.content.anonymized, after.hits)
     return map_hits(lane, ready.content.anonymized, after)
 
 

@@ -35,7 +35,7 @@ async def search_item(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchR
     if item.deletion is not None:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
-    lane.watch(ready.corpus_id, ready.space, ready.content.anonymized, found.hits)
+    lane.check_leak(ready.corpus_id, ready.space, ready.content.anonymized, found.hits)
     if not found.hits and lane.provider.keeps_store and lane.checks_isolation:
         await require_stored(lane, ready)
     sentences = evidence_sentences(item, ready.content.turn_texts) if lane.plan.level == "text" else None
