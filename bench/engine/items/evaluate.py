@@ -227,12 +227,18 @@ class ItemEvaluation:
 
     def journal_row(self, key: Key, done: Attempt[ItemEvaluation], generation: int = 0) -> JournaledPhase:
         """Return the journal row, with the judge's calls."""
+        payloads: dict[str, object] = {"item": item_payload(self.item)}
+        if self.judge_prompts:
+            payloads[JUDGE_PROMPTS] = [
+                {"evaluator": name, "role": message.role, "content": message.content}
+                for name, prompt in self.judge_prompts
+                for message in prompt.messages
+            ]
         return JournaledPhase(
             key=key,
             data=item_data(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
             | ({} if self.corrected is None else {"corrected": self.corrected}),
-            payloads={"item": item_payload(self.item)}
-            | ({JUDGE_PROMPTS: self._judge_messages()} if self.judge_prompts else {}),
+            payloads=payloads,
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
             | ({"flags": list(self.flags)} if self.flags else {})
             | ({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
@@ -244,13 +250,6 @@ class ItemEvaluation:
             verdicts=self.row.verdicts,
             generation=generation,
         )
-
-    def _judge_messages(self) -> list[dict[str, str]]:
-        return [
-            {"evaluator": name, "role": message.role, "content": message.content}
-            for name, prompt in self.judge_prompts
-            for message in prompt.messages
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
