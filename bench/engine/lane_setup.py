@@ -96,7 +96,7 @@ async def open_lane(
         width=max(width, WAITING_ITEMS) if request.batch else width,
         ownership=run.ownerships.setdefault(lane.provider.label, Ownership()) if builder is None else builder.ownership,
         leaking=set() if builder is None else builder.leaking,
-        search_price=_search_price(run, lane),
+        search_price=None if (price := _run_config(run, lane).prices.search) is None else str(price),
         lists_stored=any(map(needs_listing, distinct_evaluators(models.evaluators(lane)))),
         deletions_begun=deletions_begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
@@ -160,12 +160,6 @@ def _run_config(run: RunContext, lane: Lane) -> ProviderConfig:
         changes["connection"] = config.connection.model_copy(update={"timeout": int(request.timeout * MS)})
     changes["prices"] = call_prices(request.prices, lane.provider)
     return config.model_copy(update=changes)
-
-
-def _search_price(run: RunContext, lane: Lane) -> str | None:
-    """Return the price of one search call in USD; None when it is unknown."""
-    price = _run_config(run, lane).prices.search
-    return None if price is None else str(price)
 
 
 async def _events(run: RunContext) -> list[tuple[int, Event]]:

@@ -223,7 +223,8 @@ class ProgressCounter:
                 sharing = [one for one in pending_by_lane.values() if one.lane.build == key]
                 corpora = {corpus for one in sharing for corpus in one.open_positions}
                 phases[Phase.INGEST].total = phases[Phase.INDEX].total = len(corpora)
-            widths = {Phase.SEARCH: 1, Phase.ANSWER: self._readers(pending), Phase.EVALUATE: len(pending.lane.jobs)}
+            n_models = sum(model != NONE for model in pending.lane.answering_models)
+            widths = {Phase.SEARCH: 1, Phase.ANSWER: n_models, Phase.EVALUATE: len(pending.lane.jobs)}
             for phase, width in widths.items():
                 phases[phase].total = pending.count * epochs * width
 
@@ -284,7 +285,3 @@ class ProgressCounter:
                     del begun[unit]
         for unit, repeats in begun.items():
             self._repeats[unit] = {epoch: one for epoch, one in repeats.items() if one[0] not in FAILED_STATES}
-
-    @staticmethod
-    def _readers(pending: PendingItems) -> int:
-        return sum(model != NONE for model in pending.lane.answering_models)

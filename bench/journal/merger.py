@@ -90,7 +90,8 @@ async def merge(
     meta = _merged_meta(known, run_id)
     meta = _resumable(meta, known) if request is None else replace(meta, request=request)
     gaps = gaps_of(meta.ranges, meta.total)
-    state = _merged_state(known, gaps)
+    whole = RunState.PARTIAL if gaps else RunState.COMPLETE
+    state = whole if all(source.state in _DONE for source in known) else RunState.PAUSED
     path = into / NAME
     async with draft_folder(path, run_id) as draft:
         await to_thread.run_sync(write_draft, draft, meta)
@@ -157,7 +158,16 @@ def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
     shards: Json = {}
     for source in sources:
         earlier = source.meta.extra.get("merged")
-        shards.update(earlier if isinstance(earlier, Mapping) else {source.uuid: _shard(source.meta)})
+        if isinstance(earlier, Mapping):
+            shards.update(earlier)
+        else:
+            shards[source.uuid] = {
+                "run_id": source.meta.run_id,
+                "created_us": micros(source.meta.created_at),
+                "ranges": source.meta.ranges,
+                "versions": source.meta.versions,
+                "code_state": source.meta.code_state,
+            }
     return replace(
         first,
         run_id=run_id,
@@ -182,22 +192,6 @@ def selected_from(meta: RunMeta) -> Ranges | None:
     """Return the ranges that a resume of a merged run, or of its fork, selects from; None for other runs."""
     parts = meta.extra.get(PARTS)
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
-
-
-def _shard(meta: RunMeta) -> Json:
-    return {
-        "run_id": meta.run_id,
-        "created_us": micros(meta.created_at),
-        "ranges": meta.ranges,
-        "versions": meta.versions,
-        "code_state": meta.code_state,
-    }
-
-
-def _merged_state(sources: Sequence[_Source], gaps: Sequence[Range]) -> RunState:
-    if any(source.state not in _DONE for source in sources):
-        return RunState.PAUSED
-    return RunState.PARTIAL if gaps else RunState.COMPLETE
 
 
 # ---------------------------------------------------------------------- rows

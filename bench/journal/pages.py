@@ -188,7 +188,7 @@ async def _next_units(
     found: dict[Unit, int] = {}
     labels = await _labels(reader, wanted.question_type)
     for job in jobs:
-        rescored = await _rescored(reader, job)
+        rescored = int((await _all(reader, "newest_generation", clean(job)))[0][0] > 0)
         rows = await _all(reader, "by_item", clean(job), *after, wanted.state, labels, rescored, limit)
         for corpus, item, entry in rows:
             found.setdefault((corpus, item), entry)
@@ -246,10 +246,6 @@ def _unit_of(cursor: str) -> Unit:
 
 def _foreign_cursor(cursor: str) -> UsageError:
     return UsageError(f"cursor {cursor!r} is not valid for this list", hint="remove it to start at the first item")
-
-
-async def _rescored(reader: Reader, job: str) -> int:
-    return int((await _all(reader, "newest_generation", clean(job)))[0][0] > 0)
 
 
 async def _labels(reader: Reader, question_type: str | None) -> str | None:

@@ -326,7 +326,10 @@ async def read_latest(
     found: dict[Key, JournaledPhase] = {}
     for place, attempt, outcome, *rest, _ in await connection.execute_fetchall(READ["load"], (question,)):
         entry = entry_of(asked[place], attempt, outcome, EntryColumns(*rest))
-        found[asked[place]] = await _with_payloads(connection, entry) if payloads and entry.payloads else entry
+        if payloads and entry.payloads:
+            values = {name: await read_payload(connection, str(ref)) for name, ref in entry.payloads.items()}
+            entry = replace(entry, payloads=values)
+        found[asked[place]] = entry
     return found
 
 
@@ -356,11 +359,6 @@ def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> Jou
         started_at=instant(columns.started_us),
         generation=columns.generation,
     )
-
-
-async def _with_payloads(connection: aiosqlite.Connection, entry: JournaledPhase) -> JournaledPhase:
-    values = {name: await read_payload(connection, str(ref)) for name, ref in entry.payloads.items()}
-    return replace(entry, payloads=values)
 
 
 async def read_payload(connection: aiosqlite.Connection, reference: str) -> object:

@@ -15,7 +15,7 @@ import sqlite3
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -215,8 +215,9 @@ def _prepare(path: Path, raw: sqlite3.Connection) -> None:
 def _put_jobs(run_id: str, jobs: Sequence[JobSummary], raw: sqlite3.Connection) -> None:
     raw.execute(_SQL["forget"], (run_id,))
     raw.executemany(_SQL["add_run"], [_run_columns(job) for job in jobs])
-    metrics = [_metric_columns(job, metric) for job in jobs for metric in job.metrics]
-    raw.executemany(_SQL["add_run_metric"], metrics)
+    for job in jobs:
+        metrics = [replace(metric, label=clean(metric.label)) for metric in job.metrics]
+        raw.executemany(_SQL["add_run_metric"], [(job.run_id, job.job, *astuple(metric)) for metric in metrics])
 
 
 def _put_items(run_id: str, items: Sequence[ItemResult], raw: sqlite3.Connection) -> None:
@@ -256,12 +257,6 @@ def _run_columns(job: JobSummary) -> tuple[object, ...]:
     }
     names = [name for name in JobSummary.__dataclass_fields__ if name != "metrics"]
     return tuple(own[name] if name in own else getattr(job, name) for name in names)
-
-
-def _metric_columns(job: JobSummary, metric: MetricSummary) -> tuple[object, ...]:
-    own = {"label": clean(metric.label)}
-    columns = (own[name] if name in own else getattr(metric, name) for name in MetricSummary.__dataclass_fields__)
-    return (job.run_id, job.job, *columns)
 
 
 def _job_of(columns: dict[str, Any]) -> JobSummary:

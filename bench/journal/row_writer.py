@@ -100,7 +100,7 @@ class RowWriter:
     def _intern(self, connection: sqlite3.Connection, name: str, texts: Iterable[str]) -> None:
         seen = self._seen[name]
         if new := [text for text in texts if text not in seen]:
-            _write(connection, name, new, _single)
+            connection.executemany(_WRITE[name], ((text,) for text in new))
             if len(seen) + len(new) > REMEMBERED:
                 seen.clear()
             seen.update(new)
@@ -170,10 +170,6 @@ def _write(
 ) -> None:
     if parts:
         connection.executemany(_WRITE[name], columns(parts))
-
-
-def _single(texts: Sequence[str]) -> Iterator[Columns]:
-    return ((text,) for text in texts)
 
 
 def _message(text: str) -> str:

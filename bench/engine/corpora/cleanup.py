@@ -85,7 +85,8 @@ async def clear_run(
     refused: list[CallError] = []
     async with Http() as http, Journal.append_to(folder) as journal:
         left = {one.lane: one for one in await _left_in(folder)}
-        run_ids = await _run_ids(folder)
+        async with Reader.open(folder) as reader:
+            run_ids = {one.uuid: one.run_id for one in await reader.origins()}
         for lane in plan.running:
             if lane.key in left:
                 context = ProviderContext(
@@ -274,12 +275,6 @@ def uncleared_namespaces(lane: Lane, left: Leftover, run_ids: Mapping[str, str])
         space = space_of(lane, journal=origin, run_id=run_ids[origin], corpus=corpus, history=history)
         found.append(UnclearedNamespace(corpus=corpus, space=space, origin=origin))
     return found
-
-
-async def _run_ids(folder: Path) -> dict[str, str]:
-    """Return the run id of each journal whose rows this journal contains."""
-    async with Reader.open(folder) as reader:
-        return {one.uuid: one.run_id for one in await reader.origins()}
 
 
 def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:

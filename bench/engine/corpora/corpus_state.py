@@ -146,38 +146,24 @@ class CorpusState:
         """Return the next step; a resumed run cannot use a store in the memory of an ended process."""
         if not self.began:
             return Step.BEGIN
-        if self.reused_from:  # what became of it is looked at when the run starts
+        if self.reused_from:  # the start of the run checks what became of it
             return Step.USE
         if CorpusKind.CLEARED in self.kinds or (durability == "process" and resumed):
             return Step.RESET
+        failed = self.kinds[-1] is CorpusKind.FAILED
         if CorpusKind.READY in self.kinds:
-            return Step.RESET if self.kinds[-1] is CorpusKind.FAILED else Step.USE
-        if CorpusKind.INGESTED in self.kinds:
-            return Step.RESET if self._index_failed else Step.WAIT
+            return Step.RESET if failed else Step.USE
+        if CorpusKind.INGESTED in self.kinds:  # after a timeout more waiting helps, after a failed index it does not
+            return Step.RESET if failed and not self.can_continue else Step.WAIT
         if not self.is_marked:
-            return self._step_of_older_version
+            if self.can_continue:
+                return Step.CONTINUE
+            return Step.RESET if failed and not self.in_doubt else Step.DOUBT
         if self.spoiled:
             return Step.RESET
         if self.doubts:
             return Step.DOUBT
-        if self.can_continue or self.batches:
-            return Step.CONTINUE
-        return Step.RESET
-
-    @property
-    def _step_of_older_version(self) -> Step:
-        if self.can_continue:
-            return Step.CONTINUE
-        failed = self.kinds[-1] is CorpusKind.FAILED
-        return Step.RESET if failed and not self.in_doubt else Step.DOUBT
-
-    @property
-    def _index_failed(self) -> bool:
-        """Return True when the provider reported a failed index.
-
-        More waiting would not help, unlike after a timeout.
-        """
-        return self.kinds[-1] is CorpusKind.FAILED and not self.can_continue
+        return Step.CONTINUE if self.can_continue or self.batches else Step.RESET
 
 
 def returned(ingested: Ingested) -> dict[str, object]:

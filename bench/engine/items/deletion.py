@@ -34,7 +34,8 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     provider, space = lane.provider, ready.space
     if not isinstance(provider, Deletes):
         raise Unsupported(f"{provider.name} cannot delete a memory")
-    pause_s = _pause_s(lane)
+    rule = lane.plan.benchmark.config.deletion
+    pause_s = 0.0 if rule is None else rule.phase_delay_ms / 1000
     targets = ready.content.anonymized.ids_of_session(deletion.target)
     if (item.id, ready.space.attempt) not in lane.deletions_begun:
         before = await provider.search(space, query_of(lane, item, deletion.verify_query))
@@ -58,11 +59,6 @@ def deletions_begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str
         for _, event in events
         if event.kind == INTENT and event.scope == lane
     }
-
-
-def _pause_s(lane: OpenLane) -> float:
-    rule = lane.plan.benchmark.config.deletion
-    return 0.0 if rule is None else rule.phase_delay_ms / 1000
 
 
 def _holds_content(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
