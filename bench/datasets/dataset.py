@@ -1,8 +1,6 @@
-"""A checked dataset: items and corpora, read from the file on demand.
+"""A checked dataset, whose items and corpora are read from the file on demand.
 
-Also in this module:
-
-* The output of ``bench describe BENCHMARK`` as JSON values. Items and memories are streamed.
+It is the only interface to the data of a benchmark.
 
 Example::
 
@@ -10,11 +8,6 @@ Example::
     for ref in dataset.items(Selection(sample=20, seed=7)):
         item = dataset.item(ref)
         corpus = dataset.corpus(ref.corpus)
-    describe(dataset)                            # counts, types, flags, digests
-    for line in item_lines(dataset, selection): ...
-    for line in memory_lines(dataset, selection): ...
-
-This is the only interface to the data of a benchmark.
 """
 
 from __future__ import annotations
@@ -23,20 +16,17 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.config.benchmark.sections import MetricEntry
 from bench.config.benchmark.terms import Unit
-from bench.config.file import display_path
-from bench.config.template import iso_utc
+from bench.datasets.corpus_builder import SESSION_JOINED, TURN_BLANK, BuiltCorpus, build_corpus
 from bench.datasets.evidence import CoverageGap, coverage_gaps
 from bench.datasets.history import NO_HISTORY_HINT
 from bench.datasets.inspection import DatasetCounts, DatasetIndex, count_corpus, row_place, scan, similar_type_notes
 from bench.datasets.memories import RenderedMemory, memories, memory_texts, without_blank_turns
-from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, BuiltCorpus, ParsedRow, RowParser, build_corpus
+from bench.datasets.parser import ParsedRow, RowParser
 from bench.datasets.rows.data_file import DataFile, checked_files, digest_error, sha256_of_all
 from bench.datasets.rows.index import SizedCache
 from bench.datasets.rows.reading import ReadingPass
@@ -45,7 +35,6 @@ from bench.datasets.rows.row_source import RowSource
 from bench.datasets.selection import Selection, select
 from bench.datasets.stored_index import StoredIndex
 from bench.errors import UsageError
-from bench.metrics.answers.choices import choice_index
 from bench.model import Corpus, Item
 from bench.values import dataclass
 from bench.visible import counted
@@ -407,101 +396,3 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
         dataset.count()
         store.write(found, source)
     return dataset
-
-
-def describe(dataset: Dataset) -> dict[str, object]:
-    """Return the JSON object of ``bench describe B --json``."""
-    config, counts = dataset.config, dataset.counts
-    return {
-        "name": config.name,
-        "version": config.version,
-        "display_name": config.title,
-        "description": config.description,
-        "source": config.source,
-        "paper": config.paper,
-        "license": config.license,
-        "tags": list(config.tags),
-        "published": config.published.model_dump(mode="json", exclude_defaults=True),
-        **({"docs": page} if (page := docs_page(config)) else {}),
-        "items": counts.items,
-        "corpora": counts.corpora,
-        "sessions": counts.sessions,
-        "turns": counts.turns,
-        "memories": counts.memories,
-        "abstention": counts.abstention,
-        "with_evidence": counts.session_evidence,
-        "question_types": dict(counts.question_types),
-        "groups": dataset.groups,
-        "flags": {flag: counts.flags[flag] for flag in sorted(counts.flags) if counts.flags[flag]},
-        "dataset": {
-            "path": display_path(dataset.path),
-            "sha256": dataset.sha256,
-            "content_sha256": dataset.content_sha256,
-        },
-        "k": config.search.default_limit,
-        "protocol": config.evaluation.method,
-        "paper_reference": config.evaluation.judge_prompts.paper_reference,
-        "metrics": [metric.name if isinstance(metric, MetricEntry) else metric for metric in config.metrics],
-        "packs": [config.evaluation.pack] if config.evaluation.pack else [],
-        "required_capabilities": list(config.required_capabilities),
-        "marks": list(config.marks),
-        "notes": list(dataset.notes),
-    }
-
-
-def docs_page(config: BenchmarkConfig) -> str | None:
-    """Return the path of the documentation page of a benchmark with a published score, or None."""
-    return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
-
-
-def item_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per item, as a run would use it."""
-    return (item_line(dataset.item(ref)) for ref in dataset.items(selection))
-
-
-def item_line(item: Item) -> dict[str, object]:
-    """Return the JSON object of one item, gold included."""
-    return {
-        "position": item.position,
-        "id": item.id,
-        "corpus": item.corpus,
-        "question": item.question,
-        "answers": list(item.answers),
-        "question_type": item.question_type,
-        "question_date": _iso_date(item.question_date),
-        "abstention": item.abstention,
-        "evidence": {
-            "sessions": list(item.evidence.sessions),
-            "turns": list(item.evidence.turns),
-            **({"texts": list(item.evidence.texts)} if item.evidence.texts else {}),
-            **({"grades": dict(item.evidence.grades)} if item.evidence.grades else {}),
-        },
-        "flags": list(item.flags),
-        **({"choices": list(item.choices), "choice_answer": _correct_choice(item)} if item.choices else {}),
-        **({"rubric": list(item.rubric)} if item.rubric else {}),
-    }
-
-
-def _correct_choice(item: Item) -> str | None:
-    """Return the text of the correct choice, or None."""
-    right = choice_index(item.choice_answer, item.choices)
-    return None if right is None else item.choices[right]
-
-
-def memory_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per memory in send order: its content and the ids of its session and turns."""
-    corpora = dataset.corpora() if selection is None else _corpora_of(dataset, selection)
-    return (memory.as_json() for corpus in corpora for memory in dataset.memories(corpus))
-
-
-def _corpora_of(dataset: Dataset, selection: Selection) -> Iterator[str]:
-    """Yield the corpora of the selected items, each once."""
-    seen: set[str] = set()
-    for ref in dataset.items(selection):
-        if ref.corpus not in seen:
-            seen.add(ref.corpus)
-            yield ref.corpus
-
-
-def _iso_date(when: datetime | None) -> str | None:
-    return None if when is None else iso_utc(when)

@@ -17,15 +17,16 @@ from dataclasses import dataclass, field
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import questions_of
+from bench.datasets.corpus_builder import TURN_BLANK, BuiltCorpus, build_corpus
 from bench.datasets.evidence import MISSING, TURNS_MISSING
-from bench.datasets.history import is_blank_turn
 from bench.datasets.item_texts import ItemTexts, history_key
 from bench.datasets.memories import memories, memory_texts, without_blank_turns
-from bench.datasets.parser import TURN_BLANK, BuiltCorpus, ParsedRow, RowParser, build_corpus
+from bench.datasets.parser import ParsedRow, RowParser
 from bench.datasets.rows.data_file import ContentDigest, OutOfRange
 from bench.datasets.rows.index import IdTable, RowIndex
 from bench.datasets.rows.row import FileRow, RowPlace, too_deep_error
 from bench.datasets.rows.row_source import RowSource
+from bench.datasets.turn_reader import is_blank_turn
 from bench.errors import ConfigError, DataError
 from bench.model import Item
 from bench.visible import HIDDEN, counted

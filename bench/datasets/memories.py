@@ -32,7 +32,7 @@ from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import session_names
 from bench.config.benchmark.terms import Unit
 from bench.config.template import DateText, Template, iso_utc, make_filter, render_turn, turn_text
-from bench.datasets.history import is_blank_turn
+from bench.datasets.turn_reader import is_blank_turn
 from bench.model import Corpus, Item, Memory, Message, Session, Turn
 
 TurnText = Callable[[Session, Turn], str]

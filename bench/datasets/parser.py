@@ -1,292 +1,35 @@
 """The parser of one row: its id, its corpus, its sessions and its items.
 
-Also in this module:
-
-* The corpus that the sessions of its rows form: with unique ids, in order of dates, and with the lookup for evidence.
-
 Example::
 
     parser = RowParser(config)
     parsed = parser.parse(values, place)
     item = parser.make_item(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
-    built = build_corpus("c1", raw_sessions, removed_roles=())
-    built.corpus.sessions       # by date, equal dates in the order of the file
-    built.lookup.turns          # turn id -> session id
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from hashlib import sha256
-from itertools import pairwise
 
 from bench.config.benchmark.config import BenchmarkConfig, ContextSection
-from bench.config.benchmark.terms import Parser
 from bench.config.benchmark.values import KeyMissing, compile_value, roots_of, scope_of, uses_scope
+from bench.datasets.corpus_builder import TURN_COST, BuiltCorpus
 from bench.datasets.dates import DateReader
-from bench.datasets.evidence import ANY_ROW, UNRESOLVED, EvidenceLookup, EvidenceRule
-from bench.datasets.history import HistoryReader, RawSession, is_blank_turn
+from bench.datasets.evidence import UNRESOLVED, EvidenceLookup, EvidenceRule
+from bench.datasets.history import HistoryReader, RawSession
 from bench.datasets.questions import QuestionReader, RawItem, metadata_at
 from bench.datasets.rows.config_names import ConfigNames
-from bench.datasets.rows.row import RowPlace, content_id, id_at, missing_error, value_of
-from bench.datasets.rows.row_reader import without_empty_cells
-from bench.model import Corpus, Evidence, Item, Session, Turn
+from bench.datasets.rows.row import RowPlace
+from bench.datasets.rows.row_values import content_id, id_at, missing_error, value_of
+from bench.datasets.rows.table_rows import without_empty_cells
+from bench.model import Corpus, Evidence, Item, Session
 from bench.values import dataclass as value_dataclass
 from bench.visible import counted
 
-SESSION_EMPTY = "session_empty"
-SESSION_REPEATED = "session_id_repeated"
-SESSION_JOINED = "session_joined"
-TURN_BLANK = "turn_blank"
 EXAMPLES = 3
 """maximum items that a note names"""
-TURN_COST = 500
-"""approximate memory in bytes of a turn, in addition to its text"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltCorpus:
-    """A corpus with its evidence lookup; ``flags`` counts the flags of sessions and turns."""
-
-    corpus: Corpus
-    lookup: EvidenceLookup
-    flags: Counter[str] = field(default_factory=Counter)
-    size: int = 0
-    """approximate bytes of memory, for the size limit of caches"""
-    repeated_texts: int = 0
-    """number of sessions without ids from the data that have a text of another row"""
-
-
-def build_corpus(
-    corpus_id: str,
-    raw: Iterable[RawSession],
-    removed_roles: Collection[str],
-    *,
-    parser: Parser = "direct",
-    in_order: bool = False,
-) -> BuiltCorpus:
-    """Build a corpus: join the sessions of its rows, make their ids unique, check their dates, and sort by date.
-
-    A session that several rows repeat is added once.
-
-    Raises:
-        DataError: some sessions have a date and others have none; two rows have different sessions with the same id;
-            or, with ``in_order``, the sessions of the data are not in order of their dates.
-    """
-    alone = isinstance(raw, Sequence) and len({session.place.index for session in raw}) <= 1
-    joined = _SessionMerger(corpus_id, alone=alone)
-    for session in raw:
-        joined.add(session)
-    kept = joined.kept
-    _check_dates([session for _, session in kept])
-    flags: Counter[str] = Counter()
-    flags[SESSION_REPEATED] = sum(name != session.id and session.has_own_id for name, session in kept)
-    flags[SESSION_JOINED] = joined.repeats
-    if kept and kept[0][1].when is not None:
-        if in_order:
-            _check_order(corpus_id, [session for _, session in kept])
-        kept.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
-    lookup = EvidenceLookup(ids_by_quote={} if parser == "exact_text" else None)
-    sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
-    joined.fill_lookup(lookup)
-    blank = lookup.blank - lookup.removed
-    flags[TURN_BLANK] = len(blank)
-    flags[SESSION_EMPTY] = sum(all(turn.id in blank for turn in session.turns) for session in sessions)
-    size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
-    return BuiltCorpus(
-        corpus=Corpus(id=corpus_id, sessions=sessions),
-        lookup=lookup,
-        flags=+flags,
-        size=size,
-        repeated_texts=joined.repeated_texts,
-    )
-
-
-class _SessionMerger:
-    """The collector of a corpus's distinct sessions, in file order.
-
-    Equal sessions in one row are different sessions: the n-th of them repeats only the n-th equal session of another
-    row.
-    """
-
-    def __init__(self, corpus_id: str, *, alone: bool) -> None:
-        self.corpus_id = corpus_id
-        self.alone = alone
-        """true: all sessions are from one row, so none repeats a session of another row"""
-        self.kept: list[tuple[str, RawSession]] = []
-        self.repeats = 0
-        self.repeated_texts = 0
-        self.texts: dict[int, int] = {}
-        """hash of a text -> the first row that had it, for sessions without ids of their own"""
-        self.names = _UniqueNames()
-        self.known: dict[tuple[str | None, bytes, int], str] = {}
-        self.first: dict[str, int] = {}
-        """id in the data -> index in ``kept`` of the first session with that id"""
-        self.row = -1
-        self.of_row: Counter[tuple[str | None, bytes]] = Counter()
-        self.ids_of_row: set[str] = set()
-        self.renamed: dict[tuple[int, str], str] = {}
-        self.flagged: list[tuple[int, str, list[int]]] = []
-        """row, session and indexes of the flagged turns of each repeated session"""
-        self.rows: set[int] = set()
-        """rows that have a history"""
-
-    def add(self, session: RawSession) -> None:
-        """Add the next session of the file."""
-        if session.place.index != self.row:
-            self.row = session.place.index
-            self.rows.add(self.row)
-            self.of_row.clear()
-            self.ids_of_row.clear()
-        key = (session.id if session.has_own_id else None, b"" if self.alone else _session_digest(session))
-        name = self.known.get((*key, self.of_row[key]))
-        if name is None:
-            self._check(session)
-            name = self.names.take(session.id)
-            self.known[(*key, self.of_row[key])] = name
-            self.first.setdefault(session.id, len(self.kept))
-            self.kept.append((name, session))
-            self._compare(session)
-        else:
-            self.repeats += 1
-            if gold := [place for place, turn in enumerate(session.turns) if turn.gold]:
-                self.flagged.append((self.row, name, gold))
-        self.of_row[key] += 1
-        if name != session.id and session.id not in self.ids_of_row:
-            self.renamed[self.row, session.id] = name
-        self.ids_of_row.add(session.id)
-
-    def _compare(self, session: RawSession) -> None:
-        """Count a session without an id from the data that has a text of another row of the corpus."""
-        if self.alone or session.has_own_id:
-            return
-        texts = [hash(turn.text) for turn in session.turns if not is_blank_turn(turn)]
-        self.repeated_texts += any(self.texts.get(text, self.row) != self.row for text in texts)
-        for text in texts:
-            self.texts.setdefault(text, self.row)
-
-    def _check(self, session: RawSession) -> None:
-        """Raise a DataError when two rows have different sessions with one id. In one row, an id may repeat."""
-        if not session.has_own_id or session.id not in self.first:
-            return
-        first = self.kept[self.first[session.id]][1]
-        if first.place.index == self.row or session.id in self.ids_of_row:
-            return
-        text = f'has a session "{session.id}" of corpus "{self.corpus_id}" that differs from the one at {first.place}'
-        ids = f" (row {first.place.row_id})" if first.place.row_id else ""
-        raise session.place.error("", text + ids, hint="give different sessions different ids")
-
-    def fill_lookup(self, lookup: EvidenceLookup) -> None:
-        """Add the renamed ids and the flagged turns of each row to the evidence lookup."""
-        for row, wanted in self.renamed:
-            lookup.renamed_ids[row, wanted] = self.renamed[row, wanted]
-            lookup.renamed_ids.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
-        for row in self.rows:
-            lookup.gold.setdefault(row, set())
-        turns_of: dict[str, list[str]] = {}
-        for turn, session in lookup.turns.items():
-            turns_of.setdefault(session, []).append(turn)
-        for row, name, gold in self.flagged:
-            lookup.gold.setdefault(row, set()).update(turns_of[name][place] for place in gold)
-
-
-def _session_digest(session: RawSession) -> bytes:
-    """Return a digest of the date, turns and metadata of a session, without its evidence flags."""
-    turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
-    return sha256(
-        repr((session.when, session.date_text, turns, dict(session.metadata))).encode("utf-8", "surrogatepass")
-    ).digest()
-
-
-def _check_dates(raw: Sequence[RawSession]) -> None:
-    undated = [session for session in raw if session.when is None]
-    if undated and len(undated) < len(raw):
-        session = undated[0]
-        text = f'has no date, but other sessions of the corpus have one (session "{session.id}")'
-        raise session.place.error(session.where, text, hint="give every session a date, or no session")
-
-
-def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
-    """Raise a DataError when sessions are not in order of their dates: sorting would change what an index means."""
-    for before, session in pairwise(raw):
-        if before.when and session.when and session.when < before.when:
-            text = f"visibility: the sessions of {corpus_id} are not in the order of their dates"
-            raise session.place.error(session.where, text, session.date_text, hint="use a date as the cut-off")
-
-
-class _UniqueNames:
-    """A generator of unique names: a repeated id gets the suffix ``~2``, ``~3`` and so on, in file order."""
-
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-        self.taken: set[str] = set()
-
-    def take(self, name: str) -> str:
-        self.seen[name] += 1
-        unique = name if self.seen[name] == 1 and name not in self.taken else f"{name}~{max(self.seen[name], 2)}"
-        while unique in self.taken:
-            self.seen[name] += 1
-            unique = f"{name}~{self.seen[name]}"
-        self.taken.add(unique)
-        return unique
-
-
-def _session(name: str, raw: RawSession, lookup: EvidenceLookup, removed_roles: Collection[str]) -> Session:
-    lookup.sessions[name] = len(lookup.sessions)
-    if raw.when is not None:
-        lookup.when[name] = raw.when
-    row = raw.place.index
-    turns = []
-    for index, turn in enumerate(raw.turns, 1):
-        wanted = turn.id or f"{name}#{index}"
-        turn_id = _turn_id(wanted, lookup)
-        if turn_id != wanted:
-            lookup.renamed_ids.setdefault((row, wanted), turn_id)
-        lookup.turns[turn_id] = name
-        if turn.when is not None:
-            lookup.when[turn_id] = turn.when
-        if is_blank_turn(turn):
-            lookup.blank.add(turn_id)
-        if lookup.ids_by_quote is not None:
-            lookup.ids_by_quote.setdefault(turn.quote, turn_id)
-        if turn.gold and (name == raw.id or not raw.has_own_id):
-            lookup.gold.setdefault(row, set()).add(turn_id)
-        if turn.role is not None and turn.role in removed_roles:
-            lookup.removed.add(turn_id)
-            continue
-        turns.append(
-            Turn(
-                id=turn_id,
-                text=turn.text,
-                role=turn.role,
-                speaker=turn.speaker,
-                caption=turn.caption,
-                when=turn.when,
-            )
-        )
-    if all(turn.id in lookup.blank for turn in turns):
-        lookup.empty.add(name)
-    return Session(
-        id=name,
-        turns=tuple(turns),
-        when=raw.when,
-        date_text=raw.date_text,
-        metadata=raw.metadata,
-        fields=raw.fields,
-    )
-
-
-def _turn_id(wanted: str, lookup: EvidenceLookup) -> str:
-    """Return a turn id that the corpus does not have yet: the wanted id, with a suffix ``~2`` and so on if needed."""
-    if wanted not in lookup.turns:
-        return wanted
-    number = 2
-    while f"{wanted}~{number}" in lookup.turns:
-        number += 1
-    return f"{wanted}~{number}"
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)

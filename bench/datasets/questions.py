@@ -22,15 +22,11 @@ from bench.config.benchmark.values import Value, compile_value, elements
 from bench.config.file import did_you_mean
 from bench.config.value_rules import LONGEST_TEXT
 from bench.datasets.dates import DateReader
-from bench.datasets.history import TurnReader
 from bench.datasets.rows.conditions import Conditions
 from bench.datasets.rows.config_names import ConfigNames
-from bench.datasets.rows.row import (
-    ItemPaths,
-    NestedPaths,
-    PathList,
-    RowPaths,
-    RowPlace,
+from bench.datasets.rows.item_paths import ItemPaths, NestedPaths, PathList, RowPaths
+from bench.datasets.rows.row import RowPlace
+from bench.datasets.rows.row_values import (
     choices_of,
     flag_of,
     flatten_lists,
@@ -49,7 +45,8 @@ from bench.datasets.rows.row import (
     value_at,
     value_of,
 )
-from bench.datasets.rows.row_reader import without_empty_cells
+from bench.datasets.rows.table_rows import without_empty_cells
+from bench.datasets.turn_reader import TurnReader
 from bench.metrics.answers.choices import choice_index
 from bench.model import Deletion
 from bench.visible import is_blank

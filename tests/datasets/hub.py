@@ -17,7 +17,8 @@ import anyio
 from aiohttp import web
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.datasets.rows.download import DownloadResult, Progress, aiohttp_fetch, download
+from bench.datasets.rows.download import DownloadResult, Progress, download
+from bench.datasets.rows.file_transport import aiohttp_fetch
 
 BODY = bytes(range(256)) * 4000
 SHA = hashlib.sha256(BODY).hexdigest()

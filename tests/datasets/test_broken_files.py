@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.datasets.rows.row_reader import DEEPEST, RowFile
+from bench.datasets.rows.json_array import DEEPEST
+from bench.datasets.rows.row_reader import RowFile
 from bench.errors import BenchError, DataError
 from tests.datasets.conftest import Workspace
 from tests.rows import each_row

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
-from bench.datasets.dataset import describe, item_lines, memory_lines
+from bench.datasets.dataset_json import describe, item_lines, memory_lines
 from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, UnknownMetric
 from tests.rows import each_row

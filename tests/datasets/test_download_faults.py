@@ -18,7 +18,8 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.datasets.rows import download as module
 from bench.datasets.rows.data_file import FileStamp, cached_sha256
-from bench.datasets.rows.download import Validators, file_lock, origin_of
+from bench.datasets.rows.download import file_lock, origin_of
+from bench.datasets.rows.file_transport import Validators
 from bench.errors import DataError
 from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
 

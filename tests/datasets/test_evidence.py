@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.datasets.corpus_builder import build_corpus
 from bench.datasets.evidence import split_references
-from bench.datasets.history import RawSession, RawTurn
-from bench.datasets.parser import build_corpus
+from bench.datasets.history import RawSession
 from bench.datasets.rows.row import RowPlace
+from bench.datasets.turn_reader import RawTurn
 from bench.errors import BenchError
 from bench.model import Evidence
 from tests.datasets.conftest import Workspace, row, turn

@@ -9,7 +9,7 @@ import pytest
 
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
-from bench.datasets.dataset import describe
+from bench.datasets.dataset_json import describe
 from bench.datasets.validation import validate_benchmark
 from bench.errors import DataError
 from tests.datasets.conftest import Workspace

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bench.config.template import iso_utc
-from bench.datasets.dataset import item_line
+from bench.datasets.dataset_json import item_line
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import split_references
 from bench.errors import BenchError

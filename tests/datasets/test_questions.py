@@ -452,7 +452,7 @@ def test_a_flag_that_no_question_has_is_named_where_answers_are_missing(workspac
 
 
 def test_the_right_choice_of_an_item_is_shown(workspace: Workspace) -> None:
-    from bench.datasets.dataset import describe, item_lines
+    from bench.datasets.dataset_json import describe, item_lines
 
     extra = "abstention: {questionTypes: ['2']}"
     children = ({"q": "Q?", "a": "x", "kind": 1, "o": ["teal", "umber"], "r": "B"},

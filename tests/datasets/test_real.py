@@ -12,7 +12,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.config.template import iso_utc
 from bench.datasets import Dataset, Selection, evidence_level, open_benchmark
-from bench.datasets.dataset import describe
+from bench.datasets.dataset_json import describe
 from bench.errors import DataError
 
 

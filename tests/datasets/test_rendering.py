@@ -12,7 +12,7 @@ from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.catalog import Catalog
 from bench.config.template import iso_utc
 from bench.datasets import Dataset, Selection, coverage_gaps, ids_at_level, memories, ranked_ids, require_coverage
-from bench.datasets.dataset import describe, item_lines, memory_lines
+from bench.datasets.dataset_json import describe, item_lines, memory_lines
 from bench.datasets.dates import DateReader
 from bench.datasets.evidence import CoverageGap
 from bench.datasets.memories import RenderedMemory

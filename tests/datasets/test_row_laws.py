@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets.rows.row import FileRow, FloatText, loads_lenient
-from bench.datasets.rows.row_reader import EMPTY, Format, RowFile, without_empty_cells
+from bench.datasets.rows.row_reader import Format, RowFile
+from bench.datasets.rows.table_rows import EMPTY, without_empty_cells
 from bench.errors import DataError
 from tests.rows import each_row
 

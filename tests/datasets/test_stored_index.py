@@ -10,7 +10,8 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.datasets import dataset as module
 from bench.datasets import stored_index
-from bench.datasets.dataset import Dataset, describe, item_lines, memory_lines, open_benchmark
+from bench.datasets.dataset import Dataset, open_benchmark
+from bench.datasets.dataset_json import describe, item_lines, memory_lines
 from bench.errors import DataError
 
 CONFIG = """

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config.jsonpath import compile_path
-from bench.datasets.rows.row import (
-    RowPlace,
+from bench.datasets.rows.row import RowPlace, loads_lenient
+from bench.datasets.rows.row_values import (
     choices_of,
     id_at,
     list_at,
-    loads_lenient,
     missing_error,
     path_name,
     scalar_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.datasets import Dataset
-from bench.datasets.dataset import describe
+from bench.datasets.dataset_json import describe
 from bench.errors import BenchError
 from tests.datasets.conftest import CHAT, Workspace, row, turn
 from tests.rows import each_row

@@ -24,7 +24,7 @@ from bench.config.benchmark.manifest import Manifest
 from bench.config.catalog import Catalog
 from bench.config.file import keys_of
 from bench.config.run import RunRequest
-from bench.datasets.dataset import describe, item_lines, memory_lines
+from bench.datasets.dataset_json import describe, item_lines, memory_lines
 from bench.errors import BenchError
 from bench.plan import make_plan
 from bench.plan.job_record import records

@@ -54,7 +54,7 @@ def describe(
 
 def _print_json_lines(name: str, flags: SelectionFlags, *, memories: bool) -> None:
     from bench.datasets import open_benchmark
-    from bench.datasets.dataset import item_lines, memory_lines
+    from bench.datasets.dataset_json import item_lines, memory_lines
 
     catalog = Catalog.load(current.get().workspace)
     dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
@@ -93,7 +93,7 @@ def _description(name: str) -> Mapping[str, object]:
     catalog = Catalog.load(current.get().workspace)
     if any(entry.has_name(name) for entry in catalog.benchmarks()):
         from bench.datasets import open_benchmark
-        from bench.datasets.dataset import describe as describe_dataset
+        from bench.datasets.dataset_json import describe as describe_dataset
 
         return describe_dataset(open_benchmark(catalog.benchmark(name), catalog.workspace))
     if (provider := _provider(catalog, name)) is not None:

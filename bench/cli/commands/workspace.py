@@ -153,8 +153,8 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
 
 def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> DownloadResult:
     """Download one dataset if it is missing, and print its state."""
-    from bench.datasets.rows.download import aiohttp_fetch
     from bench.datasets.rows.download import download as bring
+    from bench.datasets.rows.file_transport import aiohttp_fetch
     from bench.settings import Environment
 
     environment = Environment.load(catalog.workspace, current.get().env_file)

@@ -31,7 +31,7 @@ from bench.datasets.draft.config_guess import (
     quoted_path,
 )
 from bench.datasets.draft.question_place import QuestionPlace, looks_numbered
-from bench.datasets.rows.row import scalar_text
+from bench.datasets.rows.row_values import scalar_text
 
 _TEXTS = ("text", "texts", "value", "answer", "input_text", "content", "span_text", "name")
 

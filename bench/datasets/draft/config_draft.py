@@ -16,21 +16,14 @@ from pathlib import Path
 from typing import cast
 
 from bench.config.yamltext import parse_yaml
-from bench.datasets.draft.config_guess import (
-    TEXT_NAMES,
-    Row,
-    date_formats,
-    field_name,
-    first_field,
-    quoted_name,
-)
+from bench.datasets.draft.config_guess import TEXT_NAMES, Row, date_formats, field_name, first_field, quoted_name
 from bench.datasets.draft.data_layout import find_layout
 from bench.datasets.draft.file_joins import DataLayout
 from bench.datasets.draft.history_guess import numbered_sessions
 from bench.datasets.draft.history_place import ContextLines, history_field, is_long, named_history
 from bench.datasets.draft.question_guess import QuestionGuess
 from bench.datasets.draft.question_place import looks_numbered
-from bench.datasets.rows.row import scalar_text
+from bench.datasets.rows.row_values import scalar_text
 from bench.errors import UsageError
 
 PICTURES = re.compile(r"(?:image|screenshot|img|audio|video)(?:_url|_path|s)?", re.IGNORECASE)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bench.datasets.dates import DateReader
-from bench.datasets.rows.row import scalar_text
+from bench.datasets.rows.row_values import scalar_text
 
 Row = Mapping[str, object]
 

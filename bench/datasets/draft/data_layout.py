@@ -34,7 +34,7 @@ from bench.datasets.draft.question_place import lists_of_questions, question_tex
 from bench.datasets.draft.sampled_file import SampledFile, file_shape, question_score, sample_file
 from bench.datasets.draft.turn_paths import path_to_turns
 from bench.datasets.rows.field_steps import decode_text
-from bench.datasets.rows.row import value_of
+from bench.datasets.rows.row_values import value_of
 from bench.errors import DataError, UsageError
 
 _SHORT_TEXT = 20

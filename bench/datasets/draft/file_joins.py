@@ -19,7 +19,7 @@ from bench.config.benchmark.file import SUFFIXES, suffix_of
 from bench.datasets.draft.config_guess import GOLD, QUESTIONS, Row, field_name
 from bench.datasets.draft.sampled_file import SAMPLED, SampledFile, Step, sample_file
 from bench.datasets.rows.field_steps import stem
-from bench.datasets.rows.row import is_graded, scalar_text, value_of
+from bench.datasets.rows.row_values import is_graded, scalar_text, value_of
 
 _OWN_KEY = "$keys[-1]"
 _MOST_KEY_WORDS = 3

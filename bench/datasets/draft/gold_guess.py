@@ -26,7 +26,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
-from bench.datasets.rows.row import flatten_lists, is_graded, scalar_text, value_of
+from bench.datasets.rows.row_values import flatten_lists, is_graded, scalar_text, value_of
 from bench.scalars import object_or_empty
 
 

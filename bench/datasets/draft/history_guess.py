@@ -38,7 +38,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.turn_guess import TurnGuess, speaker_field
 from bench.datasets.draft.turn_paths import TurnPath, holds_lists, is_turn, path_to_turns, steps_text
-from bench.datasets.rows.row import scalar_text, value_of
+from bench.datasets.rows.row_values import scalar_text, value_of
 
 
 class HistoryGuess:

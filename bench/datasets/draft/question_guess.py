@@ -40,7 +40,7 @@ from bench.datasets.draft.config_guess import (
 from bench.datasets.draft.gold_guess import GoldGuess
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
-from bench.datasets.rows.row import scalar_text, value_of
+from bench.datasets.rows.row_values import scalar_text, value_of
 from bench.visible import counted
 
 NO_ANSWER = re.compile(

@@ -33,7 +33,7 @@ from bench.datasets.draft.config_guess import (
     quoted_path,
 )
 from bench.datasets.draft.turn_paths import SPEAKER_FIELDS
-from bench.datasets.rows.row import value_of
+from bench.datasets.rows.row_values import value_of
 from bench.scalars import object_or_empty
 
 _DEEP = 5

@@ -30,8 +30,9 @@ from bench.datasets.draft.config_guess import (
 from bench.datasets.draft.question_place import lists_of_questions, question_by_mark, question_turns
 from bench.datasets.draft.turn_paths import holds_lists, path_to_turns
 from bench.datasets.rows.field_steps import stem
-from bench.datasets.rows.row import scalar_text, value_of
-from bench.datasets.rows.row_reader import RowFile, without_empty_cells
+from bench.datasets.rows.row_reader import RowFile
+from bench.datasets.rows.row_values import scalar_text, value_of
+from bench.datasets.rows.table_rows import without_empty_cells
 from bench.errors import DataError
 
 SAMPLED = 50

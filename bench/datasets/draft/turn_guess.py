@@ -28,7 +28,7 @@ from bench.datasets.draft.config_guess import (
     merged_fields,
 )
 from bench.datasets.draft.turn_paths import SPEAKER_FIELDS
-from bench.datasets.rows.row import scalar_text
+from bench.datasets.rows.row_values import scalar_text
 
 SPEAKER_NAMES = (*(name for name in SPEAKER_FIELDS if name != "author"), "title", "author", "name")
 INNER_SPEAKER_NAMES = ("role", "name", "speaker")

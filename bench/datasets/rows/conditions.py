@@ -14,7 +14,8 @@ from math import isfinite
 
 from bench.config.benchmark.sections import Condition, Criterion
 from bench.config.benchmark.values import compile_value, roots_of
-from bench.datasets.rows.row import RowPlace, path_name, scalar_text
+from bench.datasets.rows.row import RowPlace
+from bench.datasets.rows.row_values import path_name, scalar_text
 
 
 class Conditions:

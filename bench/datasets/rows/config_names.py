@@ -36,7 +36,7 @@ from bench.config.jsonpath import Path, Step, compile_path
 from bench.config.jsontext import TreePath
 from bench.config.template import Template
 from bench.config.value_rules import LONGEST_TEXT
-from bench.datasets.rows.row import path_hint
+from bench.datasets.rows.row_values import path_hint
 
 MOST_KEYS = 1_000
 """maximum names of the data that are kept for suggestions, because each row of a file may have other keys"""

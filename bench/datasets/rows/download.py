@@ -1,20 +1,10 @@
 """Download the data files of a benchmark. A download can be resumed, and its digest is checked before it is used.
 
-Also in this module:
-
-* The transport of downloads: one GET request for a range of bytes, by aiohttp.
-* A file lock between processes: a second process waits for the first.
-
 Example::
 
     async with aiohttp.ClientSession(trust_env=True) as session:
         outcome = await download(config, workspace, fetch=aiohttp_fetch(session), environment=os.environ.get)
     outcome.path, outcome.state          # "downloaded", "copied" or "up to date"
-    fetch = aiohttp_fetch(session)
-    async with fetch(url, token=None, offset=1000, validators=known) as remote:
-        async for chunk in remote.chunks(): ...
-    async with file_lock(Path("data.json.lock")):
-        ...
 
 ``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
 
@@ -26,14 +16,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, NoReturn, Protocol
+from typing import BinaryIO, Literal, NoReturn
 from urllib.parse import quote
 
 import anyio
@@ -51,163 +40,8 @@ from bench.datasets.rows.data_file import (
     needed_paths,
     sha256_of_all,
 )
-from bench.errors import CA_HINT, DataError, is_certificate_error
-
-if TYPE_CHECKING:
-    import aiohttp
-
-
-_NETWORK_CHUNK = 1 << 18
-_STALLED_S = 60
-
-
-class FetchError(DataError):
-    """The error when a file cannot be downloaded."""
-
-    default_hint = "check the address and the network"
-
-
-class DownloadInterrupted(FetchError):
-    """The error when a connection fails or is lost; the received bytes are kept."""
-
-    default_hint = "give the command again: the download continues"
-
-
-class RangeRefused(DownloadInterrupted):
-    """The error when the server cannot continue a partial file; the download must restart at byte 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validators:
-    """The ETag and the Last-Modified date, which identify a version of a remote file."""
-
-    etag: str | None = None
-    last_modified: str | None = None
-
-    @classmethod
-    def read(cls, path: Path) -> Validators | None:
-        """Read the validators that an earlier attempt stored, or return None."""
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
-        except (OSError, ValueError, AttributeError):
-            return None
-        return found if found.condition else None
-
-    def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @property
-    def condition(self) -> str | None:
-        """Return the value for the header ``If-Range``: a strong ETag, else the modification date, else None."""
-        strong = self.etag if self.etag and not self.etag.startswith("W/") else None
-        return strong or self.last_modified
-
-
-class Remote(Protocol):
-    """An open HTTP response whose body starts at the byte ``offset`` of the file; ``total`` is the size of the file."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def validators(self) -> Validators: ...
-    def chunks(self) -> AsyncIterator[bytes]: ...
-
-
-class Fetch(Protocol):
-    """A function that requests a file from a byte offset on."""
-
-    def __call__(
-        self, url: str, *, token: str | None, offset: int, validators: Validators | None
-    ) -> AbstractAsyncContextManager[Remote]: ...
-
-
-class _AiohttpResponse:
-    """An aiohttp response as a `Remote`."""
-
-    def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
-        self._response = response
-        self.offset = offset
-        length = response.content_length
-        encoded = response.headers.get("Content-Encoding", "identity") != "identity"
-        self.total = None if length is None or encoded else offset + length
-        self.validators = Validators(
-            etag=response.headers.get("ETag"), last_modified=response.headers.get("Last-Modified")
-        )
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        import aiohttp
-
-        try:
-            async for chunk in self._response.content.iter_chunked(_NETWORK_CHUNK):
-                yield chunk
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise DownloadInterrupted(f"the connection to {self._response.host} was lost") from error
-
-
-def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
-    """Return a `Fetch` that uses a session. The token is sent to the host of the URL only, not after a redirect."""
-
-    @asynccontextmanager
-    async def fetch(
-        url: str, *, token: str | None, offset: int, validators: Validators | None
-    ) -> AsyncIterator[Remote]:
-        import aiohttp
-
-        headers = {"Accept-Encoding": "identity"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        if offset and validators and validators.condition:
-            headers |= {"Range": f"bytes={offset}-", "If-Range": validators.condition}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_STALLED_S, sock_read=_STALLED_S)
-        try:
-            response = await session.get(url, headers=headers, timeout=timeout)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            hint = CA_HINT if is_certificate_error(error) else None
-            raise DownloadInterrupted(
-                f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
-            ) from error
-        async with response:
-            yield _AiohttpResponse(response, _offset_of(response, offset))
-
-    return fetch
-
-
-def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
-    """Return the byte offset of the body: the requested one, or 0 when the server sends the whole file.
-
-    Raises:
-        FetchError: the server rejects the request.
-        RangeRefused: the server cannot continue at this offset.
-        DownloadInterrupted: the server is not available at the moment.
-    """
-    match response.status:
-        case 200:
-            return 0
-        case 206 if response.headers.get("Content-Range", "").startswith(f"bytes {asked}-"):
-            return asked
-        case 401 | 403:
-            raise FetchError(
-                f"{response.host} refuses the file ({response.status})",
-                hint="set HF_TOKEN to a token that may read the file",
-            )
-        case 206 | 416:
-            raise RangeRefused(f"{response.host} cannot continue the download at byte {asked}")
-        case 408 | 425 | 429 | 500 | 502 | 503 | 504:
-            raise DownloadInterrupted(f"{response.host} returned status {response.status}")
-        case status:
-            raise FetchError(
-                f"{response.host} returned status {status} for {response.url.path}", hint="check data.path"
-            )
-
-
-def _host(url: str) -> str:
-    from urllib.parse import urlsplit
-
-    return urlsplit(url).hostname or url
-
+from bench.datasets.rows.file_transport import DownloadInterrupted, Fetch, FetchError, RangeRefused, Remote, Validators
+from bench.errors import DataError
 
 _LOCK_POLL_S = 0.1
 

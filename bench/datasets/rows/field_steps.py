@@ -25,8 +25,10 @@ from bench.datasets.rows.conditions import Conditions
 from bench.datasets.rows.config_names import NameGroup, paths_of_joined
 from bench.datasets.rows.data_file import file_sha256
 from bench.datasets.rows.index import IdTable, RowIndex
-from bench.datasets.rows.row import FileRow, FloatText, RowPlace, content_id, scalar_text, strict_json, value_of
-from bench.datasets.rows.row_reader import RowFile, without_empty_cells
+from bench.datasets.rows.row import FileRow, FloatText, RowPlace, strict_json
+from bench.datasets.rows.row_reader import RowFile
+from bench.datasets.rows.row_values import content_id, scalar_text, value_of
+from bench.datasets.rows.table_rows import without_empty_cells
 from bench.errors import DataError
 from bench.scalars import python_tree
 

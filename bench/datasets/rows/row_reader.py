@@ -1,296 +1,37 @@
 """Stream the rows of a dataset file, and read a single row again by its position in the file.
 
-Also in this module:
-
-* Cut a JSON array into the bytes of its rows, one row in memory at a time.
-* Read a csv file (RFC 4180) or a tsv file (without quoting): a header line, then one record per row, all text.
-
 Example::
 
     file = RowFile.open(Path("data.jsonl"), "jsonl")
     for row in file:
         row.place, row.offset, row.length, row.part, row.values
     file.read(row.offset, row.length, row.part)
-    with path.open("rb") as file:
-        for row in array_rows(file, 0, "data.json"):
-            row.place.index, row.offset, row.length, row.values
-    columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
-    for row in table_rows(file, "data.csv", names): row.values["asked"] is EMPTY
 
-Only one row is in memory at a time; with ``rows``, one document. A ``.gz`` file is decompressed to a temporary file.
-
-In a JSON array, the parser of ijson only finds the end of each row. The bytes of the row are then parsed on their own,
-so that a row has the same values in the stream and when it is read again.
-
-An empty cell of a table is read as an empty text; `without_empty_cells` removes it where a value may be absent.
+Only one row is in memory at a time, or one document with ``rows``. A ``.gz`` file is unpacked to a temporary file.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import io
 import os
-import re
-import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import DecimalException
 from pathlib import Path
 from shutil import copyfileobj
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from bench.config.benchmark.terms import Format
-from bench.config.benchmark.values import Value, scope_of, scoped
+from bench.config.benchmark.values import Value
 from bench.config.file import display_path
 from bench.config.jsonpath import Key
+from bench.datasets.rows.json_array import array_rows
 from bench.datasets.rows.parquet import ParquetRows
-from bench.datasets.rows.row import (
-    FileRow,
-    RowPlace,
-    broken_row,
-    loads_lenient,
-    malformed_error,
-    not_object_error,
-    not_utf8_error,
-    parse_row,
-    too_deep_error,
-)
+from bench.datasets.rows.row import FileRow, RowPlace, broken_row, loads_lenient, not_object_error, parse_row
+from bench.datasets.rows.table_rows import _LONGEST_FIELD, columns, parse_record, table_rows
 from bench.errors import DataError
-
-DEEPEST = 1000
-"""maximum nesting of a JSON array; the memory that ijson needs grows with the square of the depth"""
-_CHUNK = 1 << 16
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
-
-
-class ItemsParser(Protocol):
-    """The parsing coroutine of ijson."""
-
-    def send(self, piece: bytes, /) -> object: ...
-
-
-def array_rows(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
-    """Yield the rows of the JSON array that begins at byte ``offset``. ``label`` names the file in errors.
-
-    A malformed part ends the rows. The last row then has an error.
-    """
-    import ijson
-
-    found = ijson.sendable_list()
-    parser = ijson.items_coro(found, "item")
-    at = start = offset
-    begun, index, opened = False, 0, 0
-    try:
-        for piece in _pieces(file):
-            if not begun and (brace := piece.find(b"{")) >= 0:
-                begun, start = True, at + brace
-            opened += _depth_change(piece)
-            if opened > DEEPEST or piece.count(b"[") > DEEPEST:
-                opened = _depth(os.pread(file.fileno(), at + len(piece) - start, start))
-                if opened > DEEPEST:
-                    here = _place(label, index)
-                    yield broken_row(here, at, too_deep_error(here))
-                    return
-            _feed(parser, piece)
-            at += len(piece)
-            for value in found:
-                here = _place(label, index)
-                if isinstance(value, dict):
-                    yield parse_row(here, start, os.pread(file.fileno(), at - start, start))
-                else:
-                    yield broken_row(here, start, not_object_error(here, value))
-                index += 1
-            if found:
-                begun, start, opened = False, at, 0
-                del found[:]
-        parser.close()
-    except (ijson.JSONError, DecimalException) as error:
-        here = _place(label, index)
-        number = isinstance(error, DecimalException)
-        reason = "a number is out of range" if number else str(error).removeprefix("parse error: ")
-        yield broken_row(
-            here, at, not_utf8_error(str(here)) if "in UTF8 string" in reason else malformed_error(here, reason)
-        )
-
-
-def _place(label: str, index: int) -> RowPlace:
-    return RowPlace(file=label, index=index)
-
-
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces that end at each ``}``."""
-    while chunk := file.read(_CHUNK):
-        at = 0
-        while (end := chunk.find(b"}", at)) >= 0:
-            yield chunk[at : end + 1]
-            at = end + 1
-        if at < len(chunk):
-            yield chunk[at:]
-
-
-def _depth_change(piece: bytes) -> int:
-    """Return opening minus closing brackets, those in strings included: a fast estimate of the change in depth."""
-    return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
-
-
-def _depth(raw: bytes) -> int:
-    """Return the maximum depth of the brackets outside of strings."""
-    depth = deepest = 0
-    for bracket in re.findall(rb"[\[{\]}]", _STRING.sub(b"", raw)):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def _feed(parser: ItemsParser, piece: bytes) -> None:
-    """Send bytes to the parser without Python's limit on the digits of an integer.
-
-    A huge integer would stop the parser at that limit; it is rejected later, when its row is parsed.
-    """
-    limit = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(0)
-    try:
-        parser.send(piece)
-    finally:
-        sys.set_int_max_str_digits(limit)
-
-
-_BOM_CHARACTER = "\ufeff"
-_LONGEST_FIELD = 1 << 30
-
-
-class _EmptyCell(str):
-    """The type of `EMPTY`, the empty text of an empty cell, which is recognized by identity."""
-
-    __slots__ = ()
-
-
-EMPTY = _EmptyCell()
-
-
-def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the row without its empty table cells. An empty text of a JSON row is kept."""
-    return scoped({name: value for name, value in row.items() if value is not EMPTY}, scope_of(row))
-
-
-def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
-    """Return the column names in the header of a csv file, or with ``tabs`` of a tsv file.
-
-    Raises:
-        DataError: the header cannot be read, or does not name the fields.
-    """
-    with path.open("rb") as file:
-        try:
-            header = next(_reader(_TableLines(file, label), tabs=tabs), None)
-        except csv.Error as error:
-            reason = str(error).split(" - ")[0]
-            hint = "end each line with a line feed, and close every quote"
-            raise DataError(f"the header cannot be read: {reason}", where=f"{label}:1", hint=hint) from error
-    if header is not None and (problem := _header_problem(header, tabs=tabs)):
-        raise DataError(problem[0], where=f"{label}:1", hint=problem[1])
-    return tuple(header or ())
-
-
-def _header_problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        return f'the header names "{repeated[0]}" twice', "rename a column"
-    if any("\0" in name for name in header):
-        return "the header contains NUL characters", "save the file as UTF-8"
-    if not any(header):
-        return "the header line is empty", "write the names of the fields in the first line"
-    if tabs:
-        return None
-    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        return f'the header has one field only, "{header[0]}"', "separate the fields with commas"
-    whole = ",".join(header)
-    if max(whole.count(";"), whole.count("\t")) > len(header) - 1:
-        return f'the header contains more semicolons or tabs than commas: "{whole}"', "separate the fields with commas"
-    return None
-
-
-def table_rows(
-    file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
-) -> Iterator[FileRow]:
-    """Yield every record below the header, with the number of its first line.
-
-    A record that cannot be read is the last one, with an error.
-    """
-    tape = _TableLines(file, label)
-    reader = _reader(tape, tabs=tabs)
-    if header:
-        next(reader, None)
-    index = 0
-    while True:
-        start, place = tape.offset, RowPlace(file=label, index=index, line=tape.line + 1)
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            yield broken_row(place, start, malformed_error(place, str(error)))
-            return
-        except DataError as error:
-            yield broken_row(place, start, error)
-            return
-        if cells is None:
-            return
-        if cells:
-            yield _record(place, start, tape.offset - start, names, cells)
-            index += 1
-
-
-def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], cells: list[str]) -> FileRow:
-    if len(cells) != len(names):
-        text = f"has {len(cells)} fields, but the header has {len(names)}"
-        return broken_row(
-            place, offset, place.error("", text, hint="put a field in quotes if it contains a comma or a line end")
-        )
-    return FileRow(place=place, offset=offset, length=length, values=_table_row(names, cells))
-
-
-def parse_record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
-    """Parse the bytes of one record again, or raise ValueError or StopIteration."""
-    return _table_row(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
-
-
-def _table_row(names: tuple[str, ...], cells: list[str]) -> Mapping[str, object]:
-    return {name: cell or EMPTY for name, cell in zip(names, cells, strict=True)}
-
-
-def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
-    csv.field_size_limit(_LONGEST_FIELD)
-    if tabs:
-        return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    return csv.reader(lines, strict=True)
-
-
-class _TableLines:
-    """The decoded lines of a table file; ``offset`` and ``line`` are the bytes and lines read so far."""
-
-    def __init__(self, file: BinaryIO, label: str) -> None:
-        self.file = file
-        self.label = label
-        self.offset = 0
-        self.line = 0
-
-    def __iter__(self) -> _TableLines:
-        return self
-
-    def __next__(self) -> str:
-        raw = self.file.readline()
-        if not raw:
-            raise StopIteration
-        first = self.offset == 0
-        self.offset += len(raw)
-        self.line += 1
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError as error:
-            raise not_utf8_error(f"{self.label}:{self.line}") from error
-        return text.removeprefix(_BOM_CHARACTER) if first else text
-
 
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",

@@ -25,8 +25,10 @@ from bench.datasets.rows.config_names import NameGroup, paths_of_data
 from bench.datasets.rows.data_file import DataFile, file_sha256
 from bench.datasets.rows.field_steps import JoinedFiles, JoinedRows, open_step, stem
 from bench.datasets.rows.reading import LARGE_DATA, ReadingPass
-from bench.datasets.rows.row import FileRow, RowPlace, value_of
-from bench.datasets.rows.row_reader import RowFile, without_empty_cells
+from bench.datasets.rows.row import FileRow, RowPlace
+from bench.datasets.rows.row_reader import RowFile
+from bench.datasets.rows.row_values import value_of
+from bench.datasets.rows.table_rows import without_empty_cells
 from bench.errors import DataError
 from bench.visible import counted
 

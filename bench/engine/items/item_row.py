@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cache
 
 from bench.datasets import gold_ids
-from bench.datasets.rows.row import scalar_text
+from bench.datasets.rows.row_values import scalar_text
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.outcome import Failure
 from bench.journal import JournaledPhase, Key

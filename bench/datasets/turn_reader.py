@@ -1,0 +1,213 @@
+"""One turn of a row: its text, role, speaker, id, date and caption.
+
+Example::
+
+    reader = TurnReader(config, context, dates, names)
+    reader.read({"role": "user", "content": "Hi"}, "sessions[0][0]", place)      # RawTurn
+    names.parts.open                                 # mapped keys that no turn of the file had so far
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from bench.config.benchmark.config import BenchmarkConfig, ContextSection
+from bench.config.benchmark.values import Value, compile_value, is_general, scope_of, scoped
+from bench.datasets.dates import DateReader
+from bench.datasets.rows.config_names import ConfigNames, mapped_parts
+from bench.datasets.rows.row import RowPlace
+from bench.datasets.rows.row_values import missing_error, path_name, scalar_text
+from bench.model import Turn
+from bench.visible import is_blank
+
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "content": ("content",),
+    "text": ("text",),
+    "role": ("role",),
+    "speaker": ("speaker",),
+    "dialog_id": ("dia_id",),
+    "caption": ("blip_caption", "caption"),
+}
+"""field names that are read when no itemSchema maps them"""
+NO_TURN_FIELDS_HINT = "name in schema.context.itemSchema the fields of a turn with its content and its role or speaker"
+"""the hint for a YAML config that maps no turn fields, when the data has none of the usual names"""
+Getter = Callable[[object], object]
+
+
+def is_blank_turn(turn: RawTurn | Turn) -> bool:
+    """Return True for a turn whose text and caption are both blank, which makes no memory."""
+    return is_blank(turn.text) and is_blank(turn.caption or "")
+
+
+@dataclass(slots=True, kw_only=True)
+class RawTurn:
+    """A turn as the row gives it; ``gold`` is its evidence flag, which no provider sees."""
+
+    id: str | None
+    text: str
+    role: str | None = None
+    speaker: str | None = None
+    caption: str | None = None
+    when: datetime | None = None
+    date_text: str | None = None
+    gold: bool = False
+
+    @property
+    def quote(self) -> str:
+        """Return the speaker or role with the text, as evidence without ids names a turn."""
+        return f"{self.speaker or self.role or ''}: {self.text}"
+
+
+class TurnReader:
+    """The reader of the turns of one history. It also records which names of the config the turns have."""
+
+    def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
+        schema = context.item_schema
+        self.dates = dates
+        self.names = names
+        self.by_name = config.fields_by_name or schema is None
+        self.unmapped = self.by_name and not config.fields_by_name
+        self.removed = frozenset(config.ingestion.preprocessing.remove_fields)
+        self.paths = _turn_paths(config, context)
+        self.getters = {name: _getter(paths) for name, paths in self.paths.items()}
+        self.general = (
+            not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
+        )
+        """true: a turn may be a value other than an object"""
+        self.said = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
+        hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
+        self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
+        self.ids = [name for name in ("dialog_id", "id") if name in self.paths]
+        flag = config.evidence.turn_flag
+        self.flag = _getter((compile_value(flag),)) if flag else None
+        self.flag_found = False
+        self.turns_read = 0
+        self.undated = 0
+        """number of turns without the date that the config maps"""
+
+    def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
+        """Read a turn from an object or a plain text. ``where`` is its place in the row, for errors.
+
+        Raises:
+            DataError: a required part is missing, or has the wrong type.
+        """
+        if not self.general or value is None:
+            if isinstance(value, str):
+                return RawTurn(id=None, text=str(value))
+            if not isinstance(value, dict):
+                raise place.error(where, "must be a turn, not", value)
+        turn = value
+        if self.removed and isinstance(value, dict):
+            turn = scoped({key: part for key, part in value.items() if key not in self.removed}, scope_of(value))
+        self.turns_read += 1
+        self._look_up_names(value, turn)
+        raw = RawTurn(id=self.id_of(turn, where, place), text=self._said(turn, where, place))
+        self._set_speaker(raw, turn, where, place)
+        if self.names.roles.open and raw.role is not None:
+            self.names.roles.meet([raw.role])
+        if "caption" in self.getters:
+            raw.caption = self._text(turn, "caption", where, place) or None
+        if "date" in self.getters:
+            self._date(raw, turn, where, place)
+        if self.flag is not None and self.flag(value):
+            raw.gold = self.flag_found = True
+        return raw
+
+    def has_dialog_id(self, value: object) -> bool:
+        """Return True when the turn has a ``dialogId``."""
+        return "dialog_id" in self.getters and self.getters["dialog_id"](value) is not None
+
+    def _look_up_names(self, value: object, turn: object) -> None:
+        """Look up in a turn the config names that are not found yet.
+
+        ``value`` is the whole turn, ``turn`` is the turn without the parts that the config removes.
+        """
+        names = self.names
+        if names.parts.open:
+            names.parts.search([turn])
+        if names.turns.open or names.removed.open:
+            names.turns.search([value])
+            names.removed.search([value])
+
+    def _said(self, turn: object, where: str, place: RowPlace) -> str:
+        texts = [text for name in self.said if (text := self._text(turn, name, where, place)) is not None]
+        if texts:
+            return next((text for text in texts if not is_blank(text)), texts[0])
+        path = self.paths[self.said[0]][0]
+        hint = NO_TURN_FIELDS_HINT if self.unmapped else _empty_field_hint(path)
+        raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
+
+    def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
+        """Set role and speaker. If the config maps them, the turn must have at least one."""
+        for name in self.speaker_parts:
+            setattr(raw, name, self._text(turn, name, where, place))
+        if self.speaker_parts and not self.by_name and raw.role is None and raw.speaker is None:
+            path = self.paths[self.speaker_parts[0]][0]
+            raise missing_error(path, turn, place, prefix=f"{where}.", hint=_empty_field_hint(path))
+
+    def _text(self, turn: object, name: str, where: str, place: RowPlace) -> str | None:
+        value = self.getters[name](turn)
+        if value is None or type(value) is str:
+            return value
+        if isinstance(value, str):
+            return str(value)
+        raise place.error(f"{where}.{path_name(self.paths[name][0])}", "must be text, not", value)
+
+    def _date(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
+        value = self.getters["date"](turn)
+        path = self.paths["date"][0]
+        if value is None:
+            self.undated += 1
+            return
+        text = scalar_text(value)
+        raw.when, raw.date_text = self.dates.read(text) if text else None, text
+        if raw.when is None:
+            raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value)
+
+    def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
+        """Return the id of a turn, or None if the config maps none.
+
+        Raises:
+            DataError: the config maps an id, but the turn has none; or the value is not an id.
+        """
+        for name in self.ids:
+            value = self.getters[name](turn)
+            text = None if isinstance(value, bool) else scalar_text(value)
+            if text:
+                return text
+            if value is not None:
+                raise place.error(f"{where}.{path_name(self.paths[name][0])}", "must be an id, not", value)
+            if not self.by_name:
+                raise missing_error(self.paths[name][0], turn, place, prefix=f"{where}.", key=f"itemSchema.{name}")
+        return None
+
+
+def _empty_field_hint(path: Value) -> str | None:
+    """Return the hint for a field with a plain name that is empty in some turns, or None."""
+    plain = re.fullmatch(r"\w+", path.text)
+    return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
+
+
+def _text_field_order(dialogue: str) -> tuple[str, str]:
+    return ("text", "content") if dialogue == "speaker_text" else ("content", "text")
+
+
+def _turn_paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
+    """Return the config values to try for each part of a turn, in order."""
+    if config.fields_by_name or context.item_schema is None:
+        return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
+    return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
+
+
+def _getter(paths: tuple[Value, ...]) -> Getter:
+    """Return a function that reads the first value that is not null."""
+    first = paths[0]
+    if len(paths) > 1:
+        return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)
+    if len(first.steps) == 1 and isinstance(first.steps[0], str):
+        key, get = first.steps[0], first.get
+        return lambda turn: turn.get(key) if isinstance(turn, dict) else get(turn)
+    return first.get
