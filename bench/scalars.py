@@ -1,9 +1,7 @@
-"""Read numbers and dates from responses, headers and files. An unreadable value is None, never an exception.
+"""Read numbers, dates, maps and lists from responses, headers and files. An unreadable value is never an exception.
 
-Also in this module:
-
-* Read maps and lists of texts from JSON; a value of another type is empty. ``Json`` is the type of any JSON object.
-* Parse Python source into a syntax tree, safely from several threads.
+An unreadable number or date is None, an unreadable map or list is empty. `python_tree` parses Python source safely from
+several threads.
 
 Example::
 

@@ -1,8 +1,6 @@
 """Settings from outside the configs: environment variables, ``.env`` and secrets by name.
 
-Also in this module:
-
-* The redacted form of external values for plans, journals and lists, without passwords and keys.
+`hide_secrets` gives the redacted form of such values for plans, journals and lists.
 
 Example::
 

@@ -1,6 +1,6 @@
 """The version of bench, in a module that every package may import.
 
-Also in this module: the installed distributions, read once until one is installed or removed.
+Installed distributions are read once, and again after one is installed or removed.
 
 Example::
 

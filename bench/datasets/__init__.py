@@ -11,10 +11,10 @@
         sent = memories(config, corpus)
 
 Modules: ``rows`` gets the data files, checks their digests and streams their rows. ``parser`` turns a row into items
-(``questions``, ``evidence``) and sessions (``history``, ``turn_reader``), ``corpus_builder`` joins sessions to a corpus,
-and ``dates`` parses dates. ``inspection`` stores the place of each row. ``dataset`` reads items and corpora on demand,
-``selection`` selects items, and ``memories`` renders the content that a provider may see. ``draft`` guesses a config.
-This package must not depend on runs, providers or models.
+(``questions``, ``evidence``) and sessions (``history``, ``turn_reader``), and ``corpus_builder`` makes a corpus of
+sessions. ``dates`` parses dates. ``inspection`` stores the place of each row. ``dataset`` reads items and corpora on
+demand, ``selection`` selects items, and ``memories`` renders the content that a provider may see. ``draft`` guesses a
+config. This package must not depend on runs, providers or models.
 """
 
 from __future__ import annotations

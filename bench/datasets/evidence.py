@@ -1,8 +1,6 @@
-"""Evidence: look up the references of an item in its corpus, repair those with a clear meaning, and flag the others.
+"""Look up the evidence references of an item in its corpus, repair those with a clear meaning, and flag the others.
 
-Also in this module:
-
-* Coverage: the check that the memories contain the text and caption of every evidence turn.
+`coverage_gaps` checks that the memories contain the text and caption of every evidence turn.
 
 Example::
 

@@ -25,9 +25,8 @@ from bench.visible import counted, has_misleading_characters
 EXAMPLES = 3
 LONGEST_GOLD = 2000
 MISLEADING_TEXT = (
-    "a gold answer, an option or an id with hidden characters, with letters that look like others "
-    "(Cyrillic, Greek, full "
-    "width) or with decomposed letters: a right answer may not match it"
+    "a gold answer, an option or an id with hidden characters, with letters that look like others (Cyrillic, Greek, "
+    "full width) or with decomposed letters: a right answer may not match it"
 )
 REPEATED_OPTION = "the same option twice: if it is the gold answer, both letters are right"
 _GOLDS = {

@@ -1,8 +1,6 @@
-"""The memories that are sent for a corpus: their unit and their text.
+"""The memories that are sent for a corpus, and the evidence level of a job.
 
-Also in this module:
-
-* The evidence level of a job, which decides whether retrieval metrics count turns, sessions or texts.
+The level decides whether retrieval metrics count turns, sessions or texts.
 
 Example::
 

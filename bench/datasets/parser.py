@@ -189,8 +189,7 @@ class RowParser:
         verb = "question is" if self.early_items == 1 else "questions are"
         return (
             f"{self.early_items} {verb} dated before their evidence, so a memory system that uses dates may not "
-            "return it "
-            f"(UTC): {'; '.join(self.early.values())}{more}; check the dates and timezone"
+            f"return it (UTC): {'; '.join(self.early.values())}{more}; check the dates and timezone"
         )
 
     def lost_evidence(self) -> str:

@@ -112,8 +112,8 @@ def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]
         file = reference.rpartition(":")[0]
         folders = [folder for folder in (config.folder_of(*path), workspace) if folder is not None]
         if not any((folder / file).is_file() for folder in folders):
-            looked = " and ".join(str(folder) for folder in folders)
+            folders_text = " or ".join(str(folder) for folder in folders)
             problems.append(
-                ConfigError(f'"{file}" is not there', where=config.place(*path), hint=f"looked in {looked}")
+                ConfigError(f'"{file}" is not there', where=config.place(*path), hint=f"put it into {folders_text}")
             )
     return problems

@@ -1,8 +1,6 @@
 """Error rates of a judge with its prompts, measured with built-in probes whose right verdict is known.
 
-Also in this module:
-
-* Invented questions with answers of six kinds, to measure the errors of a judge.
+A probe is an invented question with answers of six kinds.
 
 Example::
 

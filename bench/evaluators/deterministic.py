@@ -1,9 +1,4 @@
-"""Evaluators without a model: the comparison of two texts gives the verdict.
-
-Also in this module:
-
-* Semantic similarity: the highest cosine between the embeddings of the answer and of the accepted answers.
-* Code correctness: the item's tests run on the answer in a restricted child process.
+"""Evaluators without a judge: by comparison of texts, by embeddings, or by running the item's tests.
 
 Example::
 
@@ -14,8 +9,8 @@ Example::
 A refusal (``is_refusal``) is correct for an item that must not be answered. For an answerable item it is marked
 ``abstained``, unless the text is right.
 
-The child process has an empty environment, a temporary folder, and limits on time, memory, files and processes; after
-its time limit its whole process group is killed. It runs only if the user allows it.
+The item's tests run in a child process, if the user allows it. It has an empty environment, a temporary folder, and
+limits on time, memory, files and processes. After its time limit, its whole process group is killed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Read a judge's text: a verdict, or the reason for a missing one. An unreadable text is never a 0.
 
-Also in this module:
-
-* The verdict of a JSON text; words in its other strings never count.
+Of a JSON text, only the verdict counts, never words in other strings.
 
 Example::
 

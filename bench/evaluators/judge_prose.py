@@ -3,12 +3,9 @@
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
 only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, it is a conflict.
 
-Also in this module:
-
-* :func:`own_lines`, which removes quotations and decoration from a judge's text. Quotations are text in quotation marks
-  and backticks, code fences, block quotes, JSON, elements of markup, and the lines of the answer itself. A single
-  verdict word in quotation marks stays, marked with ``QUOTED``.
-* the words and numbers that are a verdict, and the decoration that may surround them
+`own_lines` removes quotations and decoration from a judge's text. Quotations are text in quotation marks and backticks,
+code fences, block quotes, JSON, elements of markup, and the lines of the answer itself. A single verdict word in
+quotation marks stays, marked with ``QUOTED``.
 
 Example::
 

@@ -1,8 +1,6 @@
 """The evaluator protocol: an evaluator gives one Verdict per answer, or per hits of an item.
 
-Also in this module:
-
-* The final state of an item, from its verdict.
+`state_of` gives the final state of an item from its verdict.
 
 Example::
 

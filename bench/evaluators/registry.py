@@ -1,9 +1,6 @@
 """Evaluators by name: built-in ones, installed plug-ins, a class next to a config.
 
-Also in this module:
-
-* The built-in evaluators: the function that opens each one, its config keys, and one sentence for the list.
-* Plug-in evaluators: opened with their config; their verdicts are validated.
+The verdicts of a plug-in are validated.
 
 Example::
 

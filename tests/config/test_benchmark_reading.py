@@ -298,7 +298,7 @@ def test_a_prompt_file_that_is_not_there_says_where_it_was_looked_for(home: Home
     with pytest.raises(ConfigError) as caught:
         home.read(path)
     assert str(caught.value) == 'configs/benchmarks/b.yaml:5:65: the file "no.txt" is not there'
-    assert caught.value.hint == f"looked in {home.folder} and {home.root}"
+    assert caught.value.hint == f"put it into {home.folder} or {home.root}"
 
 
 def test_a_prompt_file_that_is_no_text_is_an_error(home: Home) -> None:

@@ -169,7 +169,7 @@ def test_absent_data_that_should_ship_names_where_it_was_looked_for(workspace: W
     with pytest.raises(DataError) as caught:
         open_benchmark(workspace.config("b"), workspace.root)
     assert str(caught.value) == f'{path}:3:21: the data file "./d.jsonl" is not there'
-    assert caught.value.hint == f"looked in {path.parent} and {workspace.root}"
+    assert caught.value.hint == f"put it into {path.parent} or {workspace.root}"
 
 
 def test_a_file_whose_bytes_cannot_be_read_is_named(workspace: Workspace) -> None:

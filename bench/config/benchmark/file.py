@@ -469,8 +469,10 @@ def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path 
     folders = [origin.folder_of(path), *([workspace] if workspace else [])]
     found = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if found is None:
-        looked = " and ".join(str(folder) for folder in folders)
-        raise ConfigError(f'the file "{name}" is not there', where=origin.place(path), hint=f"looked in {looked}")
+        folders_text = " or ".join(str(folder) for folder in folders)
+        raise ConfigError(
+            f'the file "{name}" is not there', where=origin.place(path), hint=f"put it into {folders_text}"
+        )
     try:
         return found.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

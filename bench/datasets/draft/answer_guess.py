@@ -108,8 +108,7 @@ class AnswerGuess:
         if steps is None:
             self.unmapped.append(
                 f'"{name}" contains objects, and no field of them has a usual name: write the path of their text, '
-                "for example "
-                f"$.{name}[*].NAME"
+                f"for example $.{name}[*].NAME"
             )
             return None
         return self.place.at(name) if not steps or steps == ["[*]"] else self.place.at(name, *steps)
@@ -134,8 +133,7 @@ class AnswerGuess:
         if name and right is None:
             self.unmapped.append(
                 f'no field marks the right choice of "{name}": the first one is used, and the choices are '
-                "shuffled; if this "
-                "is wrong, correct schema.choiceAnswer"
+                "shuffled; if this is wrong, correct schema.choiceAnswer"
             )
             first_one = quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")
             return f"{{from: {at(name)}, shuffle: true}}", first_one

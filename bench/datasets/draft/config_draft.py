@@ -266,8 +266,7 @@ def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterat
     if (words := guess.words_of_question()) > 200:
         yield (
             f"{guess.place.question()} has {words} words: if it also contains the history, a config cannot "
-            "separate the two; "
-            "write them into two fields of the data"
+            "separate the two; write them into two fields of the data"
         )
     if missing := guess.missing_answers():
         yield missing

@@ -52,8 +52,7 @@ def find_layout(data: Path) -> DataLayout:
         if suffix_of(data.name) not in SUFFIXES:
             hint = (
                 "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them; for a file with another "
-                "name, create a "
-                f"link with a suffix: ln -s {data.name} {data.name}.jsonl"
+                f"name, create a link with a suffix: ln -s {data.name} {data.name}.jsonl"
             )
             raise UsageError(f'cannot tell the format of "{data}"', hint=hint)
         table = sample_file(data, data.name)
@@ -156,8 +155,7 @@ def _add_decodes(layout: DataLayout) -> None:
         except ValueError as error:
             layout.unmapped.append(
                 f'"{name}" looks like a list or map written as text, but a row has another text ({error}): '
-                "correct the row, "
-                f"then add data.with: {{{name}: {{decode: {name}}}}}"
+                f"correct the row, then add data.with: {{{name}: {{decode: {name}}}}}"
             )
             continue
         add_field(layout, name, {"decode": name}, values)

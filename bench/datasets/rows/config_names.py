@@ -1,8 +1,4 @@
-"""Check that the names in a benchmark config occur in its data.
-
-Also in this module:
-
-* The names of a config that the data lacks, each with the most similar name of the data.
+"""Check that the names in a benchmark config occur in its data, and suggest similar names of the data.
 
 Example::
 

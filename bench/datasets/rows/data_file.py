@@ -1,8 +1,6 @@
 """Find the data files of a benchmark and check their digests.
 
-Also in this module:
-
-* The digests of a dataset: of its bytes, and of its content, in which white space and the order of keys do not count.
+A dataset has a digest of its bytes, and one of its content, in which white space and the order of keys do not count.
 
 Example::
 
@@ -318,8 +316,10 @@ def missing_file_error(config: BenchmarkConfig, workspace: Path, name: str | Non
     files, name = config.data.files, name or local_path(config)
     where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
     if is_shipped(config):
-        looked = " and ".join(display_path((folder / name).parent) for folder in lookup_folders(config, workspace)[:2])
-        return DataError(f'the data file "{name}" is not there', where=where, hint=f"looked in {looked}")
+        folders_text = " or ".join(
+            display_path((folder / name).parent) for folder in lookup_folders(config, workspace)[:2]
+        )
+        return DataError(f'the data file "{name}" is not there', where=where, hint=f"put it into {folders_text}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"the dataset of {config.name} is missing: {display_path(cache_path(config, workspace))}{digest}"
     return DataError(text, where=where, hint=download_hint(config))

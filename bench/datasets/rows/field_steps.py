@@ -63,8 +63,8 @@ class JoinedFiles:
             raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
         path = self.find(name)
         if path is None:
-            looked = " and ".join(display_path(folder) for folder in self.folders)
-            raise fail(f'the file "{name}" is not there', f"looked in {looked}")
+            folders_text = " or ".join(display_path(folder) for folder in self.folders)
+            raise fail(f'the file "{name}" is not there', f"put it into {folders_text}")
         if suffix_of(name) not in SUFFIXES:
             raise fail(
                 f'cannot tell the format of "{name}"',

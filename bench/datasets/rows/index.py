@@ -1,8 +1,6 @@
 """The compact tables of a dataset's index, of a few dozen bytes per item: ids, and the places of rows.
 
-Also in this module:
-
-* An LRU cache that is limited by the total size of its values.
+`SizedCache` is an LRU cache that is limited by the total size of its values.
 
 Example::
 
