@@ -174,8 +174,8 @@ class ItemTexts:
                 counted(
                     self._n_leaks, f"of {self._n_answerable} questions (contains its|contain their) own gold answer, "
                 )
-                + "so an answer that repeats "
-                f"the question is right: perhaps questionField names the whole prompt ({', '.join(self._leaks)})"
+                + "so an answer that repeats the question is right: perhaps questionField names the whole prompt "
+                f"({', '.join(self._leaks)})"
             )
         for sign, (count, examples) in sorted(self._signs.items()):
             items = counted(count, "item(|s) (has|have)")

@@ -11,6 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from bench.config.catalog import Catalog
 from bench.datasets.rows import download
 from bench.datasets.rows.data_file import is_shipped, needed_paths
+from bench.datasets.rows.file_transport import aiohttp_fetch
 from bench.errors import DataError
 from tests.rows import each_row
 
@@ -31,7 +32,7 @@ class Nowhere(AbstractResolver):
 async def refused(name: str, workspace: Path, source: str | None = None) -> DataError:
     config = Catalog.load(ROOT).benchmark(name)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=Nowhere())) as session:
-        fetch = download.aiohttp_fetch(session)
+        fetch = aiohttp_fetch(session)
         with pytest.raises(DataError) as caught:
             await download.download(config, workspace, fetch=fetch, environment=lambda _: None, source=source)
     return caught.value

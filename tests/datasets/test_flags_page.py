@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bench.datasets import corpus_builder as corpora
 from bench.datasets import evidence
-from bench.datasets import parser as corpora
 
 PAGE = Path(__file__).parents[2] / "docs" / "add-a-benchmark.md"
 
