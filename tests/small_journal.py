@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.journal import Event, Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.metrics import open_metrics
 from bench.model import Phase, State
-from bench.plan.job_record import JobRecord, MetricRecord, ModelNames, dump
+from bench.plan.job_record import JobRecord, MetricRecord, ModelNames, dump_jobs
 
 ACCURACY = MetricRecord(name="accuracy", definition="accuracy/1", category="answer", unit=None, lower_is_better=False)
 RECORD = JobRecord(
@@ -74,7 +74,7 @@ async def made(
     """Write the journal of a run and return its folder."""
     records = [replace(job.record, n_selected=job.planned or len(job.values)) for job in jobs]
     folder = workspace / "checkpoints" / run_id
-    meta = RunMeta(run_id=run_id, plan_digest=run_id, identity={}, extra={"jobs": dump(records)})
+    meta = RunMeta(run_id=run_id, plan_digest=run_id, identity={}, extra={"jobs": dump_jobs(records)})
     async with Journal.create(folder, meta) as journal:
         for job in jobs:
             for epoch, values in {1: job.values, **job.epochs}.items():

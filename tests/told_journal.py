@@ -15,7 +15,7 @@ from typing import Literal
 
 from bench.journal import Journal, JournaledPhase, JournalRow, Key, RunMeta, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
-from bench.plan.job_record import JobRecord, dump
+from bench.plan.job_record import JobRecord, dump_jobs
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RIGHT = Verdict(evaluator="exact-match", value=1.0, correct=True)
@@ -149,7 +149,11 @@ async def told(
     ]
     folder = workspace / "checkpoints" / run_id
     plain = RunMeta(
-        run_id=run_id, plan_digest="d" * 64, identity={}, created_at=AT, extra={"jobs": dump(records), **(extra or {})}
+        run_id=run_id,
+        plan_digest="d" * 64,
+        identity={},
+        created_at=AT,
+        extra={"jobs": dump_jobs(records), **(extra or {})},
     )
     async with Journal.create(folder, replace(plain, **meta)) as journal:  # type: ignore[arg-type]
         for made, (_, items) in zip(records, jobs, strict=True):

@@ -340,9 +340,9 @@ def score_text(job: JobProgress) -> str:
     """Format the running score with the interval that the final table would show for the items scored so far."""
     if job.score is None:
         return "-"
-    from bench.stats import Sums, interval_of
+    from bench.stats import RunningSums, interval_of
 
-    found = interval_of(Sums(job.scores.values(), clustered=job.clustered))
+    found = interval_of(RunningSums(job.scores.values(), clustered=job.clustered))
     bounds = f" [{found.low:.3f}, {found.high:.3f}]" if found is not None else ""
     return f"{job.score:.3f}{bounds} n={job.scored}"
 

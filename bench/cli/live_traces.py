@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from bench.errors import ConfigError, UsageError
 from bench.journal import Reader, RunState
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.trace import ERROR, resource_of, spans_of
 from bench.visible import counted
 
@@ -44,7 +44,7 @@ async def send_traces(folder: Path, *, follow: bool) -> int:
         async with Reader.open(folder) as reader:
             while True:
                 going = follow and (await reader.status()).state is RunState.RUNNING
-                for record in read(reader.meta.extra):
+                for record in read_jobs(reader.meta.extra):
                     count += await _send_job(reader, record, exporter, sent)
                 if not going:
                     return count

@@ -8,7 +8,7 @@ Example::
 
 The number of concurrent shards is limited to the worker slots at the start; each shard gets an equal share of every
 rate limit. Dask runs the shard of a lost worker again. Any other failure ends the shard, not the run; finished shards
-are kept. ``bench.plan.ranges.cut`` chooses the ranges.
+are kept. ``bench.plan.ranges.cut_range`` chooses the ranges.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bench.journal.paths import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
-from bench.plan.ranges import cut
+from bench.plan.ranges import cut_range
 from bench.settings import Environment
 
 TRANSFER_S = 7.0
@@ -69,7 +69,7 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
     if not 1 <= count <= len(positions):
         raise UsageError(f"--shards {count}: the run has only {len(positions)} items, but every shard needs an item")
     whole = plan.ranges[0] if plan.ranges else (1, plan.total)
-    ranges = cut(whole, positions, breaks, count, inside_corpora=plan.workers <= 1)
+    ranges = cut_range(whole, positions, breaks, count, inside_corpora=plan.workers <= 1)
     return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
 
 

@@ -28,7 +28,7 @@ from bench.journal.borrowers import borrowers
 from bench.journal.rows import ProbeKind
 from bench.model import Call, Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
-from bench.plan.validity import in_words
+from bench.plan.validity import probe_text
 from bench.providers import Batching, Provider
 from bench.providers.batching import with_split_rule
 
@@ -187,7 +187,7 @@ class OpenLane:
         if found:
             self.leaking.add(space.namespace)
             probe = self.append_probe("leak", corpus_id, space, passed=False, data=found)
-            self.run.progress.events.append(f"{self.key}: {in_words(probe)}")
+            self.run.progress.events.append(f"{self.key}: {probe_text(probe)}")
 
     def owner_among(
         self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]

@@ -20,7 +20,7 @@ from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.plan.ranges import gaps_of
 from bench.plan.validity import calibrations, invalid_reasons, useless_judge
 from bench.values import dataclass as value_dataclass
@@ -114,7 +114,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
     """Count the durable states of every job and decide whether it is valid; ``stopped`` maps job keys to failures."""
     found = []
     async with Reader.open(folder) as reader:
-        records = {record.key: record for record in read(reader.meta.extra)}
+        records = {record.key: record for record in read_jobs(reader.meta.extra)}
         events = [event for _, event in await reader.events()]
         sizes = {key: record.n_selected for key, record in records.items()}  # a merged run's are those of all ranges
         for lane in plan.lanes:

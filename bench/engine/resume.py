@@ -34,7 +34,7 @@ from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
 from bench.model import FAILED_STATES, Phase, RunIdentity
 from bench.plan import Lane, Plan, changes, make_plan
-from bench.plan.job_record import EXTRA_KEY, JobRecord, dump, read, records
+from bench.plan.job_record import EXTRA_KEY, JobRecord, dump_jobs, read_jobs, records
 from bench.settings import Environment
 
 FIXED = ("start", "end", "shard", "run_id", "reuse_build")
@@ -97,7 +97,7 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
     """
     found: set[str] = set()
     async with Reader.open(path) as reader:
-        for job in read(reader.meta.extra):
+        for job in read_jobs(reader.meta.extra):
             async for one in reader.items(job.chain):
                 failed = one.state in FAILED_STATES and (not items or one.item in items)
                 if failed and (phase is None or phase is failed_phase(one.phases)):
@@ -121,7 +121,7 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
     good: set[str] = set()
     lacking: set[str] = set()
     async with Reader.open(path) as reader:
-        for job in read(reader.meta.extra):
+        for job in read_jobs(reader.meta.extra):
             needed = [Phase.SEARCH, *([Phase.ANSWER] if start is Phase.EVALUATE and job.models.answering else [])]
             async for one in reader.items(job.chain):
                 whole = all(phase in one.phases and one.phases[phase].ok for phase in needed)
@@ -152,7 +152,7 @@ async def rescored_plan(
     async def announce(journal: Journal) -> None:
         journal.append(Event(kind=RESCORED, data={"generation": before + 1, "prompt": prompt}))
         await _keep_failures(path, plan, journal)
-        await journal.amend(**{EXTRA_KEY: dump(_with_stored_sizes(records(plan), read(meta.extra)))})
+        await journal.amend(**{EXTRA_KEY: dump_jobs(_with_stored_sizes(records(plan), read_jobs(meta.extra)))})
 
     return path, plan, RunScope(generation=before + 1, copy_rows=announce)
 
@@ -173,7 +173,7 @@ async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
         for new in records(plan):
             if await reader.states(new.key):
                 continue
-            old = next((one for one in read(reader.meta.extra) if one.answer_owner == new.answer_owner), None)
+            old = next((one for one in read_jobs(reader.meta.extra) if one.answer_owner == new.answer_owner), None)
             if old is not None:
                 await _copy_failures(reader, old, new, journal)
     await journal.flush()
@@ -335,7 +335,7 @@ def copy_rows_of(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], 
     async def copy(journal: Journal) -> None:
         copied: set[tuple[str, Phase]] = set()
         async with Reader.open(source) as reader:
-            for job in read(reader.meta.extra):
+            for job in read_jobs(reader.meta.extra):
                 owners = {Phase.SEARCH: job.lane, Phase.ANSWER: job.answer_owner}
                 fresh = [one for one in phases if owners[one] in wanted and (owners[one], one) not in copied]
                 copied.update((owners[one], one) for one in fresh)

@@ -39,7 +39,7 @@ from bench.journal import RunMeta
 from bench.journal.merger import PARTS
 from bench.plan import Plan
 from bench.plan.identity import changes
-from bench.plan.job_record import EXTRA_KEY, dump, records
+from bench.plan.job_record import EXTRA_KEY, dump_jobs, records
 from bench.plan.ranges import ranges_of
 from bench.settings import Environment
 from bench.version import built_commit
@@ -176,7 +176,7 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
         versions=plan.versions,
         code_state=asdict(code),
         extra={
-            EXTRA_KEY: dump(records(plan)),
+            EXTRA_KEY: dump_jobs(records(plan)),
             "environment": describe(run_id),
             "labels": dict(plan.request.label),
             "note": plan.request.note,

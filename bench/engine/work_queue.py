@@ -39,7 +39,7 @@ from bench.engine.run_context import RunScope
 from bench.engine.stopping import StopControl
 from bench.journal import CorpusKind, CorpusRow, Finished, Journal, JournaledPhase, Key, Reader
 from bench.journal.rows import JournalRow
-from bench.metrics.fold_input import Ended, settled
+from bench.metrics.fold_input import EndState, item_outcome
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan import NONE, Lane, Plan
 
@@ -192,7 +192,7 @@ class ProgressCounter:
     _lane_of: dict[str, str] = field(default_factory=dict)
     _epochs: dict[str, int] = field(default_factory=dict)
     """number of epochs by job"""
-    _repeats: dict[Unit, dict[int, Ended]] = field(default_factory=dict)
+    _repeats: dict[Unit, dict[int, EndState]] = field(default_factory=dict)
     """ended epochs of items with further epochs to come, by epoch"""
 
     @classmethod
@@ -249,7 +249,7 @@ class ProgressCounter:
             return state
         repeats = self._repeats.setdefault(unit, {})
         repeats[key.epoch] = (state, outcome)
-        found = settled(list(repeats.values()), epochs)
+        found = item_outcome(list(repeats.values()), epochs)
         if found is None:
             return None
         del self._repeats[unit]
@@ -275,7 +275,7 @@ class ProgressCounter:
 
     async def _recall_repeats(self, reader: Reader, job: str) -> None:
         """Load the items with ended and open epochs; failed epochs are run again."""
-        begun: dict[Unit, dict[int, Ended]] = {}
+        begun: dict[Unit, dict[int, EndState]] = {}
         async for batch in reader.values(job):
             columns = (batch.corpora, batch.items, batch.epochs, batch.states, batch.outcomes)
             for corpus, item, epoch, *ended in zip(*columns, strict=True):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from bench.errors import ConfigError
-from bench.metrics.protocol import near, or_list
+from bench.metrics.protocol import or_list, similar_names
 
 ROOT = Path(__file__).resolve().parent.parent / "packs"
 _PYTHON_SLOT = re.compile(r"\{\}")
@@ -85,7 +85,7 @@ def load_pack(
     """Load a pack by its reference ``name@version``."""
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
-        close = near(reference, pack_names(root))
+        close = similar_names(reference, pack_names(root))
         hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names(root))}"
         raise ConfigError(f'unknown pack "{reference}"', where=where, hint=hint)
     rules = _rules(folder / "pack.yaml")

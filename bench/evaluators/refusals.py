@@ -21,7 +21,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bench.metrics.answers.text_normalization import OPTIONAL, is_cut
+from bench.metrics.answers.text_normalization import OPTIONAL_MARKS, has_unspaced_script
 from bench.patterns import pattern
 
 _READ = 600
@@ -482,7 +482,7 @@ def _plain(text: str) -> str:
     text = html.unescape(_TAG.sub(" ", text[:_READ])).translate(_APOSTROPHES).translate(_MARKS)
     text = unicodedata.normalize("NFKC", text).lower().strip()
     label = _LABEL.match(text)
-    return _SPACES.sub(" ", OPTIONAL.sub("", text[label.end() :] if label else text)).strip(" ([")
+    return _SPACES.sub(" ", OPTIONAL_MARKS.sub("", text[label.end() :] if label else text)).strip(" ([")
 
 
 @functools.cache
@@ -500,7 +500,7 @@ def _patterns(ascii_only: bool) -> list[tuple[re.Pattern[str], ...]]:
         )
         for name, words in WORDS.items():
             whole = whole.replace(name, words)
-        between, gap, end = (but, "?", "") if is_cut(but) else (rf"(?<=\s)(?:{but})(?=\s)", "", r"(?!\w)")
+        between, gap, end = (but, "?", "") if has_unspaced_script(but) else (rf"(?<=\s)(?:{but})(?=\s)", "", r"(?!\w)")
         before = rf"(?:[,;:–—-]\s*(?:(?:{but})[\s,]*)?|[.!]?\s{gap}(?:{but})[\s,]*)"
         guess = rf"[^.!?。।؟]{{0,200}}?{before}(?:{GUESSES.get(language, '(?!)')}){end}"
         found.append(tuple(re.compile(unicodedata.normalize("NFKC", one)) for one in (whole, between, guess)))

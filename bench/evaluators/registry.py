@@ -37,9 +37,9 @@ from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge
 from bench.evaluators.refusals import REVISION
 from bench.metrics import plugins
-from bench.metrics.answers.text import F1_VARIANTS, best, has_phrases, occurs
+from bench.metrics.answers.text import F1_VARIANTS, best_score, has_phrases, occurs
 from bench.metrics.answers.text_normalization import normal_form, squad_tokens
-from bench.metrics.protocol import near, or_list
+from bench.metrics.protocol import or_list, similar_names
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 
@@ -113,7 +113,7 @@ def _contains(options: EvaluatorOptions) -> Evaluator:
 def _text(name: str, compare: Callable[[str, str], float | None], options: EvaluatorOptions) -> Evaluator:
     return TextEvaluator(
         name=name,
-        compare=lambda answer, references: best(compare, answer, references),
+        compare=lambda answer, references: best_score(compare, answer, references),
         threshold=options.threshold,
     )
 
@@ -420,7 +420,8 @@ def catalog() -> dict[str, str]:
     A built-in name that a plug-in uses too is listed as refused, because every plan with it fails.
     """
     others = {
-        name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical_name).items()
+        name: f"plug-in of {plugin.distribution}"
+        for name, plugin in plugins.installed_plugins(GROUP, canonical_name).items()
     }
     built_in = {name: one.description for name, one in BUILT_IN.items()} | NOT_BUILT_IN
     doubled = {
@@ -432,15 +433,15 @@ def catalog() -> dict[str, str]:
 def _refuse_unknown_keys(name: str, given: Mapping[str, object], keys: Sequence[str], where: str | None) -> None:
     for key in given:
         if key not in keys:
-            close = near(key, keys)
+            close = similar_names(key, keys)
             hint = f"did you mean {or_list(close)}?" if close else f"known keys: {', '.join(keys) or 'none'}"
             raise ConfigError(f'evaluator {name}: unknown key "{key}"', where=where, hint=hint)
 
 
 def _installed(name: str, config: dict[str, object], where: str | None) -> Evaluator:
-    plugin = plugins.installed(GROUP, canonical_name).get(name)
+    plugin = plugins.installed_plugins(GROUP, canonical_name).get(name)
     if plugin is None:
-        close = near(name, [*BUILT_IN, *ALIASES, *NOT_BUILT_IN])
+        close = similar_names(name, [*BUILT_IN, *ALIASES, *NOT_BUILT_IN])
         hint = f"did you mean {or_list(close)}?" if close else "bench list evaluators shows the known names"
         raise ConfigError(f'unknown evaluator "{name}"', where=where, hint=hint)
     return plugin_evaluator(

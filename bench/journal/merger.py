@@ -36,8 +36,8 @@ from bench.journal.queries import read_holder, read_meta, run_meta
 from bench.journal.rows import RunMeta, RunState, wall
 from bench.journal.sql import blocks
 from bench.model import Phase
-from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, joined
-from bench.plan.ranges import Range, Ranges, covered, gaps_of, union_of
+from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, merged_jobs
+from bench.plan.ranges import Range, Ranges, count_covered, gaps_of, union_of
 from bench.scalars import Json
 
 _MERGE = blocks("merge")
@@ -213,7 +213,7 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
         await _each(connection, uris, script="names", statements=_STAGING)
         await _refuse_conflicts(connection)
         parts = [(source.meta.ranges, source.meta.extra) for source in sources]
-        extra = {**meta.extra, EXTRA_KEY: joined(parts, await _shared(connection, sources, meta))}
+        extra = {**meta.extra, EXTRA_KEY: merged_jobs(parts, await _shared(connection, sources, meta))}
         await connection.execute(_MERGE["phases"])
         await _each(connection, uris, statements=_COPYING)
         await connection.executescript(_MERGE["notes"])
@@ -245,7 +245,7 @@ async def _shared(
 ) -> dict[tuple[str, Phase], int]:
     """Count, by owner and phase, the items that are in several ranges, once for each additional range."""
     ranges = list(dict.fromkeys(source.meta.ranges for source in sources))
-    if sum(covered(one, meta.total) for one in ranges) == covered(meta.ranges, meta.total):
+    if sum(count_covered(one, meta.total) for one in ranges) == count_covered(meta.ranges, meta.total):
         return {}
     part_of = [ranges.index(source.meta.ranges) for source in sources]
     await connection.create_function("part", 1, part_of.__getitem__, deterministic=True)

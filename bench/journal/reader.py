@@ -83,7 +83,7 @@ from bench.journal.rows import (
     RunState,
     wall,
 )
-from bench.metrics.fold_input import Ended, settled
+from bench.metrics.fold_input import EndState, item_outcome
 from bench.model import NO_HITS, WARNED, Call, Phase, State, Verdict
 from bench.scalars import list_texts
 
@@ -217,11 +217,11 @@ class Reader:
             found[State(state)] += count
         return dict(found)
 
-    async def settled(self, job: str, epochs: int) -> Counter[Ended]:
+    async def settled(self, job: str, epochs: int) -> Counter[EndState]:
         """Count the items whose epochs have all ended, by (state, outcome)."""
-        found: Counter[Ended] = Counter()
+        found: Counter[EndState] = Counter()
         for repeats, count in await self._all("repeats", clean(job)):
-            one = settled([(state, outcome) for state, outcome in json.loads(repeats)], epochs)
+            one = item_outcome([(state, outcome) for state, outcome in json.loads(repeats)], epochs)
             if one is not None:
                 found[one] += count
         return found

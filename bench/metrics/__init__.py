@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bench.metrics.api import measure, resolve, score
 from bench.metrics.fold import DIMENSIONS, fold, item_metrics, value, values
-from bench.metrics.fold_input import CorpusFacts, FoldRow, JobFacts, Pool, labels_of
+from bench.metrics.fold_input import CorpusFacts, FoldRow, FoldTable, JobFacts, labels_of
 from bench.metrics.pricing import cost, price_table
 from bench.metrics.protocol import Measure, Metric, MetricInfo
 from bench.metrics.registry import catalog, registry
@@ -27,12 +27,12 @@ __all__ = [
     "DIMENSIONS",
     "CorpusFacts",
     "FoldRow",
+    "FoldTable",
     "JobFacts",
     "Measure",
     "Metric",
     "MetricInfo",
     "MetricSpec",
-    "Pool",
     "catalog",
     "cost",
     "dimension_name",

@@ -4,7 +4,7 @@ Every rule is exact (``math.fsum``) and independent of the order of its input.
 
 Example::
 
-    MEAN.fold(Sample(values=Tally.of([1.0, 0.0, 1.0]), n_failed=1)).as_zero        # 0.5
+    MEAN.fold(Sample(values=Tally.of([1.0, 0.0, 1.0]), n_failed=1)).value_failures_as_zero        # 0.5
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Sample:
     n_correct: int = 0
     failed_values: Tally = field(default_factory=Tally)
     """values of failed items, such as their cost"""
-    extra: Sequence[float] = ()
+    corpus_values: Sequence[float] = ()
     """values of corpora that are part of a sum over the job"""
     wall_us: int | None = None
     """wall time of the job's ingest in microseconds"""
@@ -40,15 +40,14 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
+class FoldResult:
     """The result of a rule.
 
-    ``as_zero`` is the value when failed items count as 0 (divisor n + n_failed); None where such a value has no
-    meaning.
+    ``value_failures_as_zero`` has the divisor n + n_failed; None where such a value has no meaning.
     """
 
     value: float | None
-    as_zero: float | None = None
+    value_failures_as_zero: float | None = None
     interval: Interval | None = None
     note: str = ""
 
@@ -67,18 +66,18 @@ class FoldRule(Protocol):
     def dimension(self) -> str | None: ...
     @property
     def scale(self) -> int: ...
-    def fold(self, sample: Sample) -> Folded: ...
+    def fold(self, sample: Sample) -> FoldResult: ...
 
 
 ONE_CLUSTER = "one conversation: the interval is over its items and is not valid for other conversations"
 
 
-def one_cluster(values: Tally) -> str:
+def one_cluster_note(values: Tally) -> str:
     """Return the note for an interval over a single cluster, or an empty text."""
     return ONE_CLUSTER if values.clusters == 1 else ""
 
 
-def share(total: float, n: int) -> float | None:
+def quotient(total: float, n: int) -> float | None:
     """Return total / n, or None when n is 0."""
     return total / n if n else None
 
@@ -96,15 +95,15 @@ class Mean:
     name: str = "mean"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         values, everything = sample.values, sample.values.n + sample.n_failed
-        zero = share(values.total, everything) if self.failures_as_zero else None
+        zero = quotient(values.total, everything) if self.failures_as_zero else None
         found = stats.interval_of(values, sample.level, shares=self.shares)
-        return Folded(
-            value=share(values.total, values.n * self.scale),
-            as_zero=zero,
-            interval=scaled(found, self.scale),
-            note=one_cluster(values),
+        return FoldResult(
+            value=quotient(values.total, values.n * self.scale),
+            value_failures_as_zero=zero,
+            interval=scale_interval(found, self.scale),
+            note=one_cluster_note(values),
         )
 
 
@@ -119,13 +118,16 @@ class Macro:
     def name(self) -> str:
         return f"macro:{self.dimension}"
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         groups = [sample.groups[label] for label in sorted(sample.groups)]
         means = [g.values.total / g.values.n for g in groups if g.values]
         zeros = [g.values.total / (g.values.n + g.n_failed) for g in groups if g.values.n + g.n_failed]
         found = stats.interval_macro_of([g.values for g in groups], sample.level)
-        return Folded(
-            value=stats.mean(means), as_zero=stats.mean(zeros), interval=found, note=one_cluster(sample.values)
+        return FoldResult(
+            value=stats.mean(means),
+            value_failures_as_zero=stats.mean(zeros),
+            interval=found,
+            note=one_cluster_note(sample.values),
         )
 
 
@@ -138,9 +140,9 @@ class Percentile:
     name: str = "other"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         n = sample.values.n
-        alone = one_cluster(sample.values)
+        alone = one_cluster_note(sample.values)
         if n > stats.ORDER_STATISTIC_FROM:
             values = sample.values.ordered()
             at = stats.percentile(values, self.p)
@@ -156,7 +158,7 @@ class Percentile:
             notes.append("n < 200: the interval only describes these items")
         if found is not None and alone:
             notes.append(alone)
-        return Folded(value=self._at(values), interval=scaled(found, self.scale), note="; ".join(notes))
+        return FoldResult(value=self._at(values), interval=scale_interval(found, self.scale), note="; ".join(notes))
 
     def _at(self, values: Sequence[float]) -> float | None:
         found = stats.percentile(values, self.p)
@@ -164,22 +166,22 @@ class Percentile:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class MeanWithPercentiles:
     """The mean, with p50, p90, p95, p99 and the maximum in its note."""
 
     scale: int = 1
     name: str = "other"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         values = sample.values.ordered()
         points = {f"p{p}": stats.percentile(values, p) for p in (50, 90, 95, 99)}
         points["max"] = values[-1] if values else None
         note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
-        note = "; ".join(filter(None, (note, one_cluster(sample.values))))
+        note = "; ".join(filter(None, (note, one_cluster_note(sample.values))))
         found = stats.interval_of(sample.values, sample.level, shares=False)
-        value = share(sample.values.total, sample.values.n * self.scale)
-        return Folded(value=value, interval=scaled(found, self.scale), note=note)
+        value = quotient(sample.values.total, sample.values.n * self.scale)
+        return FoldResult(value=value, interval=scale_interval(found, self.scale), note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +192,11 @@ class Total:
     name: str = "other"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
-        if not (sample.values or sample.failed_values or sample.extra):
-            return Folded(value=None)
-        spent = sample.values.exact_total + sample.failed_values.exact_total + stats.exact_sum(sample.extra)
-        return Folded(value=stats.rounded(spent))
+    def fold(self, sample: Sample) -> FoldResult:
+        if not (sample.values or sample.failed_values or sample.corpus_values):
+            return FoldResult(value=None)
+        spent = sample.values.exact_total + sample.failed_values.exact_total + stats.exact_sum(sample.corpus_values)
+        return FoldResult(value=stats.from_units(spent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +207,11 @@ class PerCorrect:
     name: str = "other"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         spent = Total().fold(sample).value
         if spent is None or not sample.n_correct:
-            return Folded(value=None, note="" if sample.n_correct else "no item is correct")
-        return Folded(value=spent / sample.n_correct)
+            return FoldResult(value=None, note="" if sample.n_correct else "no item is correct")
+        return FoldResult(value=spent / sample.n_correct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +222,15 @@ class PerSecond:
     name: str = "other"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         if not sample.values or not sample.wall_us:
-            return Folded(value=None)
+            return FoldResult(value=None)
         note = "" if sample.concurrency is None else f"at ingest concurrency {sample.concurrency}"
-        return Folded(value=sample.values.total * 1_000_000 / sample.wall_us, note=note)
+        return FoldResult(value=sample.values.total * 1_000_000 / sample.wall_us, note=note)
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class PluginAggregate:
     """The ``aggregate`` function of a plug-in."""
 
     scale: ClassVar[int] = 1
@@ -236,19 +238,19 @@ class Own:
     name: str = "other"
     dimension: str | None = None
 
-    def fold(self, sample: Sample) -> Folded:
+    def fold(self, sample: Sample) -> FoldResult:
         if not sample.values:
-            return Folded(value=None)
+            return FoldResult(value=None)
         try:
             found: object = self.function(sample.values.ordered())
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            return Folded(value=None, note=f"the metric's aggregate failed: {type(error).__name__}: {error}")
+            return FoldResult(value=None, note=f"the metric's aggregate failed: {type(error).__name__}: {error}")
         if found is None or (isinstance(found, int | float) and math.isfinite(found)):
-            return Folded(value=None if found is None else float(found))
-        return Folded(value=None, note=f"the metric's aggregate returned {found!r}, expected a finite number")
+            return FoldResult(value=None if found is None else float(found))
+        return FoldResult(value=None, note=f"the metric's aggregate returned {found!r}, expected a finite number")
 
 
-def scaled(found: Interval | None, scale: int) -> Interval | None:
+def scale_interval(found: Interval | None, scale: int) -> Interval | None:
     """Return the interval in the shown unit."""
     if found is None or scale == 1:
         return found

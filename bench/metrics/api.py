@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import cast
 
 from bench.errors import UnknownMetric
-from bench.metrics.answers.text_normalization import as_text, several
+from bench.metrics.answers.text_normalization import as_iterable, as_text
 from bench.metrics.fold import fold, values
 from bench.metrics.fold_input import FoldRow, labels_of
-from bench.metrics.protocol import Measure, MetricInfo, near, or_list
+from bench.metrics.protocol import Measure, MetricInfo, or_list, similar_names
 from bench.metrics.registry import registry
-from bench.metrics.selection import dimension_name, over
+from bench.metrics.selection import dimension_name, with_breakdown
 from bench.model import Measurement, Row, State
 
 Params = Mapping[str, object]
@@ -34,7 +34,7 @@ def score(name: str, *, params: Params | None = None, **inputs: object) -> float
     ``a, b`` (embeddings); ``correct, value, answerable, adversarial, abstained``.
     Raises UnknownMetric for an unknown name, parameter or input.
     """
-    return _called(registry().measure(name, params), inputs)
+    return _call(registry().measure(name, params), inputs)
 
 
 def measure(
@@ -54,10 +54,10 @@ def measure(
     dimensions = tuple(dimension_name(d) for d in dimensions)
     metric = registry().measure(name, params)
     if dimensions:
-        metric = over(metric, dimensions)
+        metric = with_breakdown(metric, dimensions)
     if metric.scope == "corpus":
         metric = replace(metric, scope="item")
-    light = [_light(metric, place, row) for place, row in enumerate(rows)]
+    light = [_fold_row(metric, place, row) for place, row in enumerate(rows)]
     clustered = any(row.corpus for row in light)
     return fold([metric], light, by=dimensions, clustered=clustered)[metric.name]
 
@@ -77,7 +77,7 @@ def _function(metric: Measure) -> Callable[..., float | None]:
     return function
 
 
-def _called(metric: Measure, inputs: Mapping[str, object]) -> float | None:
+def _call(metric: Measure, inputs: Mapping[str, object]) -> float | None:
     function = _function(metric)
     signature = inspect.signature(function)
     try:
@@ -88,14 +88,14 @@ def _called(metric: Measure, inputs: Mapping[str, object]) -> float | None:
     return function(**inputs)
 
 
-def _light(metric: Measure, place: int, row: Mapping[str, object] | Row) -> FoldRow:
+def _fold_row(metric: Measure, place: int, row: Mapping[str, object] | Row) -> FoldRow:
     if isinstance(row, Row):
         found = tuple(values([metric], row).values())
         return FoldRow(row.item_id, row.corpus, row.epoch, row.state, labels_of(row.labels), found, row.reason)
     inputs = _inputs(metric, row)
     labels = labels_of({key: as_text(label) for key, label in cast("Labels", row.get("labels") or {}).items()})
     corpus, item = str(row.get("corpus") or ""), str(row.get("item_id", place))
-    found = _parts(metric, row) if metric.scope == "parts" else (_called(metric, inputs),)
+    found = _parts(metric, row) if metric.scope == "parts" else (_call(metric, inputs),)
     return FoldRow(item, corpus, 1, _state(metric, row), labels, found, str(row.get("reason") or ""))
 
 
@@ -107,12 +107,12 @@ def _parts(metric: Measure, row: Mapping[str, object]) -> tuple[float | None, ..
         corpus="",
         item_id="",
         prediction=None if prediction is None else as_text(prediction),
-        references=tuple(as_text(one) for one in several(cast("Texts", references)) if one is not None),
+        references=tuple(as_text(one) for one in as_iterable(cast("Texts", references)) if one is not None),
     )
     return tuple(values([metric], texts).values())
 
 
-_BESIDE = frozenset({"labels", "corpus", "state", "item_id", "reason"})
+_ROW_KEYS = frozenset({"labels", "corpus", "state", "item_id", "reason"})
 _INPUTS = frozenset(
     {
         "retrieved", "relevant", "scores", "prediction", "reference", "references", "category", "deleted", "texts",
@@ -130,10 +130,10 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
     """
     parameters = inspect.signature(_function(metric)).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-        return {key: value for key, value in row.items() if key not in _BESIDE}  # a plug-in that takes what there is
+        return {key: value for key, value in row.items() if key not in _ROW_KEYS}  # a plug-in that takes what there is
     for key in row:
-        if key not in parameters and key not in _INPUTS | _BESIDE:
-            close = near(key, {*parameters, *_INPUTS, *_BESIDE})
+        if key not in parameters and key not in _INPUTS | _ROW_KEYS:
+            close = similar_names(key, {*parameters, *_INPUTS, *_ROW_KEYS})
             hint = f"did you mean {or_list(close)}?" if close else f"inputs: {', '.join(parameters)}"
             raise UnknownMetric(f'metric "{metric.name}": a row has the unknown key "{key}"', hint=hint)
     return {key: value for key, value in row.items() if key in parameters}
@@ -144,7 +144,7 @@ def _state(metric: Measure, row: Mapping[str, object]) -> str | None:
     if "state" in row:
         state = None if row["state"] is None else str(row["state"])
         if state is not None and state not in set(State):
-            close = near(state, State)
+            close = similar_names(state, State)
             hint = f"did you mean {or_list(close)}?" if close else f"use {or_list(State)}"
             raise UnknownMetric(f'metric "{metric.name}": a row has the unknown state "{state}"', hint=hint)
         return state

@@ -35,7 +35,7 @@ class LossKind(StrEnum):
     ANSWER_WRONG = "answer_wrong"
 
 
-OWN_STATES = {
+KIND_OF_STATE = {
     State.ERROR: LossKind.ERROR,
     State.NOT_READY: LossKind.NOT_READY,
     State.UNSUPPORTED: LossKind.UNSUPPORTED,
@@ -80,8 +80,8 @@ def loss_of(facts: LossFacts) -> Loss | None:
     """
     if facts.state in (None, State.CORRECT):
         return None
-    if facts.state in OWN_STATES:
-        return Loss(kind=OWN_STATES[facts.state])
+    if facts.state in KIND_OF_STATE:
+        return Loss(kind=KIND_OF_STATE[facts.state])
     if facts.gold_suspect:
         return Loss(kind=LossKind.GOLD_SUSPECT)
     if disagree(facts.verdicts):
@@ -112,18 +112,18 @@ def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
 
 def disagree(verdicts: Sequence[Verdict]) -> bool:
     """Return True when judgements of one evaluator differ, or exact match gives 1 while a judge gives 0."""
-    said: dict[str, set[bool]] = {}
+    judgments: dict[str, set[bool]] = {}
     for verdict in verdicts:
         if verdict.correct is not None:
-            said.setdefault(verdict.evaluator, set()).add(verdict.correct)
+            judgments.setdefault(verdict.evaluator, set()).add(verdict.correct)
     judged = {v.evaluator for v in verdicts if v.judged}
-    if any(len(said.get(name, ())) > 1 for name in judged):
+    if any(len(judgments.get(name, ())) > 1 for name in judged):
         return True
     exact = any(v.evaluator == EXACT_MATCH and v.value == 1 for v in verdicts)
     return exact and any(v.judged and v.value == 0 for v in verdicts)
 
 
-def tally(losses: Iterable[Loss | None]) -> dict[LossKind, int]:
+def count_losses(losses: Iterable[Loss | None]) -> dict[LossKind, int]:
     """Count the lost items by kind of reason, in the order of the kinds; kinds without items are left out."""
     counts = Counter(loss.kind for loss in losses if loss is not None)
     return {kind: counts[kind] for kind in LossKind if counts[kind]}

@@ -20,20 +20,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.errors import EvaluatorFailed
-from bench.metrics.aggregation import MEAN, Folded, PerCorrect, Sample, Total
+from bench.metrics.aggregation import MEAN, FoldResult, PerCorrect, Sample, Total
 from bench.metrics.fold_input import (
     FoldCell,
     FoldRow,
+    FoldTable,
     JobFacts,
-    Pool,
     Reducer,
     by_label,
+    fold_table,
     has_dimension,
-    poured,
-    reduced,
+    reduce_repeats,
 )
 from bench.metrics.pricing import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
-from bench.metrics.protocol import LARGEST, Measure
+from bench.metrics.protocol import MAX_VALUE, Measure
 from bench.model import Measurement, Row, State
 from bench.stats import Tally
 from bench.visible import counted
@@ -44,7 +44,7 @@ DIMENSIONS = ("question_type", "group")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class FoldOptions:
     """The options of a fold; with ``clustered=False`` the intervals ignore corpora."""
 
     by: tuple[str, ...] = DIMENSIONS
@@ -55,7 +55,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MetricColumn:
     """One metric and its index among the item metrics."""
 
     metric: Measure
@@ -64,7 +64,7 @@ class Column:
 
 def fold(
     metrics: Sequence[Measure],
-    rows: Iterable[FoldRow] | Pool,
+    rows: Iterable[FoldRow] | FoldTable,
     *,
     job: JobFacts | None = None,
     by: Sequence[str] = DIMENSIONS,
@@ -76,27 +76,27 @@ def fold(
 ) -> dict[str, Measurement]:
     """Aggregate the rows of one job into one Measurement per metric, by metric name.
 
-    A row's ``values`` are in the order of ``item_metrics(metrics)``; many rows come faster in a ``Pool``
+    A row's ``values`` are in the order of ``item_metrics(metrics)``; many rows come faster in a ``FoldTable``
     (one epoch only). ``by`` names the breakdowns (those that no row has are left out), in addition to the
     metrics' own. With ``epochs`` > 1 an item's repeats are reduced first.
     """
     items = item_metrics(metrics)
     facts = job or JobFacts()
-    options = Options(by=tuple(by), clustered=clustered, level=level, seed=seed, judged=facts.judged)
+    options = FoldOptions(by=tuple(by), clustered=clustered, level=level, seed=seed, judged=facts.judged)
     spread: dict[str, float] = {}
-    if epochs > 1 and not isinstance(rows, Pool):
+    if epochs > 1 and not isinstance(rows, FoldTable):
         added = {m.name for m in items if isinstance(m.arithmetic.fold, Total | PerCorrect)}
-        rows, spread = reduced(rows, [m.name for m in items], epochs_reducer, added, epochs=epochs)
-    pool = rows if isinstance(rows, Pool) else poured(rows, len(items), clustered=clustered)
-    cells = pool.cells()
+        rows, spread = reduce_repeats(rows, [m.name for m in items], epochs_reducer, added, epochs=epochs)
+    table = rows if isinstance(rows, FoldTable) else fold_table(rows, len(items), clustered=clustered)
+    cells = table.cells()
     places = {column.name: place for place, column in enumerate(items)}
     found = {}
     for metric in metrics:
         if metric.scope == "corpus":
-            found[metric.name] = _of_corpora(metric, facts, options)
+            found[metric.name] = _corpora_measurement(metric, facts, options)
         else:
-            columns = [Column(column, places[column.name]) for column in metric.columns]
-            measured = _of_items(metric, columns, cells, facts, options)
+            columns = [MetricColumn(column, places[column.name]) for column in metric.columns]
+            measured = _items_measurement(metric, columns, cells, facts, options)
             deviation = spread.get(metric.name)
             shown = None if deviation is None else deviation / metric.arithmetic.fold.scale
             found[metric.name] = replace(measured, spread=shown)
@@ -108,13 +108,13 @@ def item_metrics(metrics: Sequence[Measure]) -> list[Measure]:
     return [column for metric in metrics for column in metric.columns]
 
 
-def _of_items(
-    metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCell], job: JobFacts, options: Options
+def _items_measurement(
+    metric: Measure, columns: Sequence[MetricColumn], cells: Sequence[FoldCell], job: JobFacts, options: FoldOptions
 ) -> Measurement:
     def measured(some: Sequence[FoldCell], *, whole: bool) -> Measurement:
         if metric.scope == "parts":
-            return _of_parts(metric, columns, some, options)
-        return _one(columns[0], some, job, options, whole=whole)
+            return _parts_measurement(metric, columns, some, options)
+        return _metric_measurement(columns[0], some, job, options, whole=whole)
 
     dimensions = dict.fromkeys((*metric.breakdown, *(d for d in options.by if has_dimension(cells, d))))
     groups = {dimension: by_label(cells, dimension) for dimension in dimensions}
@@ -125,7 +125,9 @@ def _of_items(
     return replace(measured(cells, whole=True), breakdown=breakdown)
 
 
-def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCell], options: Options) -> Measurement:
+def _parts_measurement(
+    metric: Measure, columns: Sequence[MetricColumn], cells: Sequence[FoldCell], options: FoldOptions
+) -> Measurement:
     """Return the Measurement from the sums of all parts; it has no interval and no value with failures as 0."""
     samples = [_sample(column, cells, options) for column in columns]
     first, reasons = samples[0]
@@ -145,20 +147,20 @@ def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCe
     )
 
 
-def _one(
-    column: Column, cells: Sequence[FoldCell], job: JobFacts, options: Options, *, whole: bool = False
+def _metric_measurement(
+    column: MetricColumn, cells: Sequence[FoldCell], job: JobFacts, options: FoldOptions, *, whole: bool = False
 ) -> Measurement:
     """Return the Measurement of one metric over some cells; ``whole``: the cells are all cells of the job."""
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
     if whole and column.metric.definition.partition("/")[0] in WHOLE_JOB:
         costs = [cost_of(("ingest",))(corpus.row()) for corpus in job.corpora]
-        sample = replace(sample, extra=[c for c in costs if c is not None])
+        sample = replace(sample, corpus_values=[c for c in costs if c is not None])
         unknown += sum(c is None for c in costs)
     return _measurement(column.metric, sample, reasons, unknown, job)
 
 
-def _sample(column: Column, cells: Sequence[FoldCell], options: Options) -> tuple[Sample, Counter[str]]:
+def _sample(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOptions) -> tuple[Sample, Counter[str]]:
     place, ended = column.place, [cell for cell in cells if not cell.failed]
     reasons: Counter[str] = Counter()
     lost = 0
@@ -183,12 +185,12 @@ def _sample(column: Column, cells: Sequence[FoldCell], options: Options) -> tupl
 
 def _tally(place: int, cells: Sequence[FoldCell], *, clustered: bool) -> Tally:
     """Return the values of the metric at an index, over some cells."""
-    heaps = [heap for cell in cells for heap in cell.heaps[place].items()]
-    strays = [cell.kept(place, clustered=clustered) for cell in cells]
-    return Tally(heaps, strays, clustered=clustered)
+    by_cluster = [values for cell in cells for values in cell.by_cluster[place].items()]
+    mixed = [cell.mixed_values(place, clustered=clustered) for cell in cells]
+    return Tally(by_cluster, mixed, clustered=clustered)
 
 
-def _groups(column: Column, cells: Sequence[FoldCell], options: Options) -> dict[str, Sample]:
+def _groups(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOptions) -> dict[str, Sample]:
     """Return each label's own sample, for a macro mean."""
     dimension = column.metric.arithmetic.fold.dimension
     if dimension is None:
@@ -217,10 +219,10 @@ def _reason(metric: Measure, cell: FoldCell) -> str:
         return "unknown"
     if cell.state == State.MEASURED and metric.category == "answer":
         return str(cell.state)
-    return metric.arithmetic.absent or NOT_APPLICABLE
+    return metric.arithmetic.absent_reason or NOT_APPLICABLE
 
 
-def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement:
+def _corpora_measurement(metric: Measure, job: JobFacts, options: FoldOptions) -> Measurement:
     """Return the Measurement of a metric with values per corpus; n counts corpora."""
     values = [metric.score(corpus.row()) for corpus in job.corpora if not corpus.failed]
     known = [v for v in values if v is not None]
@@ -241,9 +243,9 @@ def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement
 
 def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown: int, job: JobFacts) -> Measurement:
     folded = metric.arithmetic.fold.fold(sample)
-    known = sample.values or sample.failed_values.exact_total or any(sample.extra)
+    known = sample.values or sample.failed_values.exact_total or any(sample.corpus_values)
     if unknown and metric.counts_unknown and not known:
-        folded = Folded(value=None)  # nothing that has a price is known: never 0
+        folded = FoldResult(value=None)  # nothing that has a price is known: never 0
     method, estimated = _method(metric, job)
     n_unknown = unknown if metric.counts_unknown else 0
     notes = [folded.note]
@@ -255,7 +257,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
         metric=metric.name,
         definition=metric.definition,
         value=folded.value,
-        value_failures_as_zero=folded.as_zero,
+        value_failures_as_zero=folded.value_failures_as_zero,
         n=sample.values.n,
         n_excluded=sum(reasons.values()),
         n_failed=sample.n_failed,
@@ -297,6 +299,6 @@ def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
 def value(metric: Measure, row: Row) -> float | None:
     """Return one metric's value of a row."""
     found = metric.score(row)
-    if found is not None and not abs(found) <= LARGEST:
+    if found is not None and not abs(found) <= MAX_VALUE:
         raise EvaluatorFailed(f"metric {metric.name} returned {found} for item {row.item_id}; expected a finite number")
     return found

@@ -7,11 +7,11 @@ Also in this module:
 
 Example::
 
-    pool = Pool(width=3)
-    pool.add_alike(labels=labels, state="correct", corpora=["conv-26"] * 4000, columns=[hits, None, ndcg])
-    by_label(pool.cells(), "question_type")["temporal"]
+    table = FoldTable(width=3)
+    table.add_group(labels=labels, state="correct", corpora=["conv-26"] * 4000, columns=[hits, None, ndcg])
+    by_label(table.cells(), "question_type")["temporal"]
     FoldRow("q1", "conv-26", 1, "correct", (("question_type", "temporal"),), (1.0, None), "no_evidence")
-    settled([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
+    item_outcome([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
     rows, spread = reduced(rows, metrics_names, "mean", epochs=2)     # spread: mean within-item deviation by metric
 
 Rows can be added one by one, or many equal ones at once; their order has no effect.
@@ -34,7 +34,7 @@ from itertools import compress, groupby
 from typing import Literal, NamedTuple
 
 from bench.model import FAILED_STATES, Row, State
-from bench.stats import Heap, Strays
+from bench.stats import ClusterValues, MixedValues
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -106,7 +106,7 @@ def labels_of(labels: Mapping[str, str]) -> Labels:
     return tuple(sorted(labels.items()))
 
 
-def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
+def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
     """Return the labels of many rows in a hashable form; identical objects are converted once."""
     names = list(map(id, many))
     forms = {name: labels_of(labels) for name, labels in dict(zip(names, many, strict=True)).items()}
@@ -114,8 +114,8 @@ def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 
 NAN = math.nan
-LONG = 32
-"""minimum number of consecutive rows of one cluster that get their own heap"""
+MIN_RUN = 32
+"""minimum number of consecutive rows of one cluster that are stored separately"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 
@@ -124,18 +124,18 @@ Key = tuple[Labels, str | None]
 class FoldCell:
     """The rows that share labels and state.
 
-    Values are stored in two forms: one heap per metric for a cluster with many consecutive rows, and strays, which are
-    parallel arrays for all other rows.
+    A cluster with many consecutive rows has its own values per metric. The values of all other rows are in parallel
+    arrays.
     """
 
     labels: Labels
     state: str | None
-    heaps: list[dict[int, Heap]]
+    by_cluster: list[dict[int, ClusterValues]]
     """one entry per metric: cluster code -> the values of the cluster"""
-    strays: list[array[float]]
-    """one entry per metric: the values of the other rows; NaN = no value"""
+    mixed: list[array[float]]
+    """one entry per metric: the values of the rows of other clusters; NaN = no value"""
     clusters: array[int] = field(default_factory=lambda: array("Q"))
-    """cluster code of each row in the strays; empty when not clustered"""
+    """cluster code of each row in ``mixed``; empty when not clustered"""
     count: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     """reasons why retrieval metrics do not apply to some of the rows"""
@@ -147,19 +147,19 @@ class FoldCell:
 
     def n(self, place: int) -> int:
         """Return the number of rows with a value of the metric at an index."""
-        return sum(heap.n for heap in self.heaps[place].values()) + sum(map(_is_number, self.strays[place]))
+        return sum(values.n for values in self.by_cluster[place].values()) + sum(map(_is_number, self.mixed[place]))
 
-    def kept(self, place: int, *, clustered: bool) -> Strays:
-        """Return the strays of the metric at an index, without missing values."""
-        values, clusters = self.strays[place], self.clusters
+    def mixed_values(self, place: int, *, clustered: bool) -> MixedValues:
+        """Return the values in ``mixed`` of the metric at an index, without missing ones."""
+        values, clusters = self.mixed[place], self.clusters
         if _any_missing(values):
             there = [value == value for value in values]
             values = array("d", compress(values, there))
             clusters = array("Q", compress(clusters, there))
-        return Strays(values, clusters if clustered else None)
+        return MixedValues(values, clusters if clustered else None)
 
 
-class Pool:
+class FoldTable:
     """Sorts the rows of one job into cells; ``width`` is the number of metrics."""
 
     def __init__(self, width: int, *, clustered: bool = True) -> None:
@@ -176,11 +176,11 @@ class Pool:
             cell.reasons[reason] += 1
         if self.clustered:
             cell.clusters.append(cluster_code(corpus))
-        for place, column in enumerate(cell.strays):
+        for place, column in enumerate(cell.mixed):
             value = values[place] if values else None
             column.append(NAN if value is None else value)
 
-    def add_alike(
+    def add_group(
         self,
         *,
         labels: Labels,
@@ -196,19 +196,19 @@ class Pool:
         start = at = 0
         for name, run in self._runs(corpora):
             end = at + len(list(run))
-            if end - at >= LONG:
-                self._stray(cell, corpora, columns, start, at)
-                _heap(cell, cluster_code(name), columns, at, end)
+            if end - at >= MIN_RUN:
+                self._add_mixed(cell, corpora, columns, start, at)
+                _add_cluster_values(cell, cluster_code(name), columns, at, end)
                 start = end
             at = end
-        self._stray(cell, corpora, columns, start, at)
+        self._add_mixed(cell, corpora, columns, start, at)
 
     def add_pending(self, count: int, labels: Labels = ()) -> None:
         """Count items that have not ended."""
         if count:
             self._cell((labels, None)).count += count
 
-    def explain(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
+    def add_reason(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
         """Count added rows to which retrieval metrics do not apply, with the reason."""
         self._cell((labels, state)).reasons[reason] += count
 
@@ -224,7 +224,9 @@ class Pool:
         cell = self._cells.get(key)
         if cell is None:
             places = range(self._width)
-            cell = self._cells[key] = FoldCell(*key, heaps=[{} for _ in places], strays=[array("d") for _ in places])
+            cell = self._cells[key] = FoldCell(
+                *key, by_cluster=[{} for _ in places], mixed=[array("d") for _ in places]
+            )
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
@@ -235,34 +237,36 @@ class Pool:
             return [(corpora[0], corpora)]
         return groupby(corpora)
 
-    def _stray(
+    def _add_mixed(
         self, cell: FoldCell, corpora: Sequence[str], columns: Sequence[array[float] | None], start: int, end: int
     ) -> None:
         if start == end:
             return
         if self.clustered:
             cell.clusters.extend(map(cluster_code, corpora[start:end]))
-        for kept, given in zip(cell.strays, columns, strict=True):
+        for kept, given in zip(cell.mixed, columns, strict=True):
             kept.extend(array("d", [NAN]) * (end - start) if given is None else given[start:end])
 
 
-def _heap(cell: FoldCell, cluster: int, columns: Sequence[array[float] | None], start: int, end: int) -> None:
-    for heaps, given in zip(cell.heaps, columns, strict=True):
+def _add_cluster_values(
+    cell: FoldCell, cluster: int, columns: Sequence[array[float] | None], start: int, end: int
+) -> None:
+    for by_cluster, given in zip(cell.by_cluster, columns, strict=True):
         if given is None:
             continue
         values = given if end - start == len(given) else given[start:end]
         if _any_missing(values):
             values = array("d", filter(_is_number, values))
         if values:
-            heaps.setdefault(cluster, Heap()).add(values)
+            by_cluster.setdefault(cluster, ClusterValues()).add(values)
 
 
-def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Pool:
-    """Return a pool with these rows."""
-    pool = Pool(width, clustered=clustered)
+def fold_table(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> FoldTable:
+    """Return a table with these rows."""
+    table = FoldTable(width, clustered=clustered)
     for row in rows:
-        pool.add(row)
-    return pool
+        table.add(row)
+    return table
 
 
 @lru_cache(maxsize=1024)
@@ -299,11 +303,11 @@ def has_dimension(cells: Sequence[FoldCell], dimension: str) -> bool:
 
 
 Reducer = Literal["mean", "mode", "max"]
-Ended = tuple[str, str]
+EndState = tuple[str, str]
 """state and outcome (``ok`` or the error kind) of a repeat or item"""
 
 
-def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
+def item_outcome(repeats: Sequence[EndState], epochs: int) -> EndState | None:
     """Return the state and outcome of an item from those of its repeats; None while an epoch is missing."""
     if len(repeats) < epochs:
         return None
@@ -312,7 +316,7 @@ def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
     return state, _most_common([outcome for one, outcome in counting if one == state])
 
 
-def reduced(
+def reduce_repeats(
     rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer, added: Collection[str] = (), *, epochs: int
 ) -> tuple[list[FoldRow], dict[str, float]]:
     """Return one row per item, and the mean within-item standard deviation of each metric.
@@ -326,20 +330,22 @@ def reduced(
     items = []
     for key in sorted(repeats):
         rows_of = sorted(repeats[key], key=lambda row: row[2])
-        columns = [_column(rows_of, place) for place in range(len(names))]
+        columns = [_epoch_values(rows_of, place) for place in range(len(names))]
         for name, column in zip(names, columns, strict=True):
             if len(column) > 1:
                 deviations[name].append(statistics.stdev(column))
-        ended = settled([(row[3], "") for row in rows_of if row[3] is not None], epochs)
+        ended = item_outcome([(row[3], "") for row in rows_of if row[3] is not None], epochs)
         values = [
-            _spent(rows_of, place) if name in added else reduce(columns[place] if ended else (), reducer)
+            _sum_over_epochs(rows_of, place)
+            if name in added
+            else reduce_values(columns[place] if ended else (), reducer)
             for place, name in enumerate(names)
         ]
-        items.append(_one(rows_of, ended[0] if ended else None, values))
+        items.append(_item_row(rows_of, ended[0] if ended else None, values))
     return items, {name: math.fsum(found) / len(found) for name, found in deviations.items() if found}
 
 
-def reduce(values: Sequence[float], reducer: Reducer) -> float | None:
+def reduce_values(values: Sequence[float], reducer: Reducer) -> float | None:
     """Return one value from an item's repeats; ties of ``mode`` use the lower value."""
     if not values:
         return None
@@ -356,12 +362,12 @@ def _failed(row: FoldRow) -> bool:
     return row[3] is None or row[3] in FAILED_STATES
 
 
-def _column(epochs: Sequence[FoldRow], place: int) -> list[float]:
+def _epoch_values(epochs: Sequence[FoldRow], place: int) -> list[float]:
     found = (row[5][place] for row in epochs if row[5] and not _failed(row))
     return [value for value in found if value is not None]
 
 
-def _spent(epochs: Sequence[FoldRow], place: int) -> float | None:
+def _sum_over_epochs(epochs: Sequence[FoldRow], place: int) -> float | None:
     """Return the sum over all epochs; None when the value of an ended epoch is unknown."""
     if any(not row[5] or row[5][place] is None for row in epochs if not _failed(row)):
         return None
@@ -369,7 +375,7 @@ def _spent(epochs: Sequence[FoldRow], place: int) -> float | None:
     return math.fsum(known) if known else None
 
 
-def _one(repeats: Sequence[FoldRow], state: str | None, values: list[float | None]) -> FoldRow:
+def _item_row(repeats: Sequence[FoldRow], state: str | None, values: list[float | None]) -> FoldRow:
     first = next((row for row in repeats if not _failed(row)), repeats[0])
     return FoldRow(first[0], first[1], 1, state, first[4], values, first[6])
 

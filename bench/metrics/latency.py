@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bench.metrics.aggregation import FoldRule, Mean, Percentile, PerSecond, Spread
+from bench.metrics.aggregation import FoldRule, Mean, MeanWithPercentiles, Percentile, PerSecond
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.model import Row
 
@@ -43,15 +43,15 @@ def phase_us(times_us: Mapping[str, int], phase: str, part: str | None = None) -
     """Return the microseconds of one phase: of one part, or network + provider, or the total if no part is known."""
     if part is not None:
         return times_us.get(f"{phase}.{part}")
-    return _spent(times_us.get(f"{phase}.network"), times_us.get(f"{phase}.provider"), times_us.get(phase))
+    return _call_us(times_us.get(f"{phase}.network"), times_us.get(f"{phase}.provider"), times_us.get(phase))
 
 
 def attempt_us(times_us: Mapping[str, int]) -> int | None:
     """Return the microseconds of one attempt: network + provider, or the total if no part is known."""
-    return _spent(times_us.get("network"), times_us.get("provider"), times_us.get("total"))
+    return _call_us(times_us.get("network"), times_us.get("provider"), times_us.get("total"))
 
 
-def _spent(network: int | None, provider: int | None, whole: int | None) -> int | None:
+def _call_us(network: int | None, provider: int | None, whole: int | None) -> int | None:
     if network is None and provider is None:
         return whole
     return (network or 0) + (provider or 0)
@@ -134,7 +134,9 @@ def _memories(row: Row) -> float | None:
 
 ENTRIES = (
     *_phase_entries(),
-    _entry("latency", "search", Spread(US_PER_MS), ("latency_ms",), "mean search time, with all percentiles"),
+    _entry(
+        "latency", "search", MeanWithPercentiles(US_PER_MS), ("latency_ms",), "mean search time, with all percentiles"
+    ),
     *(
         RegisteredMetric(
             name=f"ingest_to_searchable_{statistic}",

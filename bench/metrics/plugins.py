@@ -35,30 +35,30 @@ class InstalledPlugin:
     point: EntryPoint
 
 
-def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
+def installed_plugins(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
     """Return every entry point of the group by canonical name; raise ConfigError for a name claimed twice."""
     found: dict[str, InstalledPlugin] = {}
     for point in plug_ins(group):
         name = spelled(point.name)
-        plugin = InstalledPlugin(name, _owner(point), point)
+        plugin = InstalledPlugin(name, _distribution_name(point), point)
         other = found.get(name)
         if other is not None and (other.distribution, other.point.value) != (plugin.distribution, point.value):
-            raise twice(name, group, other.distribution, plugin.distribution)
+            raise duplicate_name_error(name, group, other.distribution, plugin.distribution)
         found[name] = plugin
     return found
 
 
-def claimed(name: str, group: str) -> EntryPoint | None:
+def entry_point_named(name: str, group: str) -> EntryPoint | None:
     """Return the installed plug-in with exactly that name, or None; raise ConfigError if two distributions claim it."""
     found: EntryPoint | None = None
     for point in plug_ins(group).select(name=name):
         if found is not None and (found.dist is None or point.dist is None or found.dist.name != point.dist.name):
-            raise twice(name, group, _owner(found), _owner(point))
+            raise duplicate_name_error(name, group, _distribution_name(found), _distribution_name(point))
         found = point
     return found
 
 
-def twice(name: str, group: str, first: str, second: str) -> ConfigError:
+def duplicate_name_error(name: str, group: str, first: str, second: str) -> ConfigError:
     """Return the error for a name that two distributions claim."""
     return ConfigError(
         f'{group}: "{name}" is registered by {first} and by {second}',
@@ -66,7 +66,7 @@ def twice(name: str, group: str, first: str, second: str) -> ConfigError:
     )
 
 
-def _owner(point: EntryPoint) -> str:
+def _distribution_name(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "(unknown)"
 
 
@@ -116,7 +116,7 @@ def _module(path: Path, reference: str, where: str | None) -> ModuleType:
         ) from error
 
 
-class _FromText(SourceFileLoader):
+class _UncachedLoader(SourceFileLoader):
     """A loader that always compiles the current source: cached bytecode is checked by size and whole seconds only."""
 
     def get_code(self, fullname: str) -> CodeType:
@@ -127,7 +127,7 @@ def import_path(path: Path, name: str) -> ModuleType:
     """Import a file as the module ``name``, once per process; errors of the file are raised unchanged."""
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path, loader=_FromText(name, str(path)))
+    spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

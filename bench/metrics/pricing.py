@@ -126,7 +126,7 @@ Prices = Mapping[str, Mapping[str, object]]
 
 FREE_PROVIDERS = frozenset({"builtin", "ollama"})
 """providers of models on this machine, which cost nothing"""
-PER = Decimal(1_000_000)
+TOKENS_PER_PRICE = Decimal(1_000_000)
 
 
 def cost(
@@ -198,7 +198,7 @@ def _by_own_prices(counts: _Counts, prices: Mapping[str, object]) -> Decimal | N
         if rate is None and tokens:
             return None
         if rate is not None:
-            total += _rate(rate) * tokens / PER
+            total += _rate(rate) * tokens / TOKENS_PER_PRICE
     return total
 
 

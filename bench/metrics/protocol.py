@@ -47,7 +47,7 @@ def split_cut(name: str) -> tuple[str, int | str | None]:
     return found["base"], k if k == "k" else int(k)
 
 
-def near(name: str, known: Iterable[str]) -> list[str]:
+def similar_names(name: str, known: Iterable[str]) -> list[str]:
     """Return up to three known names similar to ``name``, best first."""
     return difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6)
 
@@ -62,7 +62,7 @@ Category = Literal["retrieval", "answer", "performance", "cost", "custom"]
 Cut = Literal["required", "optional", "none"]
 Scope = Literal["item", "corpus", "parts"]
 
-LARGEST = 1e100
+MAX_VALUE = 1e100
 """largest allowed value: the square of a larger one, or the sum of many, leaves the range of a double"""
 
 
@@ -138,7 +138,7 @@ class Arithmetic:
     """the values come from the verdict of an evaluator"""
     method: Callable[[], str] | None = None
     """name and settings of the implementation, stored with the number"""
-    absent: str = ""
+    absent_reason: str = ""
     """reason why a finished item has no value; empty = the item has the reason (retrieval metrics), or the metric
     does not apply"""
 
@@ -159,7 +159,7 @@ class RegisteredMetric:
     """other names, each with its preset parameters"""
     cut: Cut = "none"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    in_runs: Mapping[str, object] = field(default_factory=dict)
+    run_presets: Mapping[str, object] = field(default_factory=dict)
     """parameters preset in runs; ``score`` uses the defaults, which are those of the published script"""
     dotted: str | None = None
     """the parameter that ``name.value`` sets"""
@@ -231,7 +231,7 @@ class Measure:
     @property
     def explained_by_rows(self) -> bool:
         """Return True when items have their own reason for a missing value: no evidence, no ids."""
-        return self.category == "retrieval" and not self.arithmetic.absent
+        return self.category == "retrieval" and not self.arithmetic.absent_reason
 
     @property
     def aggregation(self) -> str:

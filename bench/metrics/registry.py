@@ -23,11 +23,11 @@ from typing import cast, get_args
 from bench.errors import ConfigError, EvaluatorFailed, UnknownMetric
 from bench.metrics import latency, plugins, retrieval
 from bench.metrics import pricing as spending
-from bench.metrics.aggregation import Mean, Own
+from bench.metrics.aggregation import Mean, PluginAggregate
 from bench.metrics.answers import citation as citing
 from bench.metrics.answers import ordering, overlap, parts, similarity, text, verdicts
 from bench.metrics.protocol import (
-    LARGEST,
+    MAX_VALUE,
     Arithmetic,
     Category,
     Measure,
@@ -35,8 +35,8 @@ from bench.metrics.protocol import (
     MetricInfo,
     RegisteredMetric,
     canonical,
-    near,
     or_list,
+    similar_names,
     split_cut,
 )
 from bench.model import Row
@@ -78,22 +78,22 @@ def from_plugin(
         lower_is_better=bool(getattr(metric, "lower_is_better", False)),
         params=getattr(metric, "params", params),
         arithmetic=Arithmetic(
-            of_row=guarded(plugin, label),
+            of_row=checked_score(plugin, label),
             of_inputs=getattr(metric, "score_inputs", None),
-            fold=Mean(shares=unit is None) if aggregate is None else Own(aggregate),
+            fold=Mean(shares=unit is None) if aggregate is None else PluginAggregate(aggregate),
         ),
         breakdown=breakdown,
     )
 
 
-def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
+def checked_score(metric: Metric, label: str) -> Callable[[Row], float | None]:
     """Return the plug-in's ``score`` with a check that the result is a number or None."""
 
     def score(row: Row) -> float | None:
         value: object = metric.score(row)
         if value is None:
             return None
-        if not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        if not isinstance(value, int | float) or not abs(value) <= MAX_VALUE:
             raise EvaluatorFailed(f"metric {label} returned {value!r} for item {row.item_id}; expected a finite number")
         return float(value)
 
@@ -131,7 +131,7 @@ class Registry:
 
     def _claim(self, name: str, entry: RegisteredMetric, preset: Params) -> None:
         if name in self._known:
-            raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugins.OWN_DISTRIBUTION)
+            raise plugins.duplicate_name_error(name, GROUP, plugins.OWN_DISTRIBUTION, plugins.OWN_DISTRIBUTION)
         self._known[name] = (entry, preset)
 
     def names(self) -> Iterator[str]:
@@ -144,13 +144,13 @@ class Registry:
 
     def installed(self) -> dict[str, plugins.InstalledPlugin]:
         """Return the plug-ins by name, not yet imported."""
-        found = plugins.installed(GROUP, canonical)
+        found = plugins.installed_plugins(GROUP, canonical)
         for name, plugin in found.items():
             if name in self._known:
-                raise plugins.twice(name, GROUP, plugins.OWN_DISTRIBUTION, plugin.distribution)
+                raise plugins.duplicate_name_error(name, GROUP, plugins.OWN_DISTRIBUTION, plugin.distribution)
         return found
 
-    def take_apart(self, name: str) -> MetricRequest | None:
+    def parse_name(self, name: str) -> MetricRequest | None:
         """Return the entry for a name and the K in the name; None if no built-in entry has the name."""
         spelled = canonical(name)
         if spelled in self._known:
@@ -213,7 +213,7 @@ class Registry:
         Raises:
             UnknownMetric: an unknown name (with up to three similar names), K or parameter.
         """
-        request, given = self.take_apart(name), dict(params or {})
+        request, given = self.parse_name(name), dict(params or {})
         if request is None:
             return self._installed(canonical(name), given, breakdown)
         entry, k = request.entry, self._cut(request, given, default_k)
@@ -244,7 +244,7 @@ class Registry:
         for key, value in params.items():
             parameter = entry.parameters.get(key)
             if parameter is None:
-                close = near(key, entry.parameters) or sorted(entry.parameters)
+                close = similar_names(key, entry.parameters) or sorted(entry.parameters)
                 hint = f"did you mean {or_list(close)}?" if close else "the metric has no parameters"
                 raise UnknownMetric(f'metric "{request.name}" has no parameter "{key}"', hint=hint)
             if not parameter.accepts(value):
@@ -278,13 +278,13 @@ class Registry:
         if k is not None and base in self._known:
             return UnknownMetric(f'metric "{base}" has no cutoff K', hint=f'write "{base}"')
         generic = spelled if k is None else f"{base}_at_K"
-        close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in near(generic, self.names())]
+        close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in similar_names(generic, self.names())]
         text = f'unknown metric "{name}"' + (f"; did you mean {or_list(close)}?" if close else "")
         return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
 
     def info(self, name: str) -> MetricInfo:
         """Return the meaning of a name: its main name, its other names, its definition (``@K`` if no K is given)."""
-        request = self.take_apart(name)
+        request = self.parse_name(name)
         if request is None:
             found = self._installed(canonical(name), {}, ())
             return MetricInfo(

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bench.metrics.answers.text_normalization import several
+from bench.metrics.answers.text_normalization import as_iterable
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.model import Row
 
@@ -46,7 +46,7 @@ class Ranking:
         cls, retrieved: str | Iterable[object], relevant: Mapping[object, float] | Ids, *, collapse: bool = False
     ) -> Ranking | None:
         """Return the ranking of a list; None when nothing is relevant. ``collapse`` drops repeats before any cut."""
-        return cls.of_slots([slot_ids(entry) for entry in several(retrieved)], graded(relevant), collapse=collapse)
+        return cls.of_slots([slot_ids(entry) for entry in as_iterable(retrieved)], graded(relevant), collapse=collapse)
 
     @classmethod
     def of_slots(
@@ -102,7 +102,7 @@ def slot_ids(entry: object) -> tuple[str, ...]:
 def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
     """Return id -> grade without grades of 0 or less; raise ValueError for a grade that is not finite."""
     if not isinstance(relevant, Mapping):
-        return {str(i): 1.0 for i in several(relevant)}
+        return {str(i): 1.0 for i in as_iterable(relevant)}
     if not all(map(math.isfinite, relevant.values())):
         raise ValueError("a grade is not a finite number")
     return {str(i): float(grade) for i, grade in relevant.items() if grade > 0}
@@ -245,7 +245,9 @@ def mean_score(scores: Sequence[float | None]) -> float | None:
 
 
 def _scores(k: int | None, params: Params) -> Arithmetic:
-    return Arithmetic(of_row=lambda row: mean_score(row.returned_scores), of_inputs=mean_score, absent="no_scores")
+    return Arithmetic(
+        of_row=lambda row: mean_score(row.returned_scores), of_inputs=mean_score, absent_reason="no_scores"
+    )
 
 
 def _recall_definition(params: Params) -> str:

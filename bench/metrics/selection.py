@@ -17,7 +17,7 @@ from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import plugins
 from bench.metrics.aggregation import Macro
 from bench.metrics.answers.verdicts import METHODS, value_of
-from bench.metrics.protocol import Arithmetic, Measure, canonical, near, or_list
+from bench.metrics.protocol import Arithmetic, Measure, canonical, or_list, similar_names
 from bench.metrics.registry import from_plugin, registry
 
 CUSTOM = "custom:"
@@ -33,7 +33,7 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list | tuple) and all(map(_is_text, value)))
 
 
-SHAPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+VALUE_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "method": (_is_text, "a text"),
     "config": (lambda value: isinstance(value, Mapping), "a map"),
     "breakdown": (_are_texts, "a list of dimensions"),
@@ -62,7 +62,7 @@ class MetricSpec:
         given = dict(entry) if isinstance(entry, Mapping) else {k: getattr(entry, k, None) for k in KEYS}
         unknown = [str(k) for k in given if k not in KEYS]
         if unknown:
-            close = near(unknown[0], KEYS)
+            close = similar_names(unknown[0], KEYS)
             raise ConfigError(
                 f'unknown key "{unknown[0]}" in a metric' + (f"; did you mean {or_list(close)}?" if close else ""),
                 where=where,
@@ -71,7 +71,7 @@ class MetricSpec:
         name = given.get("name")
         if not isinstance(name, str):
             raise ConfigError("a metric needs a name", where=where, hint="write a name, or {name: ...}")
-        for key, (fits, shape) in SHAPES.items():
+        for key, (fits, shape) in VALUE_CHECKS.items():
             if given.get(key) is not None and not fits(given[key]):
                 text = f'metric "{name}": {key} = {given[key]!r} is not {shape}'
                 raise ConfigError(text, where=where, hint=f"a metric has {', '.join(KEYS)}")
@@ -106,21 +106,21 @@ def open_metrics(
         try:
             spec = MetricSpec.of(entry, where)
             metric = _open(spec, k, folder, dimensions)
-            _admit(opened, metric, spec)
+            _add(opened, metric, spec)
         except ConfigError as error:
-            problems.append(_placed(error, where))
+            problems.append(_with_place(error, where))
     if problems:
         raise problems[0] if len(problems) == 1 else ConfigError.of(problems)
     return list(opened.values())
 
 
-def _placed(error: ConfigError, where: str | None) -> ConfigError:
+def _with_place(error: ConfigError, where: str | None) -> ConfigError:
     if error.where is not None or where is None:
         return error
     return type(error)(error.message, where=where, hint=error.hint)
 
 
-def _admit(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
+def _add(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
     """Add a metric, once if it is repeated; two definitions under one name are an error."""
     other = opened.setdefault(metric.name, metric)
     if other.definition != metric.definition or other.params != metric.params:
@@ -136,20 +136,20 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
     breakdown = tuple(dimension_name(d) for d in spec.breakdown)
     for dimension in breakdown:
         if dimensions is not None and dimension != "question_type" and dimension not in dimensions:
-            close = near(dimension, [*dimensions, "question_type"])
+            close = similar_names(dimension, [*dimensions, "question_type"])
             hint = f"did you mean {or_list(close)}?" if close else "write question_type or a metadata key"
             raise ConfigError(f'metric "{spec.name}": unknown breakdown "{dimension}"', where=spec.where, hint=hint)
     if spec.evaluator is not None:
         return _from_file(spec, folder, breakdown)
     name = spec.name if spec.method is None else _with_method(spec, spec.method)
     metric = registry().measure(name, _config(name, spec), default_k=k, breakdown=breakdown)
-    return over(metric, breakdown) if breakdown else metric
+    return with_breakdown(metric, breakdown) if breakdown else metric
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
     """Return the parameters of an entry, with those that runs preset where the entry sets none."""
-    request = registry().take_apart(name)
-    preset = {} if request is None else {k: v for k, v in request.entry.in_runs.items() if k not in request.preset}
+    request = registry().parse_name(name)
+    preset = {} if request is None else {k: v for k, v in request.entry.run_presets.items() if k not in request.preset}
     return preset | dict(spec.config)
 
 
@@ -159,10 +159,10 @@ def _with_method(spec: MetricSpec, given: str) -> str:
     The method ``custom`` does not change a built-in name.
     """
     method, base = canonical(given), canonical(spec.name)
-    taken = registry().take_apart(base)
+    taken = registry().parse_name(base)
     if taken is not None and taken.entry.dotted == "method":
         if method not in METHODS:
-            close = near(method, METHODS) or list(METHODS)[:3]
+            close = similar_names(method, METHODS) or list(METHODS)[:3]
             raise UnknownMetric(
                 f'metric "{spec.name}": unknown method "{given}"',
                 where=spec.where,
@@ -212,7 +212,7 @@ def dimension_name(name: str) -> str:
     return "question_type" if name in ("questionType", "question_type", "category") else name
 
 
-def over(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
+def with_breakdown(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
     """Return the metric with these breakdowns; a macro mean uses the first."""
     arithmetic = metric.arithmetic
     if arithmetic.fold.dimension is not None and dimensions[0] != arithmetic.fold.dimension:
@@ -226,14 +226,14 @@ def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]
     for metric in metrics:
         for name in metric.evaluators:
             if name.startswith(CUSTOM):
-                _agree(name, needed.setdefault(name, dict(metric.params)), metric)
+                _check_same_config(name, needed.setdefault(name, dict(metric.params)), metric)
                 continue
             settings = {key: metric.params.get(key) for key in ("threshold", "model")}
             needed.setdefault(name, {}).update({k: v for k, v in settings.items() if v is not None})
     return needed
 
 
-def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
+def _check_same_config(name: str, settings: Mapping[str, object], metric: Measure) -> None:
     """Check that metrics of one class have the same config, because the class is opened once."""
     if settings != metric.params:
         raise ConfigError(

@@ -258,9 +258,9 @@ def _plugin(name: str, files: Mapping[str, ModelFile]) -> ModelPlugin | None:
     prefix = name.partition("/")[0]
     if prefix in VENDORS or prefix in files:
         return None
-    from bench.metrics.plugins import claimed
+    from bench.metrics.plugins import entry_point_named
 
-    entry = claimed(prefix, PLUGIN_GROUP)
+    entry = entry_point_named(prefix, PLUGIN_GROUP)
     if entry is None:
         return None
     try:

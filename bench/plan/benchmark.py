@@ -20,7 +20,7 @@ from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.evaluators.packs import PromptPack, check_sealed, load_pack
 from bench.plan.model import BenchmarkPlan, overlay_of
 from bench.plan.prompt_leaks import leaks
-from bench.plan.prompts import Prompts, unfilled
+from bench.plan.prompts import Prompts, unfilled_names
 from bench.plan.ranges import Ranges
 from bench.plan.scoring import ANY_MODEL, Scoring
 
@@ -50,7 +50,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
         folder=folder,
     )
     scoring = Scoring.of(config, request, k=k, prompts=prompts, pack=pack)
-    if problems := unfilled(prompts, dataset, judged=any(spec.method == LLM_JUDGE for spec in scoring.specs)):
+    if problems := unfilled_names(prompts, dataset, judged=any(spec.method == LLM_JUDGE for spec in scoring.specs)):
         raise ConfigError.of(problems)
     whole = filters_of(request)
     selection = replace(whole, parts=ranges)
@@ -111,7 +111,7 @@ def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
     config = dataset.config
     pack = pack_of(config, folder)
     prompts = Prompts.of(config, pack=pack, answer_prompt=None, judge_prompts=(), folder=folder)
-    problems: list[BenchError] = [*unfilled(prompts, dataset, judged=config.evaluation.method == LLM_JUDGE)]
+    problems: list[BenchError] = [*unfilled_names(prompts, dataset, judged=config.evaluation.method == LLM_JUDGE)]
     try:
         overlay_of(config, dataset)
     except (ConfigError, DataError) as error:

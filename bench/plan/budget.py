@@ -56,7 +56,7 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     )
 
 
-def elsewhere(
+def other_address_notes(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
     """Yield a note for each model at another address than its vendor's, because only the vendor's prices are known."""
@@ -77,7 +77,7 @@ def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], li
     """Return the names of models and providers with a known price above 0, and of those with an unknown price."""
     costs: dict[str, Decimal | None] = {}
     for lane in lanes:
-        costs |= {name: _of_model(name, request) for name in lane.models}
+        costs |= {name: _token_cost(name, request) for name in lane.models}
         if lane.provider.built_in is None:
             prices = call_prices(request.prices, lane.provider)
             none = None if lane.provider.config.bills else Decimal(0)
@@ -86,7 +86,7 @@ def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], li
     return [name for name, cost in costs.items() if cost], [name for name, cost in costs.items() if cost is None]
 
 
-def _of_model(name: str, request: RunRequest) -> Decimal | None:
+def _token_cost(name: str, request: RunRequest) -> Decimal | None:
     from bench.metrics import cost
 
     prefix, _, model = name.partition("/")

@@ -24,17 +24,17 @@ from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
-from bench.plan.budget import budget_note, elsewhere
+from bench.plan.budget import budget_note, other_address_notes
 from bench.plan.cost_estimate import check_prices, tiny_prices, unused_prices
 from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
-from bench.plan.plugins import Installed, refuse_doubles
+from bench.plan.plugins import Installed, refuse_duplicates
 from bench.plan.provider import at_cutoff as label_at_cutoff
 from bench.plan.provider import choose
 from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.shared_builds import with_shared_builds
-from bench.plan.validity import related
+from bench.plan.validity import same_family_note
 from bench.scalars import Json
 from bench.settings import Environment
 from bench.version import __version__, distribution_version
@@ -70,12 +70,12 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
             for at_k, provider_at_k in _cutoffs(benchmark, provider, request)
         ]
     )
-    refuse_doubles(lanes, files, installed)
+    refuse_duplicates(lanes, files, installed)
     _check_models(lanes, environment, files)
     _check_rates(lanes, request)
     check_prices(catalog, request.prices, files)
-    _check_single(lanes, request)
-    spread = _spread_by(request)
+    _check_single_namespace(lanes, request)
+    spread = _spread_flag(request)
     if spread is not None and request.reuse_build != "never":
         raise UsageError(f"--reuse-build and {spread} exclude each other", hint=f"remove {spread}")
     _check_coverage(lanes)
@@ -92,8 +92,8 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         ranges=chosen,
         versions=versions(installed),
         model_files=files,
-        workers=1 if _one_process(lanes, request) else request.workers or 1,
-        notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request, environment, files)])),
+        workers=1 if _single_process_reason(lanes, request) else request.workers or 1,
+        notes=tuple(dict.fromkeys([*_notes(lanes), *_flag_notes(lanes, request, environment, files)])),
     )
 
 
@@ -143,7 +143,7 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
         unit=unit,
         text=ingest.text,
         level=evidence_level(config, unit=unit, turn_evidence=benchmark.dataset.turn_evidence),
-        skipped=_lacking(benchmark, provider),
+        skipped=_missing_operations(benchmark, provider),
     )
 
 
@@ -153,9 +153,9 @@ def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]
     A job has no judge if no evaluator needs one. Without an answering model, it has one only if a judge scores hits.
     """
     evaluation = benchmark.config.evaluation
-    answering = _named(request.answering_model, evaluation.answering_model.model)
+    answering = _model_names(request.answering_model, evaluation.answering_model.model)
     own = benchmark.scoring.judge or evaluation.judge.model or (benchmark.pack.judge_model if benchmark.pack else None)
-    judging = _named(request.judge_model, own) if benchmark.scoring.judging else [NONE]
+    judging = _model_names(request.judge_model, own) if benchmark.scoring.judging else [NONE]
     jobs = [
         Job(lane=lane, answering=reader, judge=judge if reader != NONE or benchmark.scoring.judges_hits else NONE)
         for reader in answering
@@ -164,12 +164,12 @@ def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]
     return list(dict.fromkeys(jobs))
 
 
-def _named(flags: Sequence[str], own: str | None) -> list[str]:
+def _model_names(flags: Sequence[str], own: str | None) -> list[str]:
     names = list(flags) or ([own] if own is not None else [NONE])
     return list(dict.fromkeys(name if name == NONE else resolve_name(name) for name in names))
 
 
-def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
+def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
     """Return the message that names the operations which the provider lacks for the benchmark; None if it has all."""
     from bench.providers.adapters import declared_capabilities
 
@@ -208,12 +208,12 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
             raise UsageError(f"--rate {name}: no job of this run has this endpoint", hint=hint)
 
 
-def _spread_by(request: RunRequest) -> str | None:
+def _spread_flag(request: RunRequest) -> str | None:
     """Return the flag that requests more than one process, or None."""
     return "--cluster" if request.cluster is not None else "--workers" if (request.workers or 1) > 1 else None
 
 
-def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
+def _check_single_namespace(lanes: Sequence[Lane], request: RunRequest) -> None:
     """Check the rules for a service with one namespace.
 
     Only one process may use it. If the run has several corpora, each must be searched or answered in the same run,
@@ -223,7 +223,7 @@ def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
         if lane.skipped is not None or not lane.provider.config.scoping.single:
             continue
         name = lane.provider.label
-        if (spread := _spread_by(request)) is not None:
+        if (spread := _spread_flag(request)) is not None:
             hint = f"remove {spread}"
             raise UsageError(f"{name} has one namespace (scoping: single): several workers cannot share it", hint=hint)
         if not {Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE}.intersection(request.phases) and _corpora(lane) > 1:
@@ -242,10 +242,10 @@ def _check_coverage(lanes: Sequence[Lane]) -> None:
         way = (lane.benchmark.name, lane.unit, lane.text)
         if lane.skipped is None and way not in seen and lane.benchmark.dataset.turn_evidence:
             seen.add(way)
-            _check_lane(lane)
+            _check_lane_coverage(lane)
 
 
-def _check_lane(lane: Lane) -> None:
+def _check_lane_coverage(lane: Lane) -> None:
     dataset = lane.benchmark.dataset
     by_corpus: dict[str, array[int]] = {}
     for ref in dataset.items(lane.benchmark.selection):
@@ -274,11 +274,11 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
         if any(job.answering != NONE for job in lane.jobs):
             notes += lane.benchmark.leaks
         notes += [*lane.benchmark.dataset.notes, *lane.provider.config.warnings]
-        notes += [same for job in lane.jobs if (same := related(job.answering, job.judge)) is not None]
+        notes += [same for job in lane.jobs if (same := same_family_note(job.answering, job.judge)) is not None]
     return notes
 
 
-def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
+def _single_process_reason(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     """Return the reason why one process must do all the work; None if workers could share it."""
     if request.limit is not None or request.sample is not None:
         return (
@@ -290,7 +290,7 @@ def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     return None
 
 
-def _without_effect(
+def _flag_notes(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
     """Yield notes on flags without effect, prices that may be wrong, and the possible cost of a crash."""
@@ -305,13 +305,13 @@ def _without_effect(
         for flag, given in (("--batch", request.batch), ("--cache", request.cache is not None)):
             if given:
                 yield f"{flag} has no effect: this run calls no model endpoint"
-    if (request.workers or 1) > 1 and (why := _one_process(running, request)) is not None:
+    if (request.workers or 1) > 1 and (why := _single_process_reason(running, request)) is not None:
         yield f"--workers has no effect: {why}"
     yield from unused_prices(request.prices, running)
     yield from tiny_prices(request.prices)
     yield from filter(None, [budget_note(running, request)])
     yield from crash_notes(running, request)
-    yield from elsewhere(running, request, environment, files)
+    yield from other_address_notes(running, request, environment, files)
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
             yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} matching items, so all are used"

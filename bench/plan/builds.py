@@ -21,7 +21,7 @@ from bench.journal import CorpusKind, Reader
 from bench.journal.borrowers import borrowers
 from bench.journal.records import CorpusRecord
 from bench.metrics.latency import attempt_us
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.shared_builds import BUILD, version_of
 from bench.scalars import Json
 
@@ -64,7 +64,7 @@ class Build:
 
 async def builds_of(reader: Reader) -> list[Build]:
     """Return every build of a run, in the order of its jobs."""
-    records = [record for record in read(reader.meta.extra) if record.skipped is None]
+    records = [record for record in read_jobs(reader.meta.extra) if record.skipped is None]
     events = [event for _, event in await reader.events() if event.kind == BUILD]
     identities = {event.scope: event.data for event in events}  # the newest of each build
     owners = {record.build: record for record in reversed(records)}

@@ -215,7 +215,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Size:
+class _LaneSize:
     """The amount of text that a lane sends, estimated from a few of its corpora."""
 
     corpora: int
@@ -240,9 +240,9 @@ def estimate(plan: Plan) -> Estimate:
     for lane in plan.running:
         size = _size(lane)
         corpora += 0 if lane.shares else size.corpora
-        for one in _of_lane(plan, lane, size):
+        for one in _lane_estimates(plan, lane, size):
             endpoints[one.endpoint] = endpoints[one.endpoint] + one if one.endpoint in endpoints else one
-    for one in _calibrations(plan):
+    for one in _calibration_estimates(plan):
         endpoints[one.endpoint] = endpoints[one.endpoint] + one
     items = sum(lane.benchmark.n_selected * len(lane.jobs) for lane in plan.running)
     return Estimate(
@@ -254,23 +254,23 @@ def estimate(plan: Plan) -> Estimate:
     )
 
 
-def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
-    asked = lane.benchmark.n_selected * lane.benchmark.epochs
-    yield from _stored(plan, lane, size, asked)
+def _lane_estimates(plan: Plan, lane: Lane, size: _LaneSize) -> Iterator[EndpointEstimate]:
+    questions = lane.benchmark.n_selected * lane.benchmark.epochs
+    yield from _provider_estimates(plan, lane, size, questions)
     context = min(lane.benchmark.context_budget, lane.benchmark.k * size.memory_tokens)
     answering = [model for model in lane.answering_models if model != NONE]
     for model in answering:
-        yield _model(plan, model, "answering", asked, context + PROMPT_TOKENS, ANSWER_TOKENS)
+        yield _model_estimate(plan, model, "answering", questions, context + PROMPT_TOKENS, ANSWER_TOKENS)
     for job in lane.jobs:
         if job.judge != NONE:
-            calls = math.ceil(asked * _judge_calls(lane, size))
-            yield _model(plan, job.judge, "judge", calls, *JUDGE_TOKENS)
+            calls = math.ceil(questions * _judge_calls(lane, size))
+            yield _model_estimate(plan, job.judge, "judge", calls, *JUDGE_TOKENS)
     comparing = lane.benchmark.scoring.embedding
     if comparing is not None and answering:
-        yield _model(plan, comparing, "embedding", asked * len(answering), 2 * ANSWER_TOKENS, 0)
+        yield _model_estimate(plan, comparing, "embedding", questions * len(answering), 2 * ANSWER_TOKENS, 0)
 
 
-def _judge_calls(lane: Lane, size: _Size) -> float:
+def _judge_calls(lane: Lane, size: _LaneSize) -> float:
     """Estimate the judge calls per item; an evaluator that judges point by point needs one call per point."""
     scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
     several = [name for name in SEVERAL_CALLS if name in scoring.judging]
@@ -282,23 +282,25 @@ def _judge_calls(lane: Lane, size: _Size) -> float:
     return scoring.judge_calls - 1 + max(1.0, points) + memories
 
 
-def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
+def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int) -> Iterator[EndpointEstimate]:
     """Estimate the calls of the memory system, of its embeddings, and of a model that enriches stored texts."""
     provider = lane.provider
-    batch, searches = BATCH_ITEMS, asked
+    batch, searches = BATCH_ITEMS, questions
     if provider.built_in is None:
-        looks = 0 if lane.shares else size.corpora * _looks(plan, lane)
-        searches = asked + looks + (THOROUGH_SEARCHES * min(THOROUGH, size.corpora) if looks else 0)
+        checks = 0 if lane.shares else size.corpora * _check_searches(plan, lane)
+        searches = questions + checks + (THOROUGH_SEARCHES * min(THOROUGH, size.corpora) if checks else 0)
         batch = batch_of(lane)
         if not lane.shares:
-            yield _provider(plan, lane, "add", size.batches(batch))
-        yield _provider(plan, lane, "search", searches)
+            yield _provider_estimate(plan, lane, "add", size.batches(batch))
+        yield _provider_estimate(plan, lane, "search", searches)
     rule = provider.config.client_embeddings
     if provider.embedding is not None and rule is not None:
         most = batch if provider.config.endpoints is None else rule.batch  # a declared one is embedded ahead
         texts = max(1, min(most, rule.batch, math.ceil(size.per_corpus)))
-        asked_for = _model(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
-        stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
+        asked_for = _model_estimate(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
+        stored = _model_estimate(
+            plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0
+        )
         yield asked_for if lane.shares else stored + asked_for
     if provider.enriched_by is not None and not lane.shares:
         from bench.providers.description import enrichment_settings
@@ -307,10 +309,10 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
         assert local is not None, "its model was read from there"
         chunks = size.memories * math.ceil(size.memory_tokens / local.chunking.size)
         shown = size.memory_tokens + local.chunking.size + PROMPT_TOKENS
-        yield _model(plan, provider.enriched_by, "provider", chunks, shown, ENRICHED_TOKENS)
+        yield _model_estimate(plan, provider.enriched_by, "provider", chunks, shown, ENRICHED_TOKENS)
 
 
-def _looks(plan: Plan, lane: Lane) -> int:
+def _check_searches(plan: Plan, lane: Lane) -> int:
     """Return the number of searches in one corpus that are only checks: that it is empty, ready and isolated."""
     if plan.request.isolation == "off":
         return 0
@@ -327,7 +329,7 @@ def batch_of(lane: Lane) -> int:
     return batch_size(lane.benchmark.config.ingestion.batch_size, lane.provider.config.ingest.batch.max_items)
 
 
-def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
+def _calibration_estimates(plan: Plan) -> Iterator[EndpointEstimate]:
     """Yield an estimate of the calibration of each judge with each benchmark's prompts, if the run has one."""
     from bench.evaluators.calibration import calls_needed
 
@@ -336,10 +338,10 @@ def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
         for (_, judge), lane in pairs.items():
             if judge != NONE and "llm-judge" in lane.benchmark.scoring.names:
                 calls = calls_needed(lane.benchmark.prompts.judges)
-                yield _model(plan, judge, "judge", calls, *JUDGE_TOKENS)
+                yield _model_estimate(plan, judge, "judge", calls, *JUDGE_TOKENS)
 
 
-def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int) -> EndpointEstimate:
+def _provider_estimate(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int) -> EndpointEstimate:
     config = lane.provider.config
     prices = call_prices(plan.request.prices, lane.provider)
     price = prices.add if role == "add" else prices.search
@@ -352,7 +354,7 @@ def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int
     return EndpointEstimate(endpoint=endpoint.name, calls=calls, cost_usd=cost, rate_per_s=rate)
 
 
-def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
+def _model_estimate(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
     """Estimate the calls of a model; ``tokens_in`` and ``tokens_out`` are the tokens of one call."""
     from bench.metrics import cost
     from bench.models.names import is_local
@@ -383,14 +385,14 @@ def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None
 
 
-def _size(lane: Lane) -> _Size:
+def _size(lane: Lane) -> _LaneSize:
     """Return the size of all selected corpora, estimated from a few of them that are rendered."""
     benchmark = lane.benchmark
     names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
     sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]
     sent = [memory for name in sampled for memory in _rendered(benchmark, lane, name)]
     size = sum(token_quarters(text) for text in sent)
-    return _Size(
+    return _LaneSize(
         corpora=len(names),
         per_corpus=len(sent) / max(1, len(sampled)),
         memory_tokens=math.ceil(size / CHARS_PER_TOKEN / max(1, len(sent))),

@@ -36,14 +36,14 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
         start = f"{lane.provider.label}: a crash in ingest can cost"
         if _is_lost(lane.provider.config):
             yield f"{start} all {corpora} corpora: the memories end with this process and are ingested again"
-        elif not _tells(lane.provider.config):
+        elif not _is_detectable(lane.provider.config):
             yield (
                 f"{start} up to {at_once} of {corpora} corpora: if neither a count nor a search shows whether the "
                 "last add was stored, the corpus is ingested again"
             )
 
 
-def _said(config: ProviderConfig, name: str, default: str) -> object:
+def _adapter_attribute(config: ProviderConfig, name: str, default: str) -> object:
     """Return an attribute of the adapter's class; the default without an adapter or without the attribute."""
     from bench.providers.adapters import provider_class
 
@@ -54,14 +54,14 @@ def _is_lost(config: ProviderConfig) -> bool:
     """Return True when the adapter stores its data in this process, which is assumed unless it states another place."""
     if config.adapter is None:
         return False
-    return (config.local.get("durability") or _said(config, "durability", "process")) == "process"
+    return (config.local.get("durability") or _adapter_attribute(config, "durability", "process")) == "process"
 
 
-def _tells(config: ProviderConfig) -> bool:
+def _is_detectable(config: ProviderConfig) -> bool:
     endpoints = config.endpoints
-    if _said(config, "on_unknown", config.ingest.on_unknown) == "repeat":
+    if _adapter_attribute(config, "on_unknown", config.ingest.on_unknown) == "repeat":
         return True
-    return endpoints is not None and (_is_repeated(endpoints) or _is_found(config, endpoints))
+    return endpoints is not None and (_is_repeated(endpoints) or _is_searchable_at_once(config, endpoints))
 
 
 def _is_repeated(endpoints: Endpoints) -> bool:
@@ -74,6 +74,6 @@ def _is_repeatable(call: RequestSection) -> bool:
     return call.idempotency is not None or call.method in SAFE_TO_REPEAT
 
 
-def _is_found(config: ProviderConfig, endpoints: Endpoints) -> bool:
+def _is_searchable_at_once(config: ProviderConfig, endpoints: Endpoints) -> bool:
     """Return True when added memories can be found at once, and their hits have memory ids."""
     return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"

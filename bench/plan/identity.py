@@ -27,7 +27,7 @@ from bench.metrics.protocol import canonical as canonical_metric
 from bench.model import RunIdentity
 from bench.plan.model import BenchmarkPlan, Lane, ProviderPlan
 from bench.plan.plugins import Installed
-from bench.plan.provider import filled, from_outside, told
+from bench.plan.provider import fill_visibly, filled_texts, filled_vars
 from bench.plan.scoring import Scoring
 from bench.scalars import Json
 from bench.settings import Environment, hide_secrets
@@ -108,9 +108,9 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
         "type": config.type,
         "config_sha256": config.sha256,
         "set": map_texts(one.overrides, hide_secrets),
-        "base_url": None if base_url is None else filled(base_url, environment),
-        **({"vars": variables} if (variables := told(config.vars, environment)) else {}),
-        **({"environment": others} if (others := from_outside(config, environment)) else {}),
+        "base_url": None if base_url is None else fill_visibly(base_url, environment),
+        **({"vars": variables} if (variables := filled_vars(config.vars, environment)) else {}),
+        **({"environment": others} if (others := filled_texts(config, environment)) else {}),
         "embedding": one.embedding,
         "determinism": config.determinism,
         "plugin": _of_adapter(config.adapter, installed),
@@ -195,7 +195,9 @@ def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, st
         return [
             change
             for name in names
-            for change in changes(old.get(name, _GONE), new.get(name, _GONE), f"{path}.{name}" if path else str(name))
+            for change in changes(
+                old.get(name, _ABSENT), new.get(name, _ABSENT), f"{path}.{name}" if path else str(name)
+            )
         ]
     if _is_list(old) and _is_list(new) and len(old) == len(new):  # type: ignore[arg-type]
         pairs = enumerate(zip(old, new, strict=True))  # type: ignore[call-overload]
@@ -203,11 +205,11 @@ def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, st
     return [] if old == new else [(path, _shown(old), _shown(new))]
 
 
-class _Gone:
+class _AbsentKey:
     """The type of the marker for a key that one of the two trees lacks."""
 
 
-_GONE = _Gone()
+_ABSENT = _AbsentKey()
 
 
 def _is_list(value: object) -> bool:
@@ -215,7 +217,7 @@ def _is_list(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, _Gone):
+    if isinstance(value, _AbsentKey):
         return ABSENT
     text = value if isinstance(value, str) else canonical.dumps(value).decode()
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

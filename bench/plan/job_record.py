@@ -10,7 +10,7 @@ Example::
     jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
     joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
 
-``records(plan)`` is written to the journal once, under ``RunMeta.extra["jobs"]``; ``read`` reads it.
+``records(plan)`` is written to the journal once, under ``RunMeta.extra["jobs"]``; ``read_jobs`` reads it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def records(plan: Plan) -> tuple[JobRecord, ...]:
 
 def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
     # it knows the evaluators, and who reads a journal needs none
-    from bench.plan.model_settings import asked_with, input_price
+    from bench.plan.model_settings import call_settings, input_price
 
     benchmark, config = lane.benchmark, lane.benchmark.config
     return JobRecord(
@@ -189,7 +189,7 @@ def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
         provider=lane.provider.label,
         provider_type=lane.provider.config.type,
         models=ModelNames(
-            embedding=lane.provider.embedded_by, answering=_named(job.answering), judge=_named(job.judge)
+            embedding=lane.provider.embedded_by, answering=_name_or_none(job.answering), judge=_name_or_none(job.judge)
         ),
         track=plan.request.track,
         k=benchmark.k,
@@ -222,11 +222,11 @@ def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
         overlay=_overlay(benchmark),
         selected_types=benchmark.selected_types,
         whole_types=benchmark.whole_types,
-        asked_with=asked_with(plan, lane, job),
-        prompt_leaks=benchmark.leaks if _named(job.answering) else (),
+        asked_with=call_settings(plan, lane, job),
+        prompt_leaks=benchmark.leaks if _name_or_none(job.answering) else (),
         shares=lane.shares,
         n_sharing=n_sharing,
-        input_usd=input_price(plan.request, job.answering) if _named(job.answering) else None,
+        input_usd=input_price(plan.request, job.answering) if _name_or_none(job.answering) else None,
     )
 
 
@@ -257,7 +257,7 @@ def _metric(metric: Measure) -> MetricRecord:
     )
 
 
-def _named(model: str) -> str | None:
+def _name_or_none(model: str) -> str | None:
     return None if model == "none" else model
 
 
@@ -290,7 +290,7 @@ def _dataset(benchmark: BenchmarkPlan) -> Json:
 _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
 
 
-def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
+def read_jobs(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
     """Return the jobs of a journal in the order of the plan.
 
     Raises:
@@ -303,7 +303,7 @@ def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
         raise JournalError(text, hint="use the version of bench that started the run") from error
 
 
-def dump(jobs: Sequence[JobRecord]) -> list[Json]:
+def dump_jobs(jobs: Sequence[JobRecord]) -> list[Json]:
     """Return the jobs as JSON data."""
     found: list[Json] = _JOBS.dump_python(tuple(jobs), mode="json")
     return found
@@ -314,7 +314,9 @@ def cuts_inside_range(names: Container[str]) -> bool:
     return "sample" in names or "limit" in names
 
 
-def joined(parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]) -> list[Json]:
+def merged_jobs(
+    parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
+) -> list[Json]:
     """Return the jobs of merged runs, as JSON data.
 
     The jobs have every item that the filters select, even if no range covers it. With a sample or limit, which applies
@@ -323,12 +325,12 @@ def joined(parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:
-        for job in read(extra):
+        for job in read_jobs(extra):
             by_job.setdefault(job.key, {}).setdefault(ranges, job)
-    return dump([_joined(list(found.values()), shared) for found in by_job.values()])
+    return dump_jobs([_merged_job(list(found.values()), shared) for found in by_job.values()])
 
 
-def _joined(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int]) -> JobRecord:
+def _merged_job(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int]) -> JobRecord:
     first = found[0]
     if not cuts_inside_range(first.selection):
         return replace(first, n_selected=first.n_whole, selected_types=first.whole_types)

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from bench.config.builtin_providers import BUILT_IN
 from bench.journal import CorpusRow, Event, Reader
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.scalars import object_or_empty
 from bench.visible import counted
 
-FORGOTTEN = "forgotten"
+ABANDONED = "forgotten"
 """kind of the event that records abandoned namespaces"""
 NOT_CLEARED = "not_cleared"
 """kind of the event that records a failed clear"""
@@ -42,16 +42,16 @@ class Leftover:
         """Return True when the names include this provider; a name without a label includes each of its variants."""
         return self.provider in names or self.provider.partition("@")[0] in names
 
-    def given_up(self) -> Event:
+    def abandonment(self) -> Event:
         """Return the event that records the namespaces as abandoned."""
         text = f"{counted(len(self.rows), f'namespace(|s) at {self.provider} (was|were)')} abandoned: not cleared"
-        return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
+        return Event(kind=ABANDONED, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
 
 async def leftovers(reader: Reader) -> list[Leftover]:
     """Return the lanes with uncleared namespaces, in the order of their keys."""
-    forgotten = await _forgotten(reader)
-    lanes = {job.build: job.provider for job in reversed(read(reader.meta.extra))}  # the first job names the build
+    forgotten = await _abandoned(reader)
+    lanes = {job.build: job.provider for job in reversed(read_jobs(reader.meta.extra))}  # the first job names the build
     found = []
     for lane, provider in sorted(lanes.items()):
         if provider.partition("@")[0] in BUILT_IN:
@@ -69,7 +69,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
     return found
 
 
-async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
+async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Event]:
     """Return the events, without those on a failed clear of a namespace that was cleared or abandoned later."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
@@ -81,8 +81,8 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
     ]
 
 
-async def _forgotten(reader: Reader) -> dict[tuple[str, str], int]:
+async def _abandoned(reader: Reader) -> dict[tuple[str, str], int]:
     """Return (lane, corpus) -> last abandoned attempt; all attempts before it are abandoned too."""
-    events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
+    events = [event for _, event in await reader.events() if event.kind == ABANDONED]
     abandoned = [(one.scope, object_or_empty(one.data["attempts"])) for one in events]
     return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

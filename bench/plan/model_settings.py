@@ -28,7 +28,7 @@ UNSEEDED = "anthropic"
 """the API dialect that has no seed"""
 
 
-def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
+def call_settings(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
     """Return role -> settings, for each role whose model is called with settings."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
@@ -40,9 +40,9 @@ def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
     wanted = (
         ("embedding", lane.provider.embedding, size),
         ("answering", job.answering, answering),
-        ("judge", job.judge, limited(benchmark.scoring.judge_settings, judge_tokens(benchmark, plan.request))),
+        ("judge", job.judge, with_token_limit(benchmark.scoring.judge_settings, judge_tokens(benchmark, plan.request))),
     )
-    found = {role: _sent(plan, model, settings) for role, model, settings in wanted if model is not None}
+    found = {role: _sent_settings(plan, model, settings) for role, model, settings in wanted if model is not None}
     return {role: settings for role, settings in found.items() if settings}
 
 
@@ -68,7 +68,7 @@ def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
     return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
 
 
-def limited(settings: Settings, limit: int | None) -> Settings:
+def with_token_limit(settings: Settings, limit: int | None) -> Settings:
     """Return judge settings with each token limit replaced by ``limit``; None leaves them unchanged."""
     if limit is None or not settings:
         return settings
@@ -77,7 +77,7 @@ def limited(settings: Settings, limit: int | None) -> Settings:
     return {name: {**object_or_empty(one), "max_tokens": limit} for name, one in settings.items()}
 
 
-def _sent(plan: Plan, model: str, settings: Settings) -> Settings:
+def _sent_settings(plan: Plan, model: str, settings: Settings) -> Settings:
     """Return the settings without those that the model does not receive."""
     models = plan.identity["models"]
     if model.startswith(BUILT_IN) or model not in models:

@@ -4,7 +4,7 @@ Example::
 
     installed = Installed.read()
     installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
-    installed.refuse_doubles("bench.models", {"openai"})    # ConfigError: "openai" is registered by two distributions
+    installed.refuse_duplicates("bench.models", {"openai"})   # ConfigError: "openai" is registered twice
 
 A built-in name that another distribution also registers is an error if a run uses this name, because neither definition
 takes precedence.
@@ -20,7 +20,7 @@ from bench.config.model import ModelFile
 from bench.evaluators import registry as evaluators
 from bench.evaluators.registry import BUILT_IN
 from bench.metrics import registry
-from bench.metrics.plugins import OWN_DISTRIBUTION, twice
+from bench.metrics.plugins import OWN_DISTRIBUTION, duplicate_name_error
 from bench.metrics.protocol import canonical, split_cut
 from bench.plan.model import Lane
 from bench.version import plug_ins
@@ -50,21 +50,21 @@ class Installed:
         ``spelled`` converts the name of an entry point to the spelling of ``names``.
         """
         found = (point for point in self.points[group] if spelled(point.name) in names)
-        return {name: release for name, release in _dated(found) if name != OWN_DISTRIBUTION}
+        return {name: release for name, release in _releases(found) if name != OWN_DISTRIBUTION}
 
     def versions(self) -> dict[str, str]:
         """Return distribution -> version, for every distribution with a plug-in for bench."""
-        return {name: release for group in GROUPS for name, release in _dated(self.points[group])}
+        return {name: release for group in GROUPS for name, release in _releases(self.points[group])}
 
-    def refuse_doubles(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
+    def refuse_duplicates(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
         """Raise ConfigError for the first plug-in of another distribution that has a name in ``ours``."""
         for point in self.points[group]:
             name, owner = spelled(point.name), point.dist.name if point.dist else "(unknown)"
             if name in ours and owner != OWN_DISTRIBUTION:
-                raise twice(name, group, OWN_DISTRIBUTION, owner)
+                raise duplicate_name_error(name, group, OWN_DISTRIBUTION, owner)
 
 
-def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
+def refuse_duplicates(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
     """Reject each built-in name of the run that another distribution also registers.
 
     A file of the workspace may have such a name: it is used instead of both.
@@ -76,18 +76,18 @@ def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], instal
     from bench.models.names import VENDORS
 
     planned = [lane.provider for lane in lanes]
-    installed.refuse_doubles(
+    installed.refuse_duplicates(
         "bench.providers", {one.config.name for one in planned if one.built_in and not one.config.path}
     )
     prefixes = {name.partition("/")[0] for lane in lanes for name in lane.models}
-    installed.refuse_doubles("bench.models", prefixes & {*VENDORS, "builtin", LOCAL} - files.keys())
+    installed.refuse_duplicates("bench.models", prefixes & {*VENDORS, "builtin", LOCAL} - files.keys())
     scorings = [lane.benchmark.scoring for lane in lanes]
     judged = {name for scoring in scorings for name in scoring.names}
-    installed.refuse_doubles("bench.evaluators", judged & BUILT_IN.keys(), evaluators.canonical_name)
+    installed.refuse_duplicates("bench.evaluators", judged & BUILT_IN.keys(), evaluators.canonical_name)
     measured = {metric.name for scoring in scorings for metric in scoring.metrics}
-    known = {name for name in measured if registry().take_apart(name) is not None}
-    installed.refuse_doubles("bench.metrics", known | {split_cut(name)[0] for name in known}, canonical)
+    known = {name for name in measured if registry().parse_name(name) is not None}
+    installed.refuse_duplicates("bench.metrics", known | {split_cut(name)[0] for name in known}, canonical)
 
 
-def _dated(points: Iterable[EntryPoint]) -> Iterator[tuple[str, str]]:
+def _releases(points: Iterable[EntryPoint]) -> Iterator[tuple[str, str]]:
     return ((point.dist.name, point.dist.version) for point in points if point.dist is not None)

@@ -82,7 +82,7 @@ TYPE_FIELDS = frozenset(
         "ability",
     ]
 )
-OWN = frozenset(ANSWER_NAMES)
+BENCH_FIELDS = frozenset(ANSWER_NAMES)
 MOST_ITEMS = 20_000
 """maximum number of items that are read"""
 SHARE = 0.2
@@ -97,16 +97,16 @@ EVIDENCE_TEXT = 24
 
 def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
     """Return one sentence for each leak: the kind of leak, the answer prompt, and the data that it contains."""
-    used = _used(prompts, dataset)
-    values = [_Field(name=name) for name in sorted({n for one in used for n in one.template.names} - OWN)]
-    texts = [_Text.of(one) for one in used] if prompts.fidelity == "custom" else []
+    used = _used_prompts(prompts, dataset)
+    values = [_FieldCheck(name=name) for name in sorted({n for one in used for n in one.template.names} - BENCH_FIELDS)]
+    texts = [_TextCheck.of(one) for one in used] if prompts.fidelity == "custom" else []
     if any(one.named is None for one in values) or texts:
         for item, corpus in _items(dataset):
             for one in values:
                 one.read(item, corpus)
             for text in texts:
                 text.read(item, corpus)
-    found = [*_by_type(prompts, dataset)]
+    found = [*_type_leaks(prompts, dataset)]
     for prompt in used:
         shown = (one for one in values if one.name in prompt.template.names)
         found += [(kind, f"the answer prompt \"{prompt.name}\" of {dataset.name} {why}")
@@ -116,13 +116,13 @@ def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{kind}: {why}" for kind, why in found))
 
 
-def _used(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
+def _used_prompts(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
     """Return the prompts that some item of the data uses."""
     found = [prompts.answer(kind) for kind in (None, *dataset.known_types())]
     return list({one.name: one for one in found}.values())
 
 
-def _by_type(prompts: Prompts, dataset: Dataset) -> Iterator[tuple[str, str]]:
+def _type_leaks(prompts: Prompts, dataset: Dataset) -> Iterator[tuple[str, str]]:
     if prompts.fidelity != "custom":
         return  # the benchmark's own protocol, the same for every system
     default = prompts.answer(None)
@@ -138,7 +138,7 @@ def _items(dataset: Dataset) -> Iterator[tuple[Item, Corpus]]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Field:
+class _FieldCheck:
     """One field of the rows that a prompt shows."""
 
     name: str
@@ -194,7 +194,7 @@ class _Field:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Text:
+class _TextCheck:
     """The text of a prompt between its placeholders."""
 
     name: str
@@ -205,7 +205,7 @@ class _Text:
     evidence: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, prompt: ChosenPrompt) -> _Text:
+    def of(cls, prompt: ChosenPrompt) -> _TextCheck:
         text = " ".join(part for part in prompt.template.parts if isinstance(part, str))
         return cls(name=prompt.name, text=" ".join(text.split()), words=squad_tokens(text))
 
@@ -215,14 +215,14 @@ class _Text:
             words = squad_tokens(gold)
             if is_refusal(gold) or not _holds(self.words, words) or gold in item.choices:
                 continue
-            if len(words) >= LONG_WORDS or len("".join(words)) >= LONG_TEXT or self._asks(item):
+            if len(words) >= LONG_WORDS or len("".join(words)) >= LONG_TEXT or self._contains_question(item):
                 self.long.add(gold)
             elif len(gold) >= SHORT_TEXT:
                 self.short.add(gold.lower())
         if any(len(text) >= EVIDENCE_TEXT and text in self.text for text in _evidence_texts(item, corpus)):
             self.evidence.add(item.id)
 
-    def _asks(self, item: Item) -> bool:
+    def _contains_question(self, item: Item) -> bool:
         return " ".join(item.question.split()).lower() in self.text.lower()
 
     def found(self) -> Iterator[str]:

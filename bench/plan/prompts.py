@@ -127,7 +127,7 @@ OPEN = "(no choices)"
 def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
     own = config.evaluation.answer_prompt
     if given is not None:
-        _allow(config.name, "--answer-prompt", own.user_override)
+        _require_allowed(config.name, "--answer-prompt", own.user_override)
         return {DEFAULT: read_prompt(given, folder)}
     usual = generic_answer_prompt("choices" if config.has_choices else "default")
     answers = {DEFAULT: usual, **(pack.answer if pack else {}), **own.by_question_type}
@@ -160,7 +160,7 @@ def _judges(
         judges[ABSTENTION] = own.abstention
     known = types | {kind.name for kind in config.question_types} | set(judges) | {ABSTENTION, DEFAULT}
     for entry in given:
-        _allow(config.name, "--judge-prompt", own.user_override)
+        _require_allowed(config.name, "--judge-prompt", own.user_override)
         kind, text = _kind_and_text(config.name, entry, known, folder)
         judges[kind] = read_prompt(text, folder)
     return judges
@@ -209,7 +209,7 @@ def _is_file(folder: Path, name: str) -> bool:
         return False
 
 
-def _allow(benchmark: str, flag: str, allowed: bool) -> None:
+def _require_allowed(benchmark: str, flag: str, allowed: bool) -> None:
     if not allowed:
         raise UsageError(
             f"{benchmark} does not allow {flag}", hint="remove the flag: its config has userOverride: false"
@@ -222,7 +222,7 @@ SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 
 @dataclass(slots=True, kw_only=True)
-class _Asked:
+class _PromptCheck:
     """One prompt, and those of its names for which no item has a value so far."""
 
     role: str
@@ -232,12 +232,12 @@ class _Asked:
     used: bool = False
 
     @classmethod
-    def of(cls, role: str, name: str, template: Template) -> _Asked:
+    def of(cls, role: str, name: str, template: Template) -> _PromptCheck:
         return cls(role=role, name=name, template=template, missing=set(template.needed - IN_EVERY_RUN))
 
-    def met(self, item: Item, corpus: Corpus) -> None:
+    def add(self, item: Item, corpus: Corpus) -> None:
         self.used = True
-        known = _known(item, corpus)
+        known = _filled_names(item, corpus)
         self.missing = {name for name in self.missing if fold_key(name) not in known}
 
     def problems(self, config: BenchmarkConfig) -> Iterator[ConfigError]:
@@ -256,22 +256,22 @@ class _Asked:
         return config.place("evaluation", SECTIONS[self.role], *path) if given is not None else self.template.where
 
 
-def unfilled(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
+def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
     """Return an error for each name in an answer prompt, and with ``judged`` in a judge prompt, that no item has."""
-    asked: dict[str | None, list[_Asked]] = {}
-    known: dict[tuple[str, str], _Asked] = {}
+    asked: dict[str | None, list[_PromptCheck]] = {}
+    known: dict[tuple[str, str], _PromptCheck] = {}
     for kind in (None, *dataset.known_types()):
         answer = prompts.answer(kind)
-        chosen = [_Asked.of("answer", answer.name, answer.template)]
+        chosen = [_PromptCheck.of("answer", answer.name, answer.template)]
         if judged:
             judge = prompts.judges.by_type.get(kind or "", prompts.judges.default)
-            chosen.append(_Asked.of("judge", judge.name, judge.template))
+            chosen.append(_PromptCheck.of("judge", judge.name, judge.template))
         asked[kind] = [known.setdefault((one.role, one.name), one) for one in chosen]
-    _read(dataset, asked)
+    _read_items(dataset, asked)
     return [problem for one in known.values() for problem in one.problems(dataset.config)]
 
 
-def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
+def _read_items(dataset: Dataset, asked: dict[str | None, list[_PromptCheck]]) -> None:
     """Read items until each name of each prompt has a value, or all items are read."""
     for ref in dataset.items():
         if not any(one.missing for prompts in asked.values() for one in prompts):
@@ -282,10 +282,10 @@ def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
         for one in wanting:
             if one.role == "answer" or not item.abstention:  # those have a judge prompt of their own
-                one.met(item, corpus)
+                one.add(item, corpus)
 
 
-def _known(item: Item, corpus: Corpus) -> set[str]:
+def _filled_names(item: Item, corpus: Corpus) -> set[str]:
     """Return the names for which the item has a value, as `fold_key` writes them: metadata and parts of the item."""
     named = {**corpus.metadata, **item.metadata}
     parts = {

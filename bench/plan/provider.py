@@ -64,9 +64,9 @@ def choose(
             that is not in the run.
         ConfigError: a file is invalid, or becomes invalid by an override.
     """
-    chosen: dict[str, _Chosen] = {}
+    chosen: dict[str, _ProviderChoice] = {}
     for given in names or KEYLESS:
-        one = _Chosen.of(catalog, given)
+        one = _ProviderChoice.of(catalog, given)
         if one.label in chosen:
             hint = (
                 (f"name it once, or write {one.label}@a and {one.label}@b for variants")
@@ -80,14 +80,14 @@ def choose(
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _ProviderChoice:
     """A provider as the run names it: by its name or an alias, and for a variant with a label."""
 
     given: str
     config: ProviderConfig
 
     @classmethod
-    def of(cls, catalog: Catalog, given: str) -> _Chosen:
+    def of(cls, catalog: Catalog, given: str) -> _ProviderChoice:
         name, at, variant = given.partition("@")
         if at and not VARIANT.fullmatch(variant):
             raise UsageError(
@@ -101,12 +101,12 @@ class _Chosen:
         return self.config.name + self.given[len(self.given.partition("@")[0]) :]
 
     @property
-    def exact(self) -> tuple[str, ...]:
+    def variant_prefixes(self) -> tuple[str, ...]:
         """Return the beginnings of ``--set`` that mean this variant only."""
         return f"{self.given}.", f"{self.label}."
 
     @property
-    def plain(self) -> tuple[str, ...]:
+    def provider_prefixes(self) -> tuple[str, ...]:
         """Return the beginnings of ``--set`` that mean every variant of the provider."""
         return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
 
@@ -128,7 +128,7 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
         plugged = plugin_config(name)
         if plugged is not None:
             return plugged
-        aliased = next((one for one in map(builtin_config, BUILT_IN) if _answers(one, name)), None)
+        aliased = next((one for one in map(builtin_config, BUILT_IN) if _has_alias(one, name)), None)
         if aliased is None:
             known = [*BUILT_IN, *(entry.name for entry in catalog.providers())]
             raise UsageError(
@@ -138,7 +138,7 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
         return aliased
 
 
-def _answers(config: ProviderConfig, name: str) -> bool:
+def _has_alias(config: ProviderConfig, name: str) -> bool:
     return name.lower() in {alias.lower() for alias in config.aliases}
 
 
@@ -160,11 +160,11 @@ def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | 
 
 
 def _planned(
-    chosen: _Chosen, sets: Mapping[str, object], embedding: str | None, environment: Environment
+    chosen: _ProviderChoice, sets: Mapping[str, object], embedding: str | None, environment: Environment
 ) -> ProviderPlan:
     from bench.providers.description import embedding_model, enrichment_settings
 
-    config = _changed(chosen.config, sets) if sets else chosen.config
+    config = _with_overrides(chosen.config, sets) if sets else chosen.config
     adapter = config.adapter or ""
     built_in = adapter.removeprefix(BUILTIN_PREFIX) if adapter.startswith(BUILTIN_PREFIX) else None
     enriched, embedding_text = enrichment_settings(config), embedded_by(config, environment, own=embedding)
@@ -185,24 +185,24 @@ def at_cutoff(label: str, k: int) -> str:
     return f"{label}{'-' if '@' in label else '@'}k{k}"
 
 
-def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, Json]:
+def _by_label(chosen: Sequence[_ProviderChoice], overrides: Mapping[str, object]) -> dict[str, Json]:
     """Group the overrides of ``--set`` by the label of the provider.
 
     An override that names no provider of the run exactly applies to each variant of the provider that it names.
     """
     found: dict[str, Json] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
-        owners = [(one, one.exact) for one in chosen if key.startswith(one.exact)]
-        owners = owners or [(one, one.plain) for one in chosen if key.startswith(one.plain)]
+        owners = [(one, one.variant_prefixes) for one in chosen if key.startswith(one.variant_prefixes)]
+        owners = owners or [(one, one.provider_prefixes) for one in chosen if key.startswith(one.provider_prefixes)]
         for one, starts in owners:
             start = max((start for start in starts if key.startswith(start)), key=len)
             found[one.label][key[len(start) :]] = _value(key, value)
         if not owners:
-            raise _nobodys(key, [one.label for one in chosen])
+            raise _unknown_provider(key, [one.label for one in chosen])
     return found
 
 
-def _nobodys(key: str, labels: Sequence[str]) -> UsageError:
+def _unknown_provider(key: str, labels: Sequence[str]) -> UsageError:
     name = key.partition(".")[0]
     if name in labels:
         text = "the key of the config is missing"
@@ -227,7 +227,7 @@ def _value(key: str, value: object) -> object:
     return read
 
 
-def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConfig:
+def _with_overrides(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConfig:
     if config.path is None:
         if "name" in sets:
             raise UsageError(
@@ -239,8 +239,8 @@ def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConf
         try:
             return ProviderConfig.model_validate(tree)
         except ValidationError as error:
-            told = explain(Source(path=Path(config.name), tree=tree, places={}), ProviderConfig, error.errors()[0])
-            raise UsageError(f"--set {config.name}: {told.message}", hint=told.hint) from error
+            problem = explain(Source(path=Path(config.name), tree=tree, places={}), ProviderConfig, error.errors()[0])
+            raise UsageError(f"--set {config.name}: {problem.message}", hint=problem.hint) from error
     source = Source.read(config.path)
     tree = copy.deepcopy(dict(source.tree))
     for path, value in sets.items():
@@ -265,32 +265,32 @@ def _spelled(node: Mapping[str, object], part: str) -> str:
     return next((key for key in node if fold_key(key) == fold_key(part)), part)
 
 
-def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, str]:
+def filled_texts(config: ProviderConfig, environment: Environment) -> dict[str, str]:
     """Return key -> filled text, for each text of the config that uses an environment variable.
 
-    The base URL and ``vars`` are left out. Secrets are hidden, see `filled`.
+    The base URL and ``vars`` are left out. Secrets are hidden, see `fill_visibly`.
 
     Raises:
         ConfigError: a variable without a default is not set.
     """
     return {
-        key_text(path): _filled(text, environment, where=config.place(*path))
+        key_text(path): _checked_fill(text, environment, where=config.place(*path))
         for path, text in walk_texts(identity(config))
         if path[0] != "vars" and text != config.base_url and find_variables(text)
     }
 
 
-def told(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
+def filled_vars(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
     """Return the filled texts of those ``vars`` of a file that use environment variables, such as a model or region."""
-    return {name: _filled(text, environment) for name, text in variables.items() if find_variables(text)}
+    return {name: _checked_fill(text, environment) for name, text in variables.items() if find_variables(text)}
 
 
-def _filled(text: str, environment: Environment, *, where: str | None = None) -> str:
+def _checked_fill(text: str, environment: Environment, *, where: str | None = None) -> str:
     environment.resolve(text, where=where)  # what is not set is reported, whether it may be shown or not
-    return filled(text, environment)
+    return fill_visibly(text, environment)
 
 
-def filled(text: str, environment: Environment) -> str:
+def fill_visibly(text: str, environment: Environment) -> str:
     """Return the text with its variables filled in, in a form that a plan may show.
 
     A value is hidden if the name of its variable means a secret. If only the value looks like a secret, a short digest

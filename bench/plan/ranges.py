@@ -47,7 +47,7 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
     return () if (start, end) == (1, total) else ((start, end),)
 
 
-def cut(
+def cut_range(
     whole: Range, positions: Sequence[int], breaks: Sequence[int], count: int, *, inside_corpora: bool = True
 ) -> list[Range]:
     """Cut a range into up to ``count`` ranges with about the same number of selected positions.
@@ -60,12 +60,12 @@ def cut(
         positions: the selected positions, sorted.
         breaks: indexes of ``positions`` at which another corpus begins.
     """
-    inner = dict.fromkeys(positions[at] for at in _cuts(len(positions), count, breaks, whole=not inside_corpora))
+    inner = dict.fromkeys(positions[at] for at in _cut_indexes(len(positions), count, breaks, whole=not inside_corpora))
     edges = [whole[0], *inner, whole[1] + 1]
     return [(start, after - 1) for start, after in pairwise(edges)]
 
 
-def _cuts(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
+def _cut_indexes(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
     """Return the indexes at which a new shard begins; with ``whole``, they are breaks, if there are any."""
     leeway = length if whole else length // count // LEEWAY
     found = []
@@ -104,6 +104,6 @@ def gaps_of(ranges: Ranges, total: int) -> Ranges:
     return (*gaps, (following, total)) if following <= total else tuple(gaps)
 
 
-def covered(ranges: Ranges, total: int) -> int:
+def count_covered(ranges: Ranges, total: int) -> int:
     """Return how many of the positions 1 to ``total`` the ranges cover; a range may end after ``total``."""
     return total - sum(min(end, total) - start + 1 for start, end in gaps_of(ranges, total) if start <= total)

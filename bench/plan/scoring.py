@@ -113,11 +113,11 @@ class Scoring:
         metrics = open_metrics(entries, k=k, folder=folder, places=places, dimensions=dimensions)
         specs = tuple(_specs(config, request, metrics, pack))
         embedding = _model_of(specs, SIMILAR, "embedding-model", [request.embedding_model]) or request.embedding_model
-        later = Later(resolve_name(embedding)) if embedding else None
-        opened = _open(specs, prompts, later, request.allow_code_execution)
+        planned = PlannedEmbedder(resolve_name(embedding)) if embedding else None
+        opened = _open(specs, prompts, planned, request.allow_code_execution)
         return cls(
             metrics=tuple(metrics),
-            metric_entries=tuple(_plain(entry) for entry in entries),
+            metric_entries=tuple(_json_of_entry(entry) for entry in entries),
             specs=specs,
             code=dict(_code(specs, entries, folder)),
             names=tuple(one.name for one in distinct_evaluators(opened)),
@@ -126,7 +126,9 @@ class Scoring:
             judges_hits=any(one.needs_judge and not needs_answer(one) for one in distinct_evaluators(opened)),
             judge_settings=judge_settings(opened),
             judge=_model_of(specs, JUDGED, "judge-model", request.judge_model),
-            embedding=later.name if later and any(getattr(one, "embedder", None) is later for one in opened) else None,
+            embedding=planned.name
+            if planned and any(getattr(one, "embedder", None) is planned for one in opened)
+            else None,
             prompts=prompts,
             allow_code_execution=request.allow_code_execution,
         )
@@ -176,7 +178,7 @@ def _readable(entry: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class PlannedEmbedder:
     """A placeholder for an embedding model that is not opened in the plan."""
 
     name: str
@@ -218,9 +220,11 @@ def _specs(
     config: BenchmarkConfig, request: RunRequest, metrics: Sequence[Measure], pack: PromptPack | None
 ) -> list[EvaluatorSpec]:
     names = list(dict.fromkeys(map(_spelled, request.evaluators or (config.evaluation.method,))))
-    specs = [_own(config, name, pack) for name in names]
+    specs = [_evaluator_spec(config, name, pack) for name in names]
     if config.evaluation.methods:
-        routes = tuple((kind, _own(config, _spelled(name), pack)) for kind, name in config.evaluation.methods.items())
+        routes = tuple(
+            (kind, _evaluator_spec(config, _spelled(name), pack)) for kind, name in config.evaluation.methods.items()
+        )
         default = _spelled(config.evaluation.method)
         by = config.evaluation.methods_by
         specs = [replace(spec, routes=routes, by=by) if spec.method == default else spec for spec in specs]
@@ -229,7 +233,7 @@ def _specs(
         specs = [replace(spec, where=None) for spec in specs]  # the flag's fault is not the file's
     for name, settings in evaluators_needed(metrics).items():
         if name not in names and config.evaluation.method != "none":
-            specs.append(_own(config, name, pack, settings))
+            specs.append(_evaluator_spec(config, name, pack, settings))
     return specs
 
 
@@ -260,7 +264,7 @@ def _spelled(name: str) -> str:
     return name if name.startswith(CUSTOM) else canonical_name(name)
 
 
-def _own(
+def _evaluator_spec(
     config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
     """Return one evaluator with its options from the benchmark's config, and with the settings of a metric."""
@@ -286,11 +290,11 @@ def _own(
         if name == "llm-judge" and pack is not None:
             options["protocol"] = pack.parse
         for method, key in (("rubric-points", "values"), ("labels", "labels")):
-            if name == method and (said := getattr(config.evaluation, key)):
-                options[key] = said
+            if name == method and (option := getattr(config.evaluation, key)):
+                options[key] = option
     return EvaluatorSpec(method=name, config={**options, **(settings or {})}, where=where)
 
 
-def _plain(entry: object) -> object:
+def _json_of_entry(entry: object) -> object:
     dump = getattr(entry, "model_dump", None)
     return entry if dump is None else dump(mode="json", exclude_defaults=True)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from bench import canonical
 from bench.config.provider.config import ProviderConfig, identity
 from bench.plan.model import Lane
-from bench.plan.provider import filled, from_outside, told
+from bench.plan.provider import fill_visibly, filled_texts, filled_vars
 from bench.scalars import Json, object_or_empty
 from bench.settings import Environment
 
@@ -85,8 +85,8 @@ def ingest_identity(config: ProviderConfig) -> Json:
     variables = object_or_empty(made.get("vars"))
     kept = {**made, "endpoints": endpoints, "capabilities": limits}
     kept.pop("vars", None)
-    told = canonical.dumps(kept).decode()
-    used = {name: value for name, value in variables.items() if f"${{{name}}}" in told or f"$.{name}" in told}
+    text = canonical.dumps(kept).decode()
+    used = {name: value for name, value in variables.items() if f"${{{name}}}" in text or f"$.{name}" in text}
     return {**kept, "vars": used}
 
 
@@ -97,12 +97,12 @@ def build_identity(lane: Lane, environment: Environment) -> Json:
     config = lane.provider.config
     ingested = _ingested(lane)
     used = object_or_empty(object_or_empty(ingested["provider"]).get("vars"))
-    outside = from_outside(config, environment)
+    outside = filled_texts(config, environment)
     return {
         **ingested,
         "batch": batch_of(lane),
-        "base_url": None if config.base_url is None else filled(config.base_url, environment),
-        "vars": {name: value for name, value in told(config.vars, environment).items() if name in used},
+        "base_url": None if config.base_url is None else fill_visibly(config.base_url, environment),
+        "vars": {name: value for name, value in filled_vars(config.vars, environment).items() if name in used},
         "environment": {name: value for name, value in outside.items() if not name.startswith("endpoints.search")},
     }
 

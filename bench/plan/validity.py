@@ -48,7 +48,7 @@ def is_judged(record: JobRecord) -> bool:
 # ------------------------------------------------------------------------ same family
 
 
-def related(answering: str | None, judge: str | None) -> str | None:
+def same_family_note(answering: str | None, judge: str | None) -> str | None:
     """Return a note when the names show that judge and answering model are one model or of one family; else None."""
     if not answering or not judge or "none" in (answering, judge) or judge.startswith(f"{BUILT_IN}/"):
         return None
@@ -73,19 +73,19 @@ def _families(name: str) -> frozenset[str]:
 
 def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, int], planned: int) -> str:
     """Return a note on the items without a verdict of a judge, with the main reason; empty if there are none."""
-    lost = most_missing(found)
+    lost = n_missing_verdicts(found)
     if not lost:
         return ""
     worst = max(found, key=lambda one: one.count)
     times = "once" if worst.count == 1 else f"{worst.count} times"
-    none = "" if scored(states) else "; no item was scored"
+    none = "" if n_scored(states) else "; no item was scored"
     return (
         counted(lost, f"of {counted(planned, 'item(|s)')} (has|have) no verdict of the judge; the most common reason: ")
         + f"{worst.reason}, {times}{none}"
     )
 
 
-def most_missing(found: Sequence[MissingVerdicts]) -> int:
+def n_missing_verdicts(found: Sequence[MissingVerdicts]) -> int:
     """Return the number of missing verdicts of the evaluator with the most missing verdicts; 0 if none are missing."""
     by_evaluator: dict[str, int] = {}
     for one in found:
@@ -93,7 +93,7 @@ def most_missing(found: Sequence[MissingVerdicts]) -> int:
     return max(by_evaluator.values(), default=0)
 
 
-def scored(states: Mapping[State, int]) -> int:
+def n_scored(states: Mapping[State, int]) -> int:
     """Return the number of items (or of repeats of items) with a verdict."""
     return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
 
@@ -214,28 +214,28 @@ def invalid_reasons(
     an item with one successful repeat as successful.
     """
     failed = states.get(State.ERROR, 0) + states.get(State.NOT_READY, 0)
-    lost = most_missing(unscored)
+    lost = n_missing_verdicts(unscored)
     reasons = [useless_judge] if useless_judge else []
-    if lost and planned and ((failed + lost) / planned > max_error_rate or not scored(states)):
+    if lost and planned and ((failed + lost) / planned > max_error_rate or not n_scored(states)):
         also = f" and {failed} failed" if failed else ""
-        allowed = f"above the allowed {max_error_rate * 100:g} %" if scored(states) else "nothing can be concluded"
+        allowed = f"above the allowed {max_error_rate * 100:g} %" if n_scored(states) else "nothing can be concluded"
         reasons.append(f"{missing_verdicts(unscored, states, planned)}{also}: {allowed}")
     if planned and failed / planned > max_error_rate:
         share = f"{max_error_rate * 100:g} %"
         what = "item(|s)" if epochs == 1 else "repeat(|s) of items"
         reasons.append(f"{failed} of {counted(planned, what)} failed (error or not_ready): above the allowed {share}")
-    found = [probe for probe in deciding(probes) if not probe.passed]
+    found = [probe for probe in deciding_probes(probes) if not probe.passed]
     if found or error_kinds.get("contaminated"):
-        reasons.append(": ".join([FOREIGN, *map(in_words, found[:1])]) + _more(found[1:]))
+        reasons.append(": ".join([FOREIGN, *map(probe_text, found[:1])]) + _other_corpora(found[1:]))
     return tuple(reasons)
 
 
-def deciding(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
+def deciding_probes(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
     """Return the isolation checks that decide the validity: those of ingest attempts whose hits a job uses."""
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
 
-def in_words(probe: ProbeRow) -> str:
+def probe_text(probe: ProbeRow) -> str:
     """Return a description of the result of a failed check, with the corpora and namespaces."""
     place = f'corpus "{probe.corpus}"'
     if "namespace" in probe.data:
@@ -247,6 +247,6 @@ def in_words(probe: ProbeRow) -> str:
     return f"{place} returned a memory{whose or ' of another corpus'}"
 
 
-def _more(probes: Sequence[ProbeRow]) -> str:
+def _other_corpora(probes: Sequence[ProbeRow]) -> str:
     others = {probe.corpus for probe in probes}
     return f", and {len(others)} other corpora" if len(others) > 1 else ", and another corpus" if others else ""

@@ -162,9 +162,9 @@ def plugin_config(name: str) -> ProviderConfig | None:
         ConfigError: two distributions claim the name.
     """
     from bench.config.provider.config import ProviderConfig
-    from bench.metrics.plugins import claimed
+    from bench.metrics.plugins import entry_point_named
 
-    point = claimed(name, ENTRY_POINT_GROUP)
+    point = entry_point_named(name, ENTRY_POINT_GROUP)
     if point is None:
         return None
     return ProviderConfig.model_validate({"name": name, "type": "local", "adapter": point.value})

@@ -4,11 +4,11 @@ Also in this module: functions that read the untyped JSON of a journal. A value 
 
 Example::
 
-    admit(TrustedFile, parse(data))
+    validate(TrustedFile, parse(data))
     tree(meta.extra.get("operation")).get("concurrency")
 
-``admit`` turns parsed JSON into a frozen model or raises :class:`Misfit` that lists each problem with a stable
-code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path.
+``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. It lists each problem with a
+stable code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.canonical import JSON
 from bench.errors import VerificationError
 
 
-class Wire(BaseModel):
+class ClosedModel(BaseModel):
     """A frozen model without extra fields; camelCase in JSON. Scalars are strict, lists become tuples."""
 
     model_config = ConfigDict(
@@ -38,26 +38,26 @@ class Wire(BaseModel):
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z")
 
 
-def _instant(text: str) -> str:
+def _check_time(text: str) -> str:
     if not _TIME.fullmatch(text):
         raise ValueError("expected a time such as 2026-01-31T12:00:00Z")
-    moment(text)
+    parse_time(text)
     return text
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Parse ``YYYY-MM-DDTHH:MM:SS[.f]Z`` as an aware datetime; the fraction is cut to microseconds."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(whole).replace(microsecond=int(fraction[:6].ljust(6, "0")), tzinfo=UTC)
 
 
-def stamp(when: datetime) -> str:
+def format_time(when: datetime) -> str:
     """Format an aware datetime as UTC with seconds, or with microseconds if it has a fraction."""
     text = when.astimezone(UTC).isoformat().removesuffix("+00:00")
     return text + "Z"
 
 
-def text(pattern: str) -> StringConstraints:
+def matching(pattern: str) -> StringConstraints:
     """Return the constraint of a strict string that must match ``pattern`` completely."""
     return StringConstraints(strict=True, pattern=rf"^(?:{pattern})$")
 
@@ -68,22 +68,22 @@ Natural = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Hex64 = Annotated[str, text("[0-9a-f]{64}")]
-Hex40 = Annotated[str, text("[0-9a-f]{40}")]
-Hex16 = Annotated[str, text("[0-9a-f]{16}")]
-Fingerprint = Annotated[str, text("sha256:[0-9a-f]{64}")]
-Ulid = Annotated[str, text("[0-7][0-9A-HJKMNP-TV-Z]{25}")]
+Hex64 = Annotated[str, matching("[0-9a-f]{64}")]
+Hex40 = Annotated[str, matching("[0-9a-f]{40}")]
+Hex16 = Annotated[str, matching("[0-9a-f]{16}")]
+Fingerprint = Annotated[str, matching("sha256:[0-9a-f]{64}")]
+Ulid = Annotated[str, matching("[0-7][0-9A-HJKMNP-TV-Z]{25}")]
 Name = Annotated[str, StringConstraints(strict=True, min_length=1)]
-Instant = Annotated[str, Field(strict=True), AfterValidator(_instant)]
+Instant = Annotated[str, Field(strict=True), AfterValidator(_check_time)]
 SEGMENT = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
-Segment = Annotated[str, text(SEGMENT)]
+Segment = Annotated[str, matching(SEGMENT)]
 """A name that is safe as a file name."""
 
 Document = TypeVar("Document", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class FieldProblem:
     """One field that does not fit its model: code, path and message."""
 
     code: str
@@ -94,33 +94,33 @@ class Problem:
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class Misfit(VerificationError):
+class SchemaMismatch(VerificationError):
     """A document that does not fit its model; ``code`` is the code of the first problem."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__(problems[0].code, "; ".join(str(problem) for problem in problems[:5]))
         self.problems = tuple(problems)
 
 
-def admit(model: type[Document], value: object) -> Document:
+def validate(model: type[Document], value: object) -> Document:
     """Convert parsed JSON to a closed model; raise Misfit with every problem."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise misfit_of(error) from None
+        raise schema_mismatch_of(error) from None
 
 
-def misfit_of(error: ValidationError) -> Misfit:
+def schema_mismatch_of(error: ValidationError) -> SchemaMismatch:
     """Convert a pydantic error to a Misfit with our codes."""
-    return Misfit(
+    return SchemaMismatch(
         [
-            Problem(code=_code(detail), path=_path(detail["loc"]), message=detail["msg"])
+            FieldProblem(code=_code(detail), path=_path(detail["loc"]), message=detail["msg"])
             for detail in error.errors(include_url=False)
         ]
     )
 
 
-def emit(document: BaseModel) -> dict[str, JSON]:
+def json_of(document: BaseModel) -> dict[str, JSON]:
     """Return the JSON value of a model, with its camelCase names."""
     return document.model_dump(mode="json", by_alias=True)
 

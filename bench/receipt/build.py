@@ -31,13 +31,13 @@ from bench.model import State
 from bench.plan.job_record import JobRecord
 from bench.plan.shared_builds import REUSED
 from bench.receipt import schema
-from bench.receipt.base_model import emit, misfit_of, stamp
+from bench.receipt.base_model import format_time, json_of, schema_mismatch_of
 from bench.receipt.cost_section import memory_cost
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.items_file import ItemsWriter
-from bench.receipt.metadata import Facts, Upstream, bench_version, by_role, environment
+from bench.receipt.metadata import JobMetadata, ReportedVersions, bench_version, by_role, environment
 from bench.receipt.schema import Body, items_file_name
-from bench.receipt.totals import Corpora, JobTotals, item_rows
+from bench.receipt.totals import CorpusTimes, JobTotals, item_rows
 from bench.receipt.verification.checks import invariants
 from bench.report import JobReport
 from bench.report.fold import judge_notes
@@ -55,7 +55,7 @@ class ReceiptRefused(VerificationError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptOrder:
+class ReceiptSettings:
     """The settings of a receipt to build."""
 
     receipt_id: str
@@ -70,14 +70,14 @@ class ReceiptOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ReceiptDraft:
     """A receipt before it is signed; its items file is written."""
 
     body: Body
     items: Path
 
 
-def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
+def refusal(job: JobReport, settings: ReceiptSettings) -> ReceiptRefused | None:
     """Return the error for a job that gets no receipt; None if it gets one."""
     if not job.n_planned or job.record.skipped:
         return ReceiptRefused("zero_items", job.record.skipped or "no item was planned")
@@ -93,15 +93,15 @@ def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
     if not job.n_scored and not job.counts.get(State.MEASURED) and not job.n_pending:
         lost = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()) if count)
         return ReceiptRefused("zero_items", f"no item was scored ({lost})")
-    if (job.n_pending or order.gaps) and not order.allow_partial:
-        pending = "a range of items was not run" if order.gaps else f"{job.n_pending} items are pending"
+    if (job.n_pending or settings.gaps) and not settings.allow_partial:
+        pending = "a range of items was not run" if settings.gaps else f"{job.n_pending} items are pending"
         return ReceiptRefused(
             "job_partial", pending, hint="finish the run, or use --allow-partial (the receipt cannot be published)"
         )
     return None
 
 
-async def build(reader: Reader, job: JobReport, order: ReceiptOrder) -> Draft:
+async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> ReceiptDraft:
     """Write the items file and build the receipt.
 
     On an error the items file is removed.
@@ -110,33 +110,33 @@ async def build(reader: Reader, job: JobReport, order: ReceiptOrder) -> Draft:
         ReceiptRefused: the job gets no receipt, or the receipt breaks an invariant.
         CanonicalError: a value cannot be signed.
     """
-    refused = refusal(job, order)
+    refused = refusal(job, settings)
     if refused is not None:
         raise refused
-    items = order.folder / items_file_name(order.receipt_id)
+    items = settings.folder / items_file_name(settings.receipt_id)
     try:
-        body = await _compose(reader, job, order, items)
+        body = await _compose(reader, job, settings, items)
         for broken in invariants(body):
             raise ReceiptRefused(str(broken.code), broken.detail)
     except BaseException as error:
         items.unlink(missing_ok=True)
         if isinstance(error, ValidationError):  # the journal holds what no receipt may say
-            misfit = misfit_of(error)
+            misfit = schema_mismatch_of(error)
             raise ReceiptRefused(misfit.code, f"{error.title}: {misfit.message}") from error
         raise
-    return Draft(body=body, items=items)
+    return ReceiptDraft(body=body, items=items)
 
 
-async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: Path) -> Body:
+async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, items: Path) -> Body:
     totals = JobTotals.of(job)
     with ItemsWriter(items) as writer:
         async for row in item_rows(
-            reader, job.record, deterministic=totals.row_metrics, with_answers=order.with_answers
+            reader, job.record, deterministic=totals.row_metrics, with_answers=settings.with_answers
         ):
             writer.add(row.item)
             totals.add(row)
     parts = [part for origin in await reader.origins() for part in origin.ranges]
-    facts = Facts(
+    facts = JobMetadata(
         meta=reader.meta,
         record=job.record,
         resumes=tuple(reader.resumes),
@@ -145,24 +145,24 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
             *await judge_notes(reader, job.record, job.counts),
             *await cache_notes(reader, job.record),
         ),
-        build_notes=(*await _reused(reader, job.record), *(sign.text for sign in job.signs)),
-        told=await _told(reader, job.record),
+        build_notes=(*await _reuse_notes(reader, job.record), *(sign.text for sign in job.signs)),
+        provider_versions=await _reported_versions(reader, job.record),
         reported=by_role({role: sorted(names) for role, names in totals.models.items()}),
     )
-    corpora = await _corpora(reader, job.record)
-    began, ended = await _span(reader, job.record)
+    corpora = await _corpus_times(reader, job.record)
+    began, ended = await _time_span(reader, job.record)
     isolation = job.isolation
     proof = schema.ReceiptIsolation(probed=isolation.probed, passed=isolation.passed, failed=isolation.failed)
     body = Body(
         schema_="bench.receipt/1",
-        receipt_id=order.receipt_id,
-        kind="partial" if job.n_pending or order.gaps else "run",
+        receipt_id=settings.receipt_id,
+        kind="partial" if job.n_pending or settings.gaps else "run",
         bench_version=bench_version(reader.meta),
-        ran_at=began or order.issued_at,
-        finished_at=ended or began or order.issued_at,
-        issued_at=order.issued_at,
+        ran_at=began or settings.issued_at,
+        finished_at=ended or began or settings.issued_at,
+        issued_at=settings.issued_at,
         time_source="self-asserted",
-        run=facts.run(proof, order.announced),
+        run=facts.run(proof, settings.announced),
         benchmark=facts.benchmark(),
         provider=facts.provider(),
         models=facts.models(),
@@ -171,12 +171,12 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
         environment=environment(reader.meta),
         counts=totals.counts(job.record.n_repeats),
         scores=totals.scores(job, corpora),
-        per_query=writer.sealed.per_query(order.receipt_id),
+        per_query=writer.digests.per_query(settings.receipt_id),
         config_digest="0" * 64,
         result_digest="0" * 64,
         reproducibility=facts.reproducibility(),
         supersedes=None,
-        reproduces=order.reproduces,
+        reproduces=settings.reproduces,
         memory_cost=memory_cost(job.memory_cost),
     )
     body = body.model_copy(update={"config_digest": config_digest(body)})
@@ -186,7 +186,7 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
 # ----------------------------------------------------------------- what was journaled
 
 
-async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
+async def _corpus_times(reader: Reader, record: JobRecord) -> CorpusTimes:
     ingest, searchable, memories = [], [], 0
     sending = IngestTime([one.at for one in reader.resumes])
     async for one in reader.corpora(record.build):
@@ -200,10 +200,12 @@ async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
             ingest.append(spent["ingest"])
         if "searchable" in spent:
             searchable.append(spent["searchable"])
-    return Corpora(ingest_us=tuple(ingest), searchable_us=tuple(searchable), memories=memories, wall_us=sending.us or 0)
+    return CorpusTimes(
+        ingest_us=tuple(ingest), searchable_us=tuple(searchable), memories=memories, wall_us=sending.us or 0
+    )
 
 
-async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
+async def _time_span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
     """Return when the first corpus or call of a job began, and when the state of its run last changed.
 
     The second time is not before the start of the job's last search.
@@ -220,16 +222,16 @@ async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | No
     status = await reader.status()
     ended.append(status.at)
     first = min([*began, reader.meta.created_at]) if not began else min(began)
-    return stamp(first), stamp(max([*ended, first]))
+    return format_time(first), format_time(max([*ended, first]))
 
 
-async def _reused(reader: Reader, record: JobRecord) -> tuple[str, ...]:
+async def _reuse_notes(reader: Reader, record: JobRecord) -> tuple[str, ...]:
     """Return a note on the reused build, if any: the run that ingested it, and its fingerprint."""
     taken = [event for _, event in await reader.events() if (event.kind, event.scope) == (REUSED, record.build)]
     return tuple(f"{event.message}; fingerprint {event.data['fingerprint']}" for event in taken[-1:])
 
 
-async def _told(reader: Reader, record: JobRecord) -> Upstream:
+async def _reported_versions(reader: Reader, record: JobRecord) -> ReportedVersions:
     version: str | None = None
     upstream: str | None = None
     for _, event in await reader.events():
@@ -237,25 +239,25 @@ async def _told(reader: Reader, record: JobRecord) -> Upstream:
             told, above = event.data.get("version"), event.data.get("upstream")
             version = told if isinstance(told, str) else version
             upstream = above if isinstance(above, str) else upstream
-    return Upstream(version=version, upstream=upstream)
+    return ReportedVersions(version=version, upstream=upstream)
 
 
-NAMED_LIKE_ONE = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS")
-SHORTEST = 6
+SECRET_SUFFIXES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS")
+MIN_SECRET_LENGTH = 6
 
 
 def learn_secrets(environment: Environment, workspace: Path | None, providers: Iterable[str]) -> None:
     """Register with the redactor every secret that a run of these providers may have used."""
-    for value in environment.values_of(lambda name: name.upper().endswith(NAMED_LIKE_ONE)):
-        if len(value) >= SHORTEST:
+    for value in environment.values_of(lambda name: name.upper().endswith(SECRET_SUFFIXES)):
+        if len(value) >= MIN_SECRET_LENGTH:
             redactor.learn(value)
     foreign = {provider.partition("@")[0] for provider in providers} - BUILT_IN.keys()  # those have no config
     if workspace is not None and foreign:
-        for name in _named(workspace, foreign):
+        for name in _secret_variables(workspace, foreign):
             environment.secret(name)
 
 
-def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
+def _secret_variables(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
     """Yield the names of the secret variables that configs declare; a config that no longer exists is skipped."""
     from bench.config.catalog import Catalog  # the models of a config take longer to load than a small run to sign
     from bench.providers.description import secret_variables
@@ -268,7 +270,7 @@ def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
             continue
 
 
-def refuse_secrets(draft: Draft) -> None:
+def refuse_secrets(draft: ReceiptDraft) -> None:
     """Raise ReceiptRefused if the receipt or its items file contains a known secret."""
     for place, text in _texts(draft):
         plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
@@ -276,8 +278,8 @@ def refuse_secrets(draft: Draft) -> None:
             raise ReceiptRefused("secret_in_receipt", f"{place} contains the value of a configured secret")
 
 
-def _texts(draft: Draft) -> Iterator[tuple[str, str]]:
-    yield "the receipt", json.dumps(emit(draft.body), ensure_ascii=False)
+def _texts(draft: ReceiptDraft) -> Iterator[tuple[str, str]]:
+    yield "the receipt", json.dumps(json_of(draft.body), ensure_ascii=False)
     with draft.items.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             yield f"line {number} of the items file", line

@@ -35,11 +35,11 @@ def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
             lane=build.lane,
             corpora=build.corpora,
             memories=build.memories,
-            paid=_signed(build.paid),
-            price=_signed(build.price),
+            paid=_receipt_totals(build.paid),
+            price=_receipt_totals(build.price),
         ),
         questions=cost.query.questions,
-        query=_signed(cost.query.totals),
+        query=_receipt_totals(cost.query.totals),
         usd_micros_per_correct=None if each is None else float(each * MILLION),
         context=None
         if size is None
@@ -56,7 +56,7 @@ def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
     )
 
 
-def _signed(one: CallTotals) -> ReceiptTotals:
+def _receipt_totals(one: CallTotals) -> ReceiptTotals:
     usd = one.usd
     return ReceiptTotals(
         calls=one.calls, tokens=one.tokens, usd_micros=None if usd is None else in_micros([usd]), time_us=one.time_us
@@ -76,10 +76,10 @@ def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
             lane=build.lane,
             corpora=build.corpora,
             memories=build.memories,
-            price=_read(build.price),
-            paid=_read(build.paid),
+            price=_call_totals(build.price),
+            paid=_call_totals(build.paid),
         ),
-        query=QueryCost(questions=cost.questions, search=_read(cost.query), answer=CallTotals()),
+        query=QueryCost(questions=cost.questions, search=_call_totals(cost.query), answer=CallTotals()),
         context=None
         if size is None
         else ContextSize(
@@ -90,7 +90,7 @@ def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
     )
 
 
-def _read(one: ReceiptTotals) -> CallTotals:
+def _call_totals(one: ReceiptTotals) -> CallTotals:
     usd = "0" if one.usd_micros is None else f"{Decimal(one.usd_micros) / MILLION:f}"
     unknown = int(one.usd_micros is None)
     return CallTotals(calls=one.calls, tokens=one.tokens, cost_usd=usd, cost_unknown_calls=unknown, time_us=one.time_us)

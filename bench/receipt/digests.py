@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.canonical import JSON, digest
-from bench.receipt.base_model import emit
+from bench.receipt.base_model import json_of
 from bench.receipt.schema import Body
 from bench.receipt.schema_results import ReceiptScore
 from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, ReceiptProvider, Run
@@ -47,7 +47,7 @@ def config_tree(
             "configSha256": provider.config_sha256,
         },
         "models": [
-            {name: emit(model)[name] for name in ("role", "provider", "requested", "params")} for model in models
+            {name: json_of(model)[name] for name in ("role", "provider", "requested", "params")} for model in models
         ],
         "prompts": [{"role": prompt.role, "sha256": prompt.sha256} for prompt in prompts],
         "metrics": [{"name": metric.name, "definition": metric.definition} for metric in metrics],
@@ -67,7 +67,7 @@ def result_digest(body: Body) -> str:
         {
             "schema": "bench.result/1",
             "configDigest": body.config_digest,
-            "selection": emit(body.benchmark.selection),
+            "selection": json_of(body.benchmark.selection),
             "planned": body.counts.planned,
             "pending": body.counts.pending,
             "byState": body.counts.by_state.of(),

@@ -22,22 +22,22 @@ from pathlib import Path
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def errors_name(path: Path) -> Iterator[None]:
     """Let every OSError in the block name ``path`` instead of a temporary file."""
     try:
         yield
     except OSError as error:
-        raise named(error, path) from error
+        raise error_naming(error, path) from error
 
 
-def named(error: OSError, path: Path) -> OSError:
+def error_naming(error: OSError, path: Path) -> OSError:
     """Return a copy of the error that names ``path``."""
     return OSError(error.errno, error.strerror, str(path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file so that a reader sees the old or the new content, also after a power failure."""
-    with naming(path):
+    with errors_name(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         draft = Path(name)
@@ -63,7 +63,7 @@ def is_ignored(path: Path, folder: Path) -> bool:
     return _git(folder, "check-ignore", "-q", str(path)) is not None
 
 
-def changed(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
+def uncommitted(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
     """Return those of ``places`` (paths below ``folder``) that have uncommitted changes; empty outside a checkout."""
     whole = folder.absolute()
     if not in_work_tree(whole):

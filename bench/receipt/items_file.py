@@ -5,15 +5,15 @@ Example::
     with ItemsWriter(path) as writer:
         for row in rows:                      # any order
             writer.add(row)
-    writer.sealed                             # count, bytes, sha256, both Merkle roots
-    with collecting_rarely():
+    writer.digests                             # count, bytes, sha256, both Merkle roots
+    with rare_garbage_collection():
         for row in rows: ...
 
 Rows are sorted on disk, so that a hundred thousand rows need little memory. Reading yields each line with its problem,
 if it has one, and computes all digests in the same pass.
 
-``collecting_rarely`` makes work on many rows faster. Rows have no reference cycles, so the garbage collector frees
-nothing; its passes over all live objects would take an eighth of the time of signing.
+``rare_garbage_collection`` makes work on many rows faster. Rows have no reference cycles, so a collection frees
+nothing, and all collections would take an eighth of the time of signing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,19 @@ from pydantic import Field
 
 from bench.canonical import JSON, dumps_with_part, read_line, sha256_hex
 from bench.errors import CanonicalError
-from bench.receipt.base_model import Flag, Hex64, Misfit, Name, Natural, Number, Positive, Text, Wire, admit
-from bench.receipt.files import named, naming
+from bench.receipt.base_model import (
+    ClosedModel,
+    Flag,
+    Hex64,
+    Name,
+    Natural,
+    Number,
+    Positive,
+    SchemaMismatch,
+    Text,
+    validate,
+)
+from bench.receipt.files import error_naming, errors_name
 from bench.receipt.log.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery, items_file_name
 from bench.receipt.schema_results import State
@@ -43,7 +54,7 @@ DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metri
 MAX_LINE = 16 * 1024 * 1024
 
 
-class ItemVerdict(Wire):
+class ItemVerdict(ClosedModel):
     """An evaluator's verdict; the judge's reply and prompt are included as hashes."""
 
     evaluator: Name
@@ -55,7 +66,7 @@ class ItemVerdict(Wire):
     raw_sha256: Hex64 | None
 
 
-class Tokens(Wire):
+class Tokens(ClosedModel):
     """Tokens of one item; null = not known."""
 
     context: Natural | None
@@ -63,7 +74,7 @@ class Tokens(Wire):
     completion: Natural | None
 
 
-class ItemRow(Wire):
+class ItemRow(ClosedModel):
     """One item in one epoch. ``answer`` is present only with --with-answers, ``grades`` only for graded gold."""
 
     item_id: Name
@@ -98,7 +109,7 @@ class ItemRow(Wire):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class FileDigests:
     """The digests and counts of an items file, as a receipt contains them."""
 
     count: int
@@ -120,7 +131,7 @@ class Sealed:
         )
 
 
-class Seal:
+class RunningDigests:
     """The running digests of a file: SHA-256, and the Merkle roots of its lines and of their deterministic parts."""
 
     def __init__(self) -> None:
@@ -140,9 +151,9 @@ class Seal:
         self._file.update(data)
         self._bytes += len(data)
 
-    def sealed(self) -> Sealed:
+    def digests(self) -> FileDigests:
         """Return the digests of all lines so far."""
-        return Sealed(
+        return FileDigests(
             count=self._lines.size,
             bytes=self._bytes,
             sha256=self._file.hexdigest(),
@@ -208,7 +219,7 @@ class ItemsWriter:
         self._places: list[tuple[bytes, int, int, int, bytes]] = []
 
     def __enter__(self) -> Self:
-        with naming(self.path):
+        with errors_name(self.path):
             self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
         return self
 
@@ -220,25 +231,25 @@ class ItemsWriter:
         try:
             self._spool.write(line)
         except OSError as error:
-            raise named(error, self.path) from error
+            raise error_naming(error, self.path) from error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with naming(self.path), self._spool:
+        with errors_name(self.path), self._spool:
             if kind is None:
-                self.sealed = self._write()
+                self.digests = self._write()
 
-    def _write(self) -> Sealed:
-        seal = Seal()
+    def _write(self) -> FileDigests:
+        digests = RunningDigests()
         self._spool.flush()
         spool = self._spool.fileno()
         with self.path.open("xb") as out:
             for _, _, offset, length, deterministic_leaf in sorted(self._places):
                 line = os.pread(spool, length, offset)
                 out.write(line + b"\n")
-                seal.add(line, deterministic_leaf)
-        return seal.sealed()
+                digests.add(line, deterministic_leaf)
+        return digests.digests()
 
 
 # ------------------------------------------------------------------------ reading
@@ -252,35 +263,35 @@ class ReadLine(NamedTuple):
     problem: str | None
 
 
-def read_items(file: BinaryIO, seal: Seal) -> Iterator[ReadLine]:
-    """Yield the lines of an items file and add them to ``seal``; problems of lines are reported, not raised."""
+def read_items(file: BinaryIO, digests: RunningDigests) -> Iterator[ReadLine]:
+    """Yield the lines of an items file and add them to ``digests``; problems of lines are reported, not raised."""
     number = 0
     while line := file.readline(MAX_LINE):
         number += 1
-        yield _read_line(number, line, seal)
+        yield _read_line(number, line, digests)
 
 
-def _read_line(number: int, line: bytes, seal: Seal) -> ReadLine:
+def _read_line(number: int, line: bytes, digests: RunningDigests) -> ReadLine:
     if not line.endswith(b"\n"):
-        seal.add_raw(line)
+        digests.add_raw(line)
         return ReadLine(number=number, row=None, problem="the line does not end with LF, or is too long")
     body = line[:-1]
     try:
         value, deterministic, canonical = read_line(body, DETERMINISTIC_FIELDS)
     except CanonicalError as error:
-        seal.add(body, leaf_hash(b"null"))
+        digests.add(body, leaf_hash(b"null"))
         return ReadLine(number=number, row=None, problem=f"{error.code}: {error}")
-    seal.add(body, leaf_hash(deterministic))
+    digests.add(body, leaf_hash(deterministic))
     if not canonical:
         return ReadLine(number=number, row=None, problem="the line is not in canonical form")
-    return _fit(number, value)
+    return _validated_line(number, value)
 
 
-def _fit(number: int, value: JSON) -> ReadLine:
+def _validated_line(number: int, value: JSON) -> ReadLine:
     try:
-        row = admit(ItemRow, value)
-    except Misfit as misfit:
-        return ReadLine(number=number, row=None, problem=str(misfit))
+        row = validate(ItemRow, value)
+    except SchemaMismatch as mismatch:
+        return ReadLine(number=number, row=None, problem=str(mismatch))
     return ReadLine(number=number, row=row, problem=_inconsistency(row, value))
 
 
@@ -299,14 +310,14 @@ def _inconsistency(row: ItemRow, value: JSON) -> str | None:
     return None
 
 
-LESS_OFTEN = 100
+THRESHOLD_FACTOR = 100
 
 
 @contextmanager
-def collecting_rarely() -> Iterator[None]:
+def rare_garbage_collection() -> Iterator[None]:
     """Run the garbage collector a hundred times less often inside the block."""
     usual = gc.get_threshold()
-    gc.set_threshold(usual[0] * LESS_OFTEN, *usual[1:])
+    gc.set_threshold(usual[0] * THRESHOLD_FACTOR, *usual[1:])
     try:
         yield
     finally:

@@ -4,7 +4,7 @@
 
 Example::
 
-    facts = Facts(meta=reader.meta, record=record)
+    facts = JobMetadata(meta=reader.meta, record=record)
     facts.benchmark().dataset.sha256
     environment(reader.meta).git.commit
 
@@ -27,7 +27,7 @@ from bench.journal import RunMeta
 from bench.plan.job_record import JobRecord
 from bench.plan.model import BUILT_IN_EMBEDDING
 from bench.receipt import schema
-from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer, stamp, text_or_none
+from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, format_time, integer, text_or_none
 from bench.receipt.digests import config_tree
 from bench.scalars import object_or_empty
 
@@ -36,7 +36,7 @@ _SELECTION_COUNTS = ("limit", "sample")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
+class ReportedVersions:
     """The versions that the provider reported when it was opened."""
 
     version: str | None = None
@@ -44,13 +44,13 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class JobMetadata:
     """The metadata of one job of one journal."""
 
     meta: RunMeta
     record: JobRecord
     resumes: tuple[StoredResume, ...] = ()
-    told: Upstream = Upstream()
+    provider_versions: ReportedVersions = ReportedVersions()
     reported: Mapping[str, str] = field(default_factory=dict)
     """role -> model ids as the endpoints returned them"""
     build_notes: tuple[str, ...] = ()
@@ -136,9 +136,9 @@ class Facts:
         plugin = object_or_empty(self._planned_provider().get("plugin"))
         for version in plugin.values():
             return str(version), "package"
-        if self.told.upstream:
-            return self.told.upstream, "api"
-        return self.told.version or UNKNOWN, "declared"
+        if self.provider_versions.upstream:
+            return self.provider_versions.upstream, "api"
+        return self.provider_versions.version or UNKNOWN, "declared"
 
     def _planned_provider(self) -> Mapping[str, object]:
         return object_or_empty(object_or_empty(self.meta.identity.get("providers")).get(self.record.provider))
@@ -276,7 +276,7 @@ def _selection(stored: Mapping[str, object]) -> schema.ReceiptSelection:
 def _resume(stored: StoredResume) -> schema.ReceiptResume:
     code, versions = object_or_empty(stored.data.get("code_state")), object_or_empty(stored.data.get("versions"))
     return schema.ReceiptResume(
-        at=stamp(stored.at),
+        at=format_time(stored.at),
         code_commit=commit_or_none(code.get("commit")),
         bench_version=str(versions.get("bench") or UNKNOWN),
     )

@@ -48,17 +48,17 @@ def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
     if receipt is None:
         raise UsageError(f"{path}: not a receipt of bench.receipt/1", hint=f"bench verify {path} shows what is wrong")
     facts = {
-        **_asked(receipt),
-        **_measured(receipt),
-        **_costs(receipt),
-        "context share": _context(receipt, path),
+        **_plan_facts(receipt),
+        **_outcome_facts(receipt),
+        **_cost_facts(receipt),
+        "context share": _context_fact(receipt, path),
     }
     signer = f"{outcome.fingerprint}, receipt {receipt.receipt_id}, issued {receipt.issued_at}"
     facts["signature"] = (f"{outcome.verdict}: key {signer}", "")
     return sheet_of(f"receipt {receipt.receipt_id}", receipt.benchmark.name, receipt.provider.name, facts)
 
 
-def _asked(receipt: Receipt) -> dict[str, tuple[str, str]]:
+def _plan_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
     bench, system = receipt.benchmark, receipt.provider
     named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
     answering = any(model.role == "answering" for model in receipt.models)
@@ -83,7 +83,7 @@ def _prompts(prompts: tuple[PromptUse, ...], role: str) -> str:
     return prompts_text((one.role, one.sha256) for one in prompts if one.role.startswith(role))
 
 
-def _measured(receipt: Receipt) -> dict[str, tuple[str, str]]:
+def _outcome_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
     counts, proof = receipt.counts, receipt.run.isolation_proof
     states = ", ".join(f"{count} {state}" for state, count in counts.by_state.of().items() if count)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.error_kinds.items()) or "none"
@@ -123,11 +123,13 @@ def _score(score: ReceiptScore | None) -> str:
     return f"{score.definition} {number(score.value)}{shown}, n {score.n}"
 
 
-def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
+def _cost_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
     measured, memory = receipt.scores.measured, memory_cost_of(receipt)
     build, ready, search = (measured.get(f"{name}_us") for name in ("ingest", "ingest_to_searchable", "search"))
-    ingested = f"{counted(build.n, 'corp(us|ora)')}, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has(build) else ""
-    asked = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has(search) else ""
+    ingested = (
+        f"{counted(build.n, 'corp(us|ora)')}, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has_times(build) else ""
+    )
+    asked = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has_times(search) else ""
     whole = _whole_cost(receipt) if memory is None else ""
     unpriced = NO_PRICE if memory is None and receipt.scores.cost.usd_micros is None else ""
     return {
@@ -138,7 +140,7 @@ def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
         ),
         "readiness": fact(
             f"{counted(ready.n, '(corpus was|corpora were)')} found searchable, the slowest after {_ms(ready.max)}; "
-            f"{counted(receipt.counts.by_state.not_ready, 'item(|s)')} not ready" if _has(ready) else "",
+            f"{counted(receipt.counts.by_state.not_ready, 'item(|s)')} not ready" if _has_times(ready) else "",
             "no time from the last add to searchable was measured",
         ),
         "cost per query": fact(
@@ -149,7 +151,7 @@ def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
     }  # fmt: skip
 
 
-def _has(times: Times | Pace | None) -> TypeGuard[Times]:
+def _has_times(times: Times | Pace | None) -> TypeGuard[Times]:
     return isinstance(times, Times) and times.n > 0
 
 
@@ -168,7 +170,7 @@ def _ms(us: int | None) -> str:
     return "-" if us is None else f"{us / 1000:.2f} ms"
 
 
-def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
+def _context_fact(receipt: Receipt, path: Path) -> tuple[str, str]:
     if not any(model.role == "answering" for model in receipt.models):
         return "no model answers", ""
     cost, budget = memory_cost_of(receipt), receipt.run.context_budget_tokens

@@ -21,7 +21,18 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from bench.canonical import JSON, without_members
-from bench.receipt.base_model import Hex64, Instant, Misfit, Name, Natural, Problem, Text, Ulid, Wire, admit
+from bench.receipt.base_model import (
+    ClosedModel,
+    FieldProblem,
+    Hex64,
+    Instant,
+    Name,
+    Natural,
+    SchemaMismatch,
+    Text,
+    Ulid,
+    validate,
+)
 from bench.receipt.schema_results import (
     ALWAYS_MEASURED,
     ByState,
@@ -110,7 +121,7 @@ __all__ = [
 SCHEMA = "bench.receipt/1"
 
 
-class PerQuery(Wire):
+class PerQuery(ClosedModel):
     """The items file, by digest and Merkle roots."""
 
     format: Literal["jcs-lines/1"]
@@ -129,7 +140,7 @@ class PerQuery(Wire):
     """Merkle root over the part of each row that does not depend on a clock or a model"""
 
 
-class Reproducibility(Wire):
+class Reproducibility(ClosedModel):
     """The results that a rerun can be expected to give."""
 
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
@@ -138,7 +149,7 @@ class Reproducibility(Wire):
     """reasons why the class is not exact, and notes on prompts, build and judge"""
 
 
-class Signer(Wire):
+class Signer(ClosedModel):
     """The signer. The values are checked with the signature."""
 
     algorithm: Text
@@ -178,7 +189,7 @@ def _metric_key(entry: object) -> tuple[str, ...]:
     return (entry.name,)
 
 
-class Body(Wire):
+class Body(ClosedModel):
     """A receipt before it is signed."""
 
     schema_: Annotated[Literal["bench.receipt/1"], Field(alias="schema")]
@@ -254,43 +265,45 @@ def read_receipt(document: JSON) -> Receipt:
         Misfit: the document does not fit the schema (``schema_missing``, ``schema_unknown``, ``field_*``).
     """
     if not isinstance(document, dict):
-        raise _misfit("field_type", "", "the document is not an object")
+        raise _mismatch("field_type", "", "the document is not an object")
     schema = document.get("schema")
     if schema is None:
-        raise _misfit(
+        raise _mismatch(
             "schema_missing",
             "schema",
             "the document has no schema (for receipts of the original system, use --profile)",
         )
     if schema != SCHEMA:
-        raise _misfit("schema_unknown", "schema", f"the schema is not {SCHEMA}")
-    receipt = admit(Receipt, without_members(document, "signature"))
+        raise _mismatch("schema_unknown", "schema", f"the schema is not {SCHEMA}")
+    receipt = validate(Receipt, without_members(document, "signature"))
     if "signature" in document:
         _admit_signature(document["signature"])
     if receipt.per_query.file != items_file_name(receipt.receipt_id):
-        raise _misfit("field_value", "perQuery.file", "the name of the items file does not match the receipt id")
+        raise _mismatch("field_value", "perQuery.file", "the name of the items file does not match the receipt id")
     _refuse_other_definitions(receipt)
     return receipt
 
 
 def _admit_signature(signature: JSON) -> None:
     try:
-        admit(Signature, signature)
-    except Misfit as misfit:
-        raise Misfit([replace(problem, path=f"signature.{problem.path}") for problem in misfit.problems]) from None
+        validate(Signature, signature)
+    except SchemaMismatch as mismatch:
+        raise SchemaMismatch(
+            [replace(problem, path=f"signature.{problem.path}") for problem in mismatch.problems]
+        ) from None
 
 
 def _refuse_other_definitions(receipt: Receipt) -> None:
     """Raise Misfit if a score has another definition than ``metrics``, which the config digest covers."""
     listed = {metric.name: metric.definition for metric in receipt.metrics}
     if len(listed) != len(receipt.metrics):
-        raise _misfit("field_value", "metrics", "a name occurs twice")
+        raise _mismatch("field_value", "metrics", "a name occurs twice")
     scores = receipt.scores
     for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
         for name, score in group.items():
             if listed.get(name) != score.definition:
                 place = f"scores.{kind}.{name}.definition"
-                raise _misfit("field_value", place, "differs from the definition under metrics")
+                raise _mismatch("field_value", place, "differs from the definition under metrics")
 
 
 def items_file_name(receipt_id: str) -> str:
@@ -298,5 +311,5 @@ def items_file_name(receipt_id: str) -> str:
     return f"{receipt_id}.items.jsonl"
 
 
-def _misfit(code: str, path: str, message: str) -> Misfit:
-    return Misfit([Problem(code=code, path=path, message=message)])
+def _mismatch(code: str, path: str, message: str) -> SchemaMismatch:
+    return SchemaMismatch([FieldProblem(code=code, path=path, message=message)])

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from bench.receipt.base_model import Flag, Hex64, Name, Natural, Number, Text, Wire
+from bench.receipt.base_model import ClosedModel, Flag, Hex64, Name, Natural, Number, Text
 
 State = Literal[
     "correct", "incorrect", "partial", "abstained", "error", "not_ready", "unsupported", "unscored", "measured"
@@ -20,7 +20,7 @@ State = Literal[
 ALWAYS_MEASURED = ("ingest_us", "search_us", "ingest_to_searchable_us")
 
 
-class ByState(Wire):
+class ByState(ClosedModel):
     """The number of items that ended in each state."""
 
     correct: Natural
@@ -47,7 +47,7 @@ class ByState(Wire):
         return {str(state): int(count) for state, count in self.model_dump(by_alias=True).items()}
 
 
-class ReceiptCounts(Wire):
+class ReceiptCounts(ClosedModel):
     """The number of planned items, overall and by state."""
 
     planned: Natural
@@ -64,7 +64,7 @@ class ReceiptCounts(Wire):
     """number of attempts after the first, over all rows"""
 
 
-class ReceiptInterval(Wire):
+class ReceiptInterval(ClosedModel):
     """Confidence interval of a mean."""
 
     low: Number
@@ -77,7 +77,7 @@ class ReceiptInterval(Wire):
     """method of the computation"""
 
 
-class Label(Wire):
+class Label(ClosedModel):
     """A score over the items with one label."""
 
     value: Number | None
@@ -86,7 +86,7 @@ class Label(Wire):
     """number of items with a value"""
 
 
-class ReceiptScore(Wire):
+class ReceiptScore(ClosedModel):
     """One metric over the whole job."""
 
     definition: Name
@@ -109,7 +109,7 @@ class ReceiptScore(Wire):
     """dimension -> label -> score of its items"""
 
 
-class Times(Wire):
+class Times(ClosedModel):
     """Durations in microseconds. They are null if n is 0."""
 
     n: Natural
@@ -130,7 +130,7 @@ class Times(Wire):
         return (self.min, self.p50, self.p95, self.p99, self.max)
 
 
-class Pace(Wire):
+class Pace(ClosedModel):
     """A rate per second."""
 
     n: Natural
@@ -139,7 +139,7 @@ class Pace(Wire):
     """rate per second; null if no time passed"""
 
 
-class ReceiptUsage(Wire):
+class ReceiptUsage(ClosedModel):
     """Calls, tokens and money. Unknown money is null."""
 
     calls: Natural
@@ -161,7 +161,7 @@ class Cost(ReceiptUsage):
     """role -> its part of the four values"""
 
 
-class ReceiptTotals(Wire):
+class ReceiptTotals(ClosedModel):
     """Sum of calls, tokens, money and time."""
 
     calls: Natural
@@ -174,7 +174,7 @@ class ReceiptTotals(Wire):
     """microseconds, without the time that calls wait inside bench"""
 
 
-class ReceiptBuild(Wire):
+class ReceiptBuild(ClosedModel):
     """The ingest that was searched, and the run that paid for it."""
 
     fingerprint: Hex64 | None
@@ -193,7 +193,7 @@ class ReceiptBuild(Wire):
     """cost of the build, no matter which run paid"""
 
 
-class ReceiptContext(Wire):
+class ReceiptContext(ClosedModel):
     """The part of the corpus that the answering model read, in tokens estimated with chars/4."""
 
     answers: Natural
@@ -208,7 +208,7 @@ class ReceiptContext(Wire):
     """tokens / corpusTokens; null if corpusTokens is null or 0"""
 
 
-class ReceiptBreakEven(Wire):
+class ReceiptBreakEven(ClosedModel):
     """The number of questions after which the memory is cheaper than the whole corpus in each prompt."""
 
     questions: Natural | None
@@ -219,7 +219,7 @@ class ReceiptBreakEven(Wire):
     """reason why there is no number; empty if there is one"""
 
 
-class ReceiptMemoryCost(Wire):
+class ReceiptMemoryCost(ClosedModel):
     """The cost of the build (once) and of the queries (per question), without the judge."""
 
     build: ReceiptBuild
@@ -246,7 +246,7 @@ def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
     return measured
 
 
-class Scores(Wire):
+class Scores(ClosedModel):
     """Scores by class: computed from the rows, judged by a model, or measured with a clock."""
 
     deterministic: Mapping[str, ReceiptScore]

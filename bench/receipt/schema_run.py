@@ -16,10 +16,22 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.receipt.base_model import Flag, Hex16, Hex40, Hex64, Instant, Integer, Name, Natural, Positive, Text, Wire
+from bench.receipt.base_model import (
+    ClosedModel,
+    Flag,
+    Hex16,
+    Hex40,
+    Hex64,
+    Instant,
+    Integer,
+    Name,
+    Natural,
+    Positive,
+    Text,
+)
 
 
-class ReceiptIsolation(Wire):
+class ReceiptIsolation(ClosedModel):
     """Number and results of the isolation probes."""
 
     probed: Natural
@@ -30,7 +42,7 @@ class ReceiptIsolation(Wire):
     """number of probes that found content of another namespace"""
 
 
-class Preregistration(Wire):
+class Preregistration(ClosedModel):
     """The entry of the public log that announced the run before its first call."""
 
     log_index: Natural
@@ -39,7 +51,7 @@ class Preregistration(Wire):
     """SHA-256 of the entry's line"""
 
 
-class LogHead(Wire):
+class LogHead(ClosedModel):
     """The state of the public log at the start of the run."""
 
     origin: Name
@@ -50,7 +62,7 @@ class LogHead(Wire):
     """Merkle root over the entries"""
 
 
-class ReceiptResume(Wire):
+class ReceiptResume(ClosedModel):
     """One resume of the run."""
 
     at: Instant
@@ -61,7 +73,7 @@ class ReceiptResume(Wire):
     """version of bench after the resume"""
 
 
-class ReceiptShard(Wire):
+class ReceiptShard(ClosedModel):
     """A range of items that ran separately. Positions count from 1, and both ends are included."""
 
     index: Positive
@@ -80,7 +92,7 @@ class ReceiptShard(Wire):
         return self
 
 
-class Run(Wire):
+class Run(ClosedModel):
     """The settings of the run."""
 
     run_id: Name
@@ -116,7 +128,7 @@ class Run(Wire):
 Role = Literal["embedding", "answering", "judge", "provider-internal"]
 
 
-class DatasetFile(Wire):
+class DatasetFile(ClosedModel):
     """The bytes of the dataset file."""
 
     sha256: Hex64
@@ -131,7 +143,7 @@ class DatasetFile(Wire):
     """license of the data, or unknown"""
 
 
-class ReceiptSelection(Wire):
+class ReceiptSelection(ClosedModel):
     """The selected items."""
 
     filter: Mapping[str, object]
@@ -144,7 +156,7 @@ class ReceiptSelection(Wire):
     """seeded if items were drawn, else dataset"""
 
 
-class Benchmark(Wire):
+class Benchmark(ClosedModel):
     """The dataset and its protocol."""
 
     name: Name
@@ -161,7 +173,7 @@ class Benchmark(Wire):
     """the selected items"""
 
 
-class ReceiptProvider(Wire):
+class ReceiptProvider(ClosedModel):
     """The memory system under test."""
 
     name: Name
@@ -180,7 +192,7 @@ class ReceiptProvider(Wire):
     """digest of the container image, or null"""
 
 
-class ModelUse(Wire):
+class ModelUse(ClosedModel):
     """One model in one role."""
 
     role: Role
@@ -197,7 +209,7 @@ class ModelUse(Wire):
     """seed in the request, or null"""
 
 
-class PromptUse(Wire):
+class PromptUse(ClosedModel):
     """The hash of one prompt."""
 
     role: Name
@@ -208,7 +220,7 @@ class PromptUse(Wire):
     """author: bench (default), the benchmark, the user (custom), or the vendor of the provider"""
 
 
-class MetricUse(Wire):
+class MetricUse(ClosedModel):
     """One metric and its definition."""
 
     name: Name
@@ -217,7 +229,7 @@ class MetricUse(Wire):
     """id of the definition"""
 
 
-class Git(Wire):
+class Git(ClosedModel):
     """The checkout before the first write of the run."""
 
     commit: Hex40 | None
@@ -228,7 +240,7 @@ class Git(Wire):
     """true: files differ from the commit (except results, checkpoints and datasets); null without a checkout"""
 
 
-class ReceiptEnvironment(Wire):
+class ReceiptEnvironment(ClosedModel):
     """The machine and the code; image and commit may be self-declared."""
 
     python: Text

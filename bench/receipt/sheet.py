@@ -136,17 +136,17 @@ async def run_sheets(
 async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobReport, name: str) -> EvidenceSheet:
     record = job.record
     facts = {
-        **_asked(record),
-        **_measured(job),
-        "context share": _share(job),
-        "memory system": await _system(reader, record),
-        **await _costs(reader, job),
+        **_plan_facts(record),
+        **_outcome_facts(job),
+        "context share": _share_of_job(job),
+        "memory system": await _system_fact(reader, record),
+        **await _cost_facts(reader, job),
         "signature": fact(_signatures(catalog.workspace, run_id, record), f"bench sign {run_id}"),
     }
     return sheet_of(f"run {run_id}", record.benchmark, record.provider, facts, job=name)
 
 
-def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
+def _plan_facts(record: JobRecord) -> dict[str, tuple[str, str]]:
     """Return the facts that the plan determines."""
     answering = record.models.answering is not None
     prompts = {role: _prompts(record, role) for role in ("answer", "judge")}
@@ -179,7 +179,7 @@ def prompts_text(prompts: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def _share(job: JobReport) -> tuple[str, str]:
+def _share_of_job(job: JobReport) -> tuple[str, str]:
     record, size = job.record, None if job.memory_cost is None else job.memory_cost.context
     if record.models.answering is None:
         return "no model answers", ""
@@ -201,7 +201,7 @@ def context_text(size: ContextSize | None) -> str:
     return shown if size.share is None else f"{size.share:.1%} of the history, {shown} ({histories})"
 
 
-def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
+def _outcome_facts(job: JobReport) -> dict[str, tuple[str, str]]:
     """Return the facts on the outcome from the report."""
     record, proof, headline = job.record, job.isolation, job.headline
     states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
@@ -237,7 +237,7 @@ def _judge_error(job: JobReport) -> tuple[str, str]:
     return fact("; ".join(texts), "the judge was not measured; --judge-calibration, bench review RUN --n 50")
 
 
-async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:
+async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
     versions = [
         str(event.data["upstream"])
         for _, event in await reader.events()
@@ -248,7 +248,7 @@ async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:
     return fact(f"{kind} {named}" if named else "", "no version was reported; version in the provider's config")
 
 
-async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
+async def _cost_facts(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
     """Return the facts on the money and the time of the build and of the questions."""
     record, cost = job.record, job.memory_cost
     facts = await job_facts(reader, record, {owner: await reader.spent(owner) for owner in record.owners})

@@ -33,7 +33,7 @@ from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema
 from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
-from bench.receipt.verification.recompute import Place, Places, RecomputedTally, dimensions
+from bench.receipt.verification.recompute import LabelKey, RecomputedTally, RowLabels, dimensions
 from bench.report import JobReport
 from bench.report.job_data import open_measures
 from bench.stats import percentile
@@ -69,7 +69,7 @@ def _row(
     ended: EndedItem, k: int, deterministic: Sequence[str], raws: Sequence[str | None], *, with_answers: bool
 ) -> ItemsFileRow:
     answer, judged = ended.phases.get(Phase.ANSWER), ended.phases.get(Phase.EVALUATE)
-    told = answer.measured if answer is not None else {}
+    measured_values = answer.measured if answer is not None else {}
     failed = ended.state in FAILED_STATES
     text = _answer(answer)
     values: Mapping[str, float | None] = {} if failed else ended.values
@@ -90,7 +90,7 @@ def _row(
         "metrics": {} if failed else {name: values.get(name) for name in deterministic},
         "verdicts": [_verdict(verdict, raw) for verdict, raw in zip(ended.verdicts, raws, strict=True)],
         "answerSha256": None if text is None else sha256_hex(text.encode("utf-8", "backslashreplace")),
-        "tokens": _tokens(told) if answer is not None and answer.ok else None,
+        "tokens": _tokens(measured_values) if answer is not None and answer.ok else None,
         "latencyUs": _latency(ended.phases),
         "costUsdMicros": _micro_usd(ended.costs_usd),
     }
@@ -98,7 +98,7 @@ def _row(
         item["grades"] = [grade or 1.0 for grade in gold.values()]
     if with_answers and text is not None:
         item["answer"] = text
-    model = told.get("model")
+    model = measured_values.get("model")
     return ItemsFileRow(
         item=item,
         failed=failed,
@@ -133,9 +133,9 @@ def _answer(answer: EndedPhase | None) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _tokens(told: Mapping[str, object]) -> TokensValue:
+def _tokens(measured_values: Mapping[str, object]) -> TokensValue:
     context, prompt, completion = (
-        value if isinstance(value := told.get(name), int) else None
+        value if isinstance(value := measured_values.get(name), int) else None
         for name in ("context_tokens", "tokens_in", "tokens_out")
     )
     return {"context": context, "prompt": prompt, "completion": completion}
@@ -182,7 +182,7 @@ JUDGING = JUDGED | {"custom"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corpora:
+class CorpusTimes:
     """Durations of ingest and indexing over the corpora of a lane."""
 
     ingest_us: tuple[int, ...]
@@ -207,7 +207,7 @@ class JobTotals:
     tallies: dict[str, RecomputedTally]
     places_of: dict[str, tuple[str, ...]]
     """metric -> dimensions of its breakdown"""
-    owed: frozenset[str] = frozenset()
+    needs_verdict: frozenset[str] = frozenset()
     """metrics for which an item without a verdict of the judge counts as failed"""
     states: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -224,7 +224,7 @@ class JobTotals:
             metrics=found,
             measured=job.metrics,
             row_metrics=frozenset(one.name for one in found if not _is_judged(one, first_judged=first_judged)),
-            owed=frozenset(one.name for one in found if one.needs_verdict and is_judged(job.record)),
+            needs_verdict=frozenset(one.name for one in found if one.needs_verdict and is_judged(job.record)),
             tallies={metric.name: RecomputedTally() for metric in found},
             places_of={metric.name: dimensions(_breakdown(job, metric.name), metric.aggregation) for metric in found},
         )
@@ -243,13 +243,13 @@ class JobTotals:
         for verdict in item["verdicts"]:
             if verdict["class"] == "judged" and verdict["model"]:
                 self.models.setdefault("judge", set()).add(verdict["model"])
-        places = Places(item["labels"])
+        places = RowLabels(item["labels"])
         for name, wanted in self.places_of.items():
             self._tally(name, row, places.under(wanted))
 
-    def _tally(self, name: str, row: ItemsFileRow, where: list[Place]) -> None:
+    def _tally(self, name: str, row: ItemsFileRow, where: list[LabelKey]) -> None:
         tally, value = self.tallies[name], row.values.get(name)
-        if row.failed or (value is None and row.item["state"] == State.UNSCORED and name in self.owed):
+        if row.failed or (value is None and row.item["state"] == State.UNSCORED and name in self.needs_verdict):
             tally.lost(where)
         elif value is None:
             tally.excluded += 1
@@ -269,7 +269,7 @@ class JobTotals:
             retries=self.retries,
         )
 
-    def scores(self, job: JobReport, corpora: Corpora) -> schema.Scores:
+    def scores(self, job: JobReport, corpora: CorpusTimes) -> schema.Scores:
         """Return the scores by class: deterministic, judged, measured, cost."""
         pending = job.record.n_repeats - sum(self.states.values())
         made = {metric.name: self._score(metric, pending) for metric in self.metrics}
@@ -331,11 +331,11 @@ def _judges(evaluators: Iterable[str]) -> bool:
 def times(values: Iterable[int]) -> schema.Times:
     """Return nearest-rank percentiles of durations in microseconds."""
     found = sorted(values)
-    least, p50, p95, p99, most = (_at(found, p) for p in (0, 50, 95, 99, 100))
+    least, p50, p95, p99, most = (_whole_percentile(found, p) for p in (0, 50, 95, 99, 100))
     return schema.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
 
 
-def _at(ordered: list[int], p: int) -> int | None:
+def _whole_percentile(ordered: list[int], p: int) -> int | None:
     found = percentile(ordered, p)
     return None if found is None else int(found)
 

@@ -19,10 +19,10 @@ from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord
 from bench.journal.rows import OK
-from bench.metrics.failure_reason import Loss, LossFacts, LossKind, loss_of, tally
-from bench.metrics.fold_input import settled
+from bench.metrics.failure_reason import Loss, LossFacts, LossKind, count_losses, loss_of
+from bench.metrics.fold_input import item_outcome
 from bench.model import Phase, Verdict
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.scalars import list_texts, whole_number
 
@@ -112,7 +112,7 @@ async def lost_items(
         UsageError: a kind of loss, benchmark or provider is unknown.
     """
     wanted = _kinds(kinds)
-    records = read(reader.meta.extra)
+    records = read_jobs(reader.meta.extra)
     chosen = [
         one
         for one in records
@@ -154,16 +154,16 @@ async def _job_losses(
         if loss is not None and loss.kind in wanted:
             items.append(await _lost_item(reader, item, loss))
     losses.append(loss_of_item(repeats, record.epochs))
-    return JobLosses(record=record, counts=tally(losses), items=tuple(items))
+    return JobLosses(record=record, counts=count_losses(losses), items=tuple(items))
 
 
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
     """Return the most common loss of the repeats that decide the item's state; None if the item is right or pending."""
-    ended = settled([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
+    ended = item_outcome([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
     if not losses:
         return None
-    kinds = tally(losses)  # in the order of the kinds, and of a tie the first is the maximum
+    kinds = count_losses(losses)  # in the order of the kinds, and of a tie the first is the maximum
     commonest = max(kinds, key=lambda kind: kinds[kind])
     return next(loss for loss in losses if loss.kind is commonest)
 

@@ -16,26 +16,25 @@ from itertools import islice
 from bench.errors import UsageError
 from bench.journal import Event, ProbeRow, Reader, RunState
 from bench.journal.records import ErrorCount, HitCounts, UsageTotals
-from bench.metrics import Pool
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold import fold as fold_metrics
-from bench.metrics.fold_input import FoldRow, JobFacts
+from bench.metrics.fold_input import FoldRow, FoldTable, JobFacts
 from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.builds import BuildTotals
-from bench.plan.job_record import JobRecord, read
-from bench.plan.leftover import NOT_CLEARED, still_true
+from bench.plan.job_record import JobRecord, read_jobs
+from bench.plan.leftover import NOT_CLEARED, unresolved_events
 from bench.plan.ranges import gaps_of
 from bench.plan.shared_builds import BUILD, REUSED
 from bench.plan.validity import (
     JudgeCalibration,
     calibrations,
-    deciding,
-    in_words,
+    deciding_probes,
     invalid_reasons,
     missing_verdicts,
-    related,
+    probe_text,
+    same_family_note,
     useless_judge,
 )
 from bench.report.job_data import OutcomeCounts, job_facts, open_measures, read_items, size_notes, version_notes
@@ -178,7 +177,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
 async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> Report:
     status = await reader.status()
     events = [event for _, event in await reader.events()]
-    standing = await still_true(reader, events)
+    standing = await unresolved_events(reader, events)
     jobs = []
     for record in _records(reader, benchmark):
         scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
@@ -218,7 +217,7 @@ def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
 
 
 def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
-    every = read(reader.meta.extra)
+    every = read_jobs(reader.meta.extra)
     found = [record for record in every if benchmark is None or record.benchmark.lower() == benchmark.lower()]
     if every and not found:
         known = ", ".join(dict.fromkeys(record.benchmark for record in every))
@@ -288,7 +287,7 @@ async def _fold_job(
 
 
 def _fold_metrics(
-    record: JobRecord, metrics: Sequence[Measure], rows: Pool | list[FoldRow], facts: JobFacts, by: Sequence[str]
+    record: JobRecord, metrics: Sequence[Measure], rows: FoldTable | list[FoldRow], facts: JobFacts, by: Sequence[str]
 ) -> Mapping[str, Measurement]:
     return fold_metrics(
         metrics,
@@ -344,7 +343,7 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
         return []
     events = [event for _, event in await reader.events()]
     missing = missing_verdicts(await reader.missing_verdicts(record.key), repeats, record.n_repeats)
-    same, reviewed = related(record.models.answering, judge), await read_review(reader, record)
+    same, reviewed = same_family_note(record.models.answering, judge), await read_review(reader, record)
     measured = [one.text(str(judge)) for one in calibrations(events, record)]
     return [*filter(None, (same, missing)), *measured, *([reviewed.text] if reviewed is not None else [])]
 
@@ -375,7 +374,7 @@ def _max_error_rate(reader: Reader) -> float:
 
 def isolation_proof(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:
     """Count the results of the isolation checks of a job's lane."""
-    checks = deciding(probes)
+    checks = deciding_probes(probes)
     return IsolationProof(
         level=str(reader.meta.request.get("isolation", "probe")),
         probed=len(checks),
@@ -383,7 +382,7 @@ def isolation_proof(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow
         failed=sum(not probe.passed for probe in checks),
         sentinels=sum(probe.passed for probe in probes if probe.kind == "sentinel"),
         not_cleared=uncleared,
-        leaks=tuple(in_words(probe) for probe in checks if not probe.passed),
+        leaks=tuple(probe_text(probe) for probe in checks if not probe.passed),
         hits=max(counts.hits, counts.unmapped),
         unmapped_hits=counts.unmapped,
     )

@@ -18,10 +18,10 @@ from typing import TypedDict
 
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
-from bench.metrics.failure_reason import Loss, LossFacts, loss_of, tally
+from bench.metrics.failure_reason import Loss, LossFacts, count_losses, loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Phase
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.failures import loss_facts, loss_of_item, verdicts_by_item
 
 Unit = tuple[str, str]
@@ -82,7 +82,7 @@ class _OutcomeBuffer:
 
 async def item_outcomes(reader: Reader) -> RunOutcomes:
     """Return the outcomes of all items of a run as columns: one entry per unit in each list of a job."""
-    records = read(reader.meta.extra)
+    records = read_jobs(reader.meta.extra)
     types: dict[Unit, str | None] = {}
     found = [await _job(reader, record, records, types) for record in records]
     units = sorted(types, key=lambda unit: (unit[0].encode(), unit[1].encode()))
@@ -153,7 +153,7 @@ def context_tokens(item: ItemRecord) -> int | None:
 def _job_json(record: JobRecord, job: _OutcomeBuffer, units: Sequence[Unit]) -> JobOutcomes:
     found = [job.units.get(unit) for unit in units]
     ended = [one for one in found if one is not None]
-    losses = tally(one.loss for one in ended)
+    losses = count_losses(one.loss for one in ended)
     ranked = [one.rank for one in ended if one.rank is not None]
     counts = Counter(rank for rank in ranked if rank)
     return {

@@ -29,8 +29,8 @@ from bench.errors import ConfigError
 from bench.journal import CorpusKind, Event, Reader, ResumeRow, RunMeta
 from bench.journal.records import CorpusRecord as StoredCorpus
 from bench.journal.records import UsageTotals, Values
-from bench.metrics import Pool, item_metrics, open_metrics
-from bench.metrics.fold_input import CorpusFacts, Ended, FoldRow, JobFacts, Labels, labels_of
+from bench.metrics import FoldTable, item_metrics, open_metrics
+from bench.metrics.fold_input import CorpusFacts, EndState, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
 from bench.plan.builds import BuildTotals
@@ -167,7 +167,7 @@ class OutcomeCounts:
     error_kinds: Mapping[str, int]
 
     @classmethod
-    def of(cls, ended: Counter[Ended]) -> OutcomeCounts:
+    def of(cls, ended: Counter[EndState]) -> OutcomeCounts:
         """Build the counts from the number of items by (state, outcome)."""
         states: Counter[State] = Counter()
         kinds: Counter[str] = Counter()
@@ -180,7 +180,7 @@ class OutcomeCounts:
 
 async def read_items(
     reader: Reader, record: JobRecord, metrics: Sequence[Measure]
-) -> tuple[OutcomeCounts, Pool | list[FoldRow]]:
+) -> tuple[OutcomeCounts, FoldTable | list[FoldRow]]:
     """Return the counts and rows of all items of a job, including pending ones.
 
     With epochs the rows are a list, because the repeats of an item must be reduced first.
@@ -189,14 +189,14 @@ async def read_items(
     return await read(reader, record, item_metrics(metrics))
 
 
-async def _read_pool(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, Pool]:
-    pool = Pool(len(columns), clustered=record.cluster_by is not None)
-    ended: Counter[Ended] = Counter()
+async def _read_pool(reader: Reader, record: JobRecord, columns: Sequence[Measure]) -> tuple[OutcomeCounts, FoldTable]:
+    pool = FoldTable(len(columns), clustered=record.cluster_by is not None)
+    ended: Counter[EndState] = Counter()
     types: Counter[str | None] = Counter()
     async for group in reader.score_groups(record.key):
         ended[group.state, group.outcome] += len(group)
         types[group.labels.get(QUESTION_TYPE)] += len(group)
-        pool.add_alike(
+        pool.add_group(
             labels=labels_of(group.labels),
             state=group.state,
             corpora=group.corpora,
@@ -206,7 +206,7 @@ async def _read_pool(reader: Reader, record: JobRecord, columns: Sequence[Measur
     if place is not None and pool.lacks(place):
         async for one in reader.items_without_value(record.key, columns[place].name):
             if one.reason:
-                pool.explain(labels_of(one.labels), one.state, one.reason)
+                pool.add_reason(labels_of(one.labels), one.state, one.reason)
     for labels, count in _pending(record, types):
         pool.add_pending(count, labels)
     return OutcomeCounts.of(ended), pool

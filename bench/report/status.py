@@ -19,7 +19,7 @@ from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, run_ids
 from bench.model import FAILED_STATES, Phase, State
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.ranges import gaps_of
 from bench.scalars import Json, list_texts
 
@@ -53,7 +53,7 @@ async def run_status(folder: Path) -> RunStatusDocument:
     """Return the progress of a run: the document of ``bench status --json``."""
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
-        jobs = read(reader.meta.extra)
+        jobs = read_jobs(reader.meta.extra)
         states = [await reader.item_states(job.key, job.epochs) for job in jobs]
         total = sum(job.n_selected for job in jobs)
         ended = sum(sum(found.values()) for found in states)
@@ -121,7 +121,7 @@ async def list_runs(workspace: Path) -> list[Json]:
 async def _row(workspace: Path, name: str) -> Json:
     try:
         async with Reader.open(workspace / CHECKPOINTS / name) as reader:
-            jobs = read(reader.meta.extra)
+            jobs = read_jobs(reader.meta.extra)
             status = await reader.status()
             ended = [sum((await reader.item_states(job.key, job.epochs)).values()) for job in jobs]
             return {

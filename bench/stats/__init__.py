@@ -48,20 +48,20 @@ if TYPE_CHECKING:
         paired_t,
         sign_flip,
     )
-    from bench.stats.tally import Heap, Strays, Sums, Tally, exact, exact_sum, rounded
+    from bench.stats.tally import ClusterValues, MixedValues, RunningSums, Tally, exact_sum, from_units, to_units
 
 __all__ = [
     "EXACT_UP_TO",
     "ORDER_STATISTIC_FROM",
+    "ClusterValues",
     "Comparison",
     "CorrectedShare",
-    "Heap",
     "McNemar",
+    "MixedValues",
     "PairedT",
+    "RunningSums",
     "SignFlip",
     "Stratum",
-    "Strays",
-    "Sums",
     "Tally",
     "allocation",
     "as_ratio",
@@ -73,8 +73,8 @@ __all__ = [
     "compare_macro",
     "compare_times",
     "corrected_share",
-    "exact",
     "exact_sum",
+    "from_units",
     "holm",
     "interval",
     "interval_cluster",
@@ -96,11 +96,11 @@ __all__ = [
     "percentile",
     "percentile_interval",
     "percentile_ratio",
-    "rounded",
     "sign_flip",
     "spearman",
     "stderr",
     "stderr_clustered",
+    "to_units",
 ]
 
 __getattr__ = lazy_exports(
@@ -115,5 +115,5 @@ __getattr__ = lazy_exports(
     ),
     ratios="percentile_ratio",
     significance="EXACT_UP_TO McNemar PairedT SignFlip holm least_max_t max_t mcnemar mde paired_t sign_flip",
-    tally="Heap Strays Sums Tally exact exact_sum rounded",
+    tally="ClusterValues MixedValues RunningSums Tally to_units exact_sum from_units",
 )

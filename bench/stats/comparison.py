@@ -26,8 +26,16 @@ from bench.model import Interval
 from bench.stats.correlation import pearson
 from bench.stats.descriptive import DEGENERATE, are_binary, are_bounded
 from bench.stats.distributions import t_two_sided
-from bench.stats.intervals import around, interval_wilson
-from bench.stats.significance import SIGN_FLIP_LIMIT, PairedT, differences_of, flips_of, mcnemar, mde, t_of
+from bench.stats.intervals import interval_around, interval_wilson
+from bench.stats.significance import (
+    SIGN_FLIP_LIMIT,
+    PairedT,
+    differences_of,
+    mcnemar,
+    mde,
+    paired_t_of_differences,
+    sign_flip_of_differences,
+)
 
 LARGEST_LOG = math.log(sys.float_info.max)
 
@@ -94,15 +102,15 @@ def compare_columns(
     if not left:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
     differences = differences_of(left, right)
-    base = _described(left, right, differences, excluded)
+    base = _descriptive(left, right, differences, excluded)
     bounded = shares and are_bounded(left) and are_bounded(right)
-    wanted = _Wanted(level=level, alpha=alpha, power=power, bounded=bounded)
+    settings = _TestSettings(level=level, alpha=alpha, power=power, bounded=bounded)
     count = None if groups is None else len(set(groups))
     if groups is None or count is None or count == len(left):
-        return _unclustered(base, left, right, differences, wanted)
+        return _unclustered(base, left, right, differences, settings)
     if count == 1:
         return replace(base, n_clusters=1, note="not testable: one cluster")
-    return _clustered(base, differences, groups, count, wanted)
+    return _clustered(base, differences, groups, count, settings)
 
 
 def compare_times(
@@ -153,7 +161,7 @@ def _column(side: Mapping[str, float | None], ids: Sequence[str]) -> list[float]
     return [float(value) for i in ids if (value := side[i]) is not None]
 
 
-def _described(left: Sequence[float], right: Sequence[float], differences: list[float], excluded: int) -> Comparison:
+def _descriptive(left: Sequence[float], right: Sequence[float], differences: list[float], excluded: int) -> Comparison:
     n = len(left)
     return Comparison(
         n=n,
@@ -169,7 +177,7 @@ def _described(left: Sequence[float], right: Sequence[float], differences: list[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _TestSettings:
     """The settings of interval and MDE, and whether both sides are shares."""
 
     level: float
@@ -179,16 +187,16 @@ class _Wanted:
 
 
 def _unclustered(
-    base: Comparison, left: Sequence[float], right: Sequence[float], differences: list[float], wanted: _Wanted
+    base: Comparison, left: Sequence[float], right: Sequence[float], differences: list[float], settings: _TestSettings
 ) -> Comparison:
-    pairs = t_of(differences, level=wanted.level)
+    pairs = paired_t_of_differences(differences, level=settings.level)
     base = replace(
         base,
         se=pairs.se,
-        interval=_difference_interval(pairs, base.n, "t", wanted),
-        mde=mde(pairs.se, None, wanted.alpha, wanted.power),
+        interval=_difference_interval(pairs, base.n, "t", settings),
+        mde=mde(pairs.se, None, settings.alpha, settings.power),
     )
-    if wanted.bounded and are_binary(left) and are_binary(right):
+    if settings.bounded and are_binary(left) and are_binary(right):
         exact = mcnemar(base.wins, base.losses)
         smallest = math.ldexp(1.0, 1 - base.n)
         return replace(base, p=exact.p, mid_p=exact.mid_p, test="mcnemar_exact", smallest_p=smallest)
@@ -196,23 +204,23 @@ def _unclustered(
 
 
 def _clustered(
-    base: Comparison, differences: list[float], groups: Sequence[Hashable], count: int, wanted: _Wanted
+    base: Comparison, differences: list[float], groups: Sequence[Hashable], count: int, settings: _TestSettings
 ) -> Comparison:
-    pairs = t_of(differences, groups, wanted.level)
+    pairs = paired_t_of_differences(differences, groups, settings.level)
     base = replace(
         base,
         se=pairs.se,
         n_clusters=count,
-        interval=_difference_interval(pairs, count, "cluster_t", wanted),
-        mde=mde(pairs.se, count - 1, wanted.alpha, wanted.power),
+        interval=_difference_interval(pairs, count, "cluster_t", settings),
+        mde=mde(pairs.se, count - 1, settings.alpha, settings.power),
     )
     if count > SIGN_FLIP_LIMIT:
         return replace(base, p=pairs.p, test="cluster_t")
-    flips = flips_of(differences, groups)
+    flips = sign_flip_of_differences(differences, groups)
     return replace(base, p=flips.p, test="cluster_sign_flip", smallest_p=flips.smallest_p)
 
 
-def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wanted) -> Interval | None:
+def _difference_interval(pairs: PairedT, count: int, method: str, settings: _TestSettings) -> Interval | None:
     """Return the t interval of a difference; None if it cannot be computed.
 
     For shares with a standard error of 0 it is the difference -+ the upper Wilson bound of 0 out of ``count``.
@@ -220,12 +228,12 @@ def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wante
     if pairs.se is None or pairs.df is None or pairs.delta is None:
         return None
     if pairs.se >= DEGENERATE:
-        return around(pairs.delta, pairs.se, df=pairs.df, level=wanted.level, method=method)
-    nothing = interval_wilson(0, count, wanted.level) if wanted.bounded else None
+        return interval_around(pairs.delta, pairs.se, df=pairs.df, level=settings.level, method=method)
+    nothing = interval_wilson(0, count, settings.level) if settings.bounded else None
     if nothing is None:
         return None
     low, high = max(-1.0, pairs.delta - nothing.high), min(1.0, pairs.delta + nothing.high)
-    return Interval(low=low, high=high, level=wanted.level, method="wilson_degenerate")
+    return Interval(low=low, high=high, level=settings.level, method="wilson_degenerate")
 
 
 Pairs = tuple[Sequence[float], Sequence[float], Sequence[Hashable] | None]
@@ -243,7 +251,7 @@ def compare_macro(
     if not filled:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
     parts = [compare_columns(left, right, groups, level=level) for left, right, groups in filled]
-    base = _added(parts, excluded)
+    base = _macro_totals(parts, excluded)
     clusters = {c for _, _, groups in filled if groups is not None for c in groups}
     clustered = bool(clusters) and len(clusters) < base.n
     count = len(clusters) if clustered else base.n
@@ -260,12 +268,12 @@ def compare_macro(
         base,
         p=t_two_sided(base.delta / se, df=count - 1),
         test="macro_t",
-        interval=around(base.delta, se, df=count - 1, level=level, method="macro_t"),
+        interval=interval_around(base.delta, se, df=count - 1, level=level, method="macro_t"),
         mde=mde(se, count - 1 if clustered else None, alpha, power),
     )
 
 
-def _added(parts: Sequence[Comparison], excluded: int) -> Comparison:
+def _macro_totals(parts: Sequence[Comparison], excluded: int) -> Comparison:
     means = [(part.a, part.b) for part in parts if part.a is not None and part.b is not None]
     a, b = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
     return Comparison(

@@ -105,11 +105,11 @@ def percentile(
 
 def nearest_rank(n: int, p: float) -> int:
     """Return the 1-based rank ceil(p*n/100), at least 1."""
-    above, below = _share(p)
+    above, below = _fraction(p)
     return max(1, -(-above * n // below))
 
 
 @lru_cache(maxsize=64)
-def _share(p: float) -> tuple[int, int]:
+def _fraction(p: float) -> tuple[int, int]:
     """Return ``p`` percent as numerator and denominator."""
     return (Fraction(str(p)) / 100).as_integer_ratio()

@@ -27,7 +27,7 @@ from typing import Literal
 from bench.model import Interval
 from bench.stats.descriptive import DEGENERATE, above_rounding, by_cluster, mean, nearest_rank, stderr, stderr_clustered
 from bench.stats.distributions import fair_tail, normal_cdf, normal_quantile, t_quantile
-from bench.stats.tally import Sums, Tally, clusters_of
+from bench.stats.tally import RunningSums, Tally, clusters_of
 
 
 def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
@@ -55,7 +55,7 @@ def interval_t(values: Sequence[float], level: float = 0.95) -> Interval | None:
     se, centre = stderr(values), mean(values)
     if se is None or centre is None:
         return None
-    return around(centre, se, df=len(values) - 1, level=level, method="t")
+    return interval_around(centre, se, df=len(values) - 1, level=level, method="t")
 
 
 def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
@@ -63,7 +63,7 @@ def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], leve
     se, centre = stderr_clustered(values, clusters), mean(values)
     if se is None or centre is None:
         return None
-    return around(centre, se, df=len(set(clusters)) - 1, level=level, method="cluster_t")
+    return interval_around(centre, se, df=len(set(clusters)) - 1, level=level, method="cluster_t")
 
 
 def interval(
@@ -74,7 +74,7 @@ def interval(
     return None if tally.clusters == 1 else interval_of(tally, level)
 
 
-def interval_of(tally: Tally | Sums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
+def interval_of(tally: Tally | RunningSums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
     """Return the interval of a tally; for one cluster it is an interval over its items; None if there is none.
 
     ``shares`` False: the values are money or time, which are not limited to 0..1. An interval over the items of one
@@ -125,21 +125,21 @@ def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval 
     centre = math.fsum(means) / len(means)
     if se < DEGENERATE:
         return _degenerate(centre, count, level) if bounded else None
-    found = around(centre, se, df=count - 1, level=level, method="macro_t")
+    found = interval_around(centre, se, df=count - 1, level=level, method="macro_t")
     return clip(found, 0, 1) if bounded else found
 
 
 def _group_error(group: Tally, level: float, *, clustered: bool) -> float | None:
     count = len(group.groups) if clustered else group.n
     if count > 1:
-        return _error(group, count if clustered else None)
+        return _standard_error(group, count if clustered else None)
     if not group.bounded():
         return None
     wilson = interval_wilson(group.total / group.n * count, count, level)
     return None if wilson is None else (wilson.high - wilson.low) / (2 * normal_quantile(0.5 + level / 2))
 
 
-def _error(tally: Tally | Sums, clusters: int | None) -> float:
+def _standard_error(tally: Tally | RunningSums, clusters: int | None) -> float:
     """Return the standard error of the mean; CR1 over clusters."""
     if clusters is None:
         error = math.sqrt(tally.square() / (tally.n - 1) / tally.n)
@@ -149,12 +149,14 @@ def _error(tally: Tally | Sums, clusters: int | None) -> float:
     return above_rounding(error, tally.total / tally.n)
 
 
-def _t_or_degenerate(tally: Tally | Sums, method: str, count: int, level: float, *, shares: bool) -> Interval | None:
-    se = _error(tally, count if method == "cluster_t" else None)
+def _t_or_degenerate(
+    tally: Tally | RunningSums, method: str, count: int, level: float, *, shares: bool
+) -> Interval | None:
+    se = _standard_error(tally, count if method == "cluster_t" else None)
     centre, bounded = tally.total / tally.n, tally.bounded()
     if se < DEGENERATE:
         return _degenerate(centre, count, level) if bounded and shares else None
-    found = around(centre, se, df=count - 1, level=level, method=method)
+    found = interval_around(centre, se, df=count - 1, level=level, method=method)
     return clip(found, 0, 1) if bounded else found
 
 
@@ -163,7 +165,7 @@ def _degenerate(centre: float, count: int, level: float) -> Interval | None:
     return None if wilson is None else replace(wilson, method="wilson_degenerate")
 
 
-def around(centre: float, se: float, *, df: float, level: float, method: str) -> Interval:
+def interval_around(centre: float, se: float, *, df: float, level: float, method: str) -> Interval:
     """Return ``centre`` -+ the t quantile times ``se``."""
     half = t_quantile(0.5 + level / 2, df=df) * se
     return Interval(low=centre - half, high=centre + half, level=level, method=method)
@@ -175,7 +177,7 @@ def clip(found: Interval, low: float, high: float) -> Interval:
 
 
 RESAMPLES = 2_000
-KEPT_CLUSTERS = 20
+MAX_CACHED_CLUSTERS = 20
 ORDER_STATISTIC_FROM = 5_000
 """n above which a percentile's interval is computed from ranks"""
 LARGEST_CHANGE = 500.0
@@ -200,7 +202,7 @@ def bootstrap_interval(
     low_share, high_share = tail, 1 - tail
     if method == "bca":
         low_share, high_share = _corrected_shares(sums, sizes, draws, tail)
-    low, high = _at(draws, low_share), _at(draws, high_share)
+    low, high = _quantile(draws, low_share), _quantile(draws, high_share)
     return None if high <= low else Interval(low=low, high=high, level=level, method=f"bootstrap_{method}")
 
 
@@ -258,17 +260,17 @@ def percentile_interval(
         draws = _percentiles(sorted(values), p, resamples, seed)
         method = "bootstrap_percentile"
     draws.sort()
-    low, high = _at(draws, (1 - level) / 2), _at(draws, (1 + level) / 2)
+    low, high = _quantile(draws, (1 - level) / 2), _quantile(draws, (1 + level) / 2)
     return None if high <= low else Interval(low=low, high=high, level=level, method=method)
 
 
 def _percentiles(ordered: list[float], p: float, resamples: int, seed: int) -> list[float]:
     n = len(ordered)
-    return [ordered[place] for place in _drawn_places(n, nearest_rank(n, p), resamples, seed)]
+    return [ordered[place] for place in _resampled_indexes(n, nearest_rank(n, p), resamples, seed)]
 
 
 @lru_cache(maxsize=16)
-def _drawn_places(n: int, rank: int, resamples: int, seed: int) -> list[int]:
+def _resampled_indexes(n: int, rank: int, resamples: int, seed: int) -> list[int]:
     """Return the index of the percentile in each resample, drawn from Beta(rank, n - rank + 1) instead of n draws.
 
     Recent results are cached, because every latency metric of a run uses the same.
@@ -295,8 +297,8 @@ def _cluster_percentiles(
         value = known.get(weight)
         if value is None:
             missing = rank - sum(map(mul, weight, below))
-            value = _above(up, weight, missing) if missing > 0 else _below(down, weight, missing)
-            if len(names) <= KEPT_CLUSTERS:
+            value = _value_upwards(up, weight, missing) if missing > 0 else _value_downwards(down, weight, missing)
+            if len(names) <= MAX_CACHED_CLUSTERS:
                 known[weight] = value
         found.append(value)
     return found
@@ -309,7 +311,7 @@ def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[
     return [nearest_rank(sum(map(mul, weight, sizes)), p) for weight in draws]
 
 
-def _above(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
+def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
     """Return the value that brings the missing ones, going up; it counts as often as its cluster was drawn."""
     for value, code in pairs:
         missing -= weight[code]
@@ -318,7 +320,7 @@ def _above(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int
     raise AssertionError  # a rank is at most the number of values drawn
 
 
-def _below(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
+def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
     """Return the value without which some would be missing, going down."""
     for value, code in pairs:
         missing += weight[code]
@@ -332,11 +334,15 @@ def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[tuple[int, 
 
     The result is cached for few clusters, since every metric uses the same draws.
     """
-    return _kept_draws(count, resamples, seed) if count <= KEPT_CLUSTERS else _cluster_draws(count, resamples, seed)
+    return (
+        _cached_draws(count, resamples, seed)
+        if count <= MAX_CACHED_CLUSTERS
+        else _cluster_draws(count, resamples, seed)
+    )
 
 
 @lru_cache(maxsize=4)
-def _kept_draws(count: int, resamples: int, seed: int) -> list[tuple[int, ...]]:
+def _cached_draws(count: int, resamples: int, seed: int) -> list[tuple[int, ...]]:
     return list(_cluster_draws(count, resamples, seed))
 
 
@@ -362,7 +368,7 @@ def order_statistic_interval(
     """
     n, q = len(ordered), p / 100
     if reached is not None and 0 < p < 100:
-        shares = _shares(reached, q, level)
+        shares = _share_interval(reached, q, level)
         low, high = (ordered[min(n, max(1, math.ceil(n * share))) - 1] for share in shares)
     elif p == 50:
         low_rank = _median_rank(n, level)
@@ -375,7 +381,7 @@ def order_statistic_interval(
     return None if high <= low else Interval(low=low, high=high, level=level, method=method)
 
 
-def _shares(reached: Sequence[tuple[int, int]], q: float, level: float) -> tuple[float, float]:
+def _share_interval(reached: Sequence[tuple[int, int]], q: float, level: float) -> tuple[float, float]:
     """Return the interval of the share q; its error is CR1, from each cluster's size and count."""
     clusters, n = len(reached), sum(size for size, _ in reached)
     share = sum(count for _, count in reached) / n
@@ -393,7 +399,7 @@ def _median_rank(n: int, level: float) -> int:
     return rank
 
 
-def _at(ordered: Sequence[float], share: float) -> float:
+def _quantile(ordered: Sequence[float], share: float) -> float:
     """Return the linear quantile of sorted draws."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)

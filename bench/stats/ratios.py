@@ -1,6 +1,6 @@
 """Compare a percentile of two sides by its ratio, over paired times.
 
-Up to ``FEW`` clusters: whole clusters are resampled, and the spread of the draws is the standard error of a t test with
+Up to 20 clusters: whole clusters are resampled, and the spread of the draws is the standard error of a t test with
 C - 1 degrees of freedom. The percentiles of the draws alone would find a difference between equal systems in 8 of 100
 comparisons of ten clusters (perf/significance.py).
 
@@ -26,9 +26,9 @@ from bench.stats.distributions import normal_quantile, t_quantile, t_two_sided
 from bench.stats.intervals import RESAMPLES, cluster_draws, percentile_interval
 from bench.stats.significance import mde
 
-FEW = 20
+MAX_RESAMPLED_CLUSTERS = 20
 """most clusters that are resampled as a whole"""
-BEYOND = 5
+MIN_BEYOND = 5
 """with fewer items beyond the percentile, the density there is unknown"""
 
 
@@ -48,7 +48,7 @@ def percentile_ratio(
     a, b = percentile(left, p), percentile(right, p)
     if a is None or b is None:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
-    base = _counted(left, right, a, b, excluded)
+    base = _descriptive(left, right, a, b, excluded)
     count = len(set(groups)) if groups is not None else len(left)
     clustered = groups is not None and count < len(left)
     if clustered:
@@ -57,13 +57,13 @@ def percentile_ratio(
         few = "one cluster" if clustered else "fewer than two items"
         why = few if count < 2 else "a time is not above 0"
         return replace(base, note=f"not testable: {why}")
-    if clustered and groups is not None and count <= FEW:
-        return _drawn(base, left, right, p, groups, level=level, alpha=alpha, power=power, seed=seed)
+    if clustered and groups is not None and count <= MAX_RESAMPLED_CLUSTERS:
+        return _resampled_test(base, left, right, p, groups, level=level, alpha=alpha, power=power, seed=seed)
     kept = groups if clustered else None
-    return _joined(base, left, right, p, kept, level=level, alpha=alpha, power=power, seed=seed)
+    return _marginal_test(base, left, right, p, kept, level=level, alpha=alpha, power=power, seed=seed)
 
 
-def _counted(left: Sequence[float], right: Sequence[float], a: float, b: float, excluded: int) -> Comparison:
+def _descriptive(left: Sequence[float], right: Sequence[float], a: float, b: float, excluded: int) -> Comparison:
     wins, losses = sum(map(gt, left, right)), sum(map(lt, left, right))
     return Comparison(
         n=len(left),
@@ -82,7 +82,7 @@ def _counted(left: Sequence[float], right: Sequence[float], a: float, b: float, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
+class _SortedSide:
     """One side: every value in order, and each cluster's own values in order."""
 
     values: list[float]
@@ -105,14 +105,14 @@ class _Sorted:
         return self.counts[place]
 
 
-def _sorted(values: Sequence[float], groups: Sequence[Hashable], order: Sequence[Hashable]) -> _Sorted:
+def _sorted_side(values: Sequence[float], groups: Sequence[Hashable], order: Sequence[Hashable]) -> _SortedSide:
     own: dict[Hashable, list[float]] = {group: [] for group in order}
     for value, group in zip(values, groups, strict=True):
         own[group].append(value)
-    return _Sorted(sorted(values), [sorted(own[group]) for group in order])
+    return _SortedSide(sorted(values), [sorted(own[group]) for group in order])
 
 
-def _drawn(
+def _resampled_test(
     base: Comparison,
     left: Sequence[float],
     right: Sequence[float],
@@ -125,7 +125,7 @@ def _drawn(
     seed: int,
 ) -> Comparison:
     order = sorted(set(groups), key=str)
-    sides = _sorted(left, groups, order), _sorted(right, groups, order)
+    sides = _sorted_side(left, groups, order), _sorted_side(right, groups, order)
     sizes = list(map(len, sides[0].clusters))
     logs = []
     for weight in cluster_draws(len(order), RESAMPLES, seed):
@@ -137,13 +137,13 @@ def _drawn(
     mean = math.fsum(logs) / len(logs)
     spread = math.sqrt(math.fsum((x - mean) ** 2 for x in logs) / (len(logs) - 1))
     se = spread * math.sqrt(len(order) / (len(order) - 1))
-    return _told(base, se, df=len(order) - 1, level=level, alpha=alpha, power=power, method="cluster_bootstrap")
+    return _with_test(base, se, df=len(order) - 1, level=level, alpha=alpha, power=power, method="cluster_bootstrap")
 
 
 # ------------------------------------------------------- two marginal intervals joined
 
 
-def _joined(
+def _marginal_test(
     base: Comparison,
     left: Sequence[float],
     right: Sequence[float],
@@ -155,24 +155,24 @@ def _joined(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Test the log ratio by t; its standard error is that of the mean of what each pair adds (see ``_moves``).
+    """Test the log ratio by t; its standard error is that of the mean of what each pair adds (see ``_influences``).
 
     Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b: s from the interval of each side, r the correlation
     of being above the percentile.
     """
     beyond = int(len(left) * min(p, 100 - p) / 100)
-    if beyond < BEYOND:
-        return replace(base, note=f"not testable: fewer than {BEYOND} items beyond the percentile")
-    parts = [_moves(side, at, p, level, seed) for side, at in ((left, base.a), (right, base.b))]
+    if beyond < MIN_BEYOND:
+        return replace(base, note=f"not testable: fewer than {MIN_BEYOND} items beyond the percentile")
+    parts = [_influences(side, at, p, level, seed) for side, at in ((left, base.a), (right, base.b))]
     if parts[0] is None or parts[1] is None:
         return replace(base, note="not testable: a percentile that does not vary")
     moves = list(map(sub, parts[0], parts[1]))
     se = stderr(moves) if groups is None else stderr_clustered(moves, groups)
     df = beyond - 1 if groups is None else min(beyond, len(set(groups))) - 1
-    return _told(base, se or 0.0, df=df, level=level, alpha=alpha, power=power, method="order_statistic")
+    return _with_test(base, se or 0.0, df=df, level=level, alpha=alpha, power=power, method="order_statistic")
 
 
-def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
+def _influences(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
     """Return what each value adds to the log percentile: 0 at or below it, above it a constant from its interval.
 
     None if the percentile has no usable interval.
@@ -189,7 +189,9 @@ def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed
     return [scale if one else 0.0 for one in above]
 
 
-def _told(base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str) -> Comparison:
+def _with_test(
+    base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str
+) -> Comparison:
     """Add the t test and the interval of the log ratio; ``df``: clusters, or items beyond the percentile, minus one."""
     if se < DEGENERATE or base.a is None or base.b is None:
         return replace(base, note="not testable: a percentile that does not vary")

@@ -63,10 +63,12 @@ def paired_t(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> PairedT:
     """Return the paired t test of a - b; with ``clusters``, by the CR1 standard error and C - 1 degrees of freedom."""
-    return t_of(differences_of(a, b), clusters, level)
+    return paired_t_of_differences(differences_of(a, b), clusters, level)
 
 
-def t_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95) -> PairedT:
+def paired_t_of_differences(
+    differences: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> PairedT:
     """Return the paired t test of given differences."""
     delta = mean(differences)
     if delta is not None and not math.isfinite(delta):
@@ -100,10 +102,10 @@ def sign_flip(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashabl
     Raises:
         ValueError: more than 20 clusters, since 2^C patterns are too many.
     """
-    return flips_of(differences_of(a, b), clusters)
+    return sign_flip_of_differences(differences_of(a, b), clusters)
 
 
-def flips_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
+def sign_flip_of_differences(differences: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
     """Return the exact sign-flip test of given differences."""
     groups = by_cluster(differences, clusters).values() if clusters is not None else [[d] for d in differences]
     sums = sorted(math.fsum(group) for group in groups)
@@ -191,7 +193,7 @@ PATTERNS = 20_000
 """number of random patterns for more units"""
 BLOCKS = 256
 """for more units than this, units BLOCKS apart share a sign: fewer patterns with an equally valid test"""
-TIE = 1e-12
+TIE_TOLERANCE = 1e-12
 _GROUP = 8
 """signs per random byte; a table has the sums of its 256 patterns"""
 
@@ -203,7 +205,7 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
     """
     if not rows:
         return []
-    signs = _Signs(len(rows[0]), seed)
+    signs = _SignPatterns(len(rows[0]), seed)
     scales = [math.sqrt(math.fsum(value * value for value in row)) or 1.0 for row in rows]
     observed = [abs(math.fsum(row)) / scale for row, scale in zip(rows, scales, strict=True)]
     rising = sorted(range(len(rows)), key=observed.__getitem__)
@@ -212,7 +214,7 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
     for at in rising:
         scale = scales[at]
         largest = list(map(max, largest, [abs(total) / scale for total in signs.totals(rows[at])]))
-        least = observed[at] - TIE
+        least = observed[at] - TIE_TOLERANCE
         adjusted[at] = signs.share(sum(value >= least for value in largest))
     running = 0.0
     for at in reversed(rising):
@@ -226,7 +228,7 @@ def least_max_t(units: int, all_units: int) -> float:
     return own if all_units <= EXACT_UP_TO else max(own, 1 / (1 + PATTERNS))
 
 
-class _Signs:
+class _SignPatterns:
     """The sign patterns of a family of tests: all for few units, else a seeded sample."""
 
     def __init__(self, units: int, seed: int) -> None:

@@ -14,22 +14,22 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, compress, repeat
 
-FEW = 64
+ALWAYS_COUNTED = 64
 """up to this many different numbers are always counted"""
-DEAR = 16
+COUNTED_COST = 16
 """memory of a counted number / memory of a listed number"""
 UNIT_BITS = 1074
 """every double is an integer multiple of 2 ** -1074"""
 _UNIT = 1 << UNIT_BITS
 
 
-def exact(value: float) -> int:
+def to_units(value: float) -> int:
     """Return a double as a whole number of units of 2 ** -1074."""
     numerator, denominator = value.as_integer_ratio()
     return numerator << (UNIT_BITS + 1 - denominator.bit_length())
 
 
-def rounded(total: int) -> float:
+def from_units(total: int) -> float:
     """Return the double nearest to an exact sum, as ``math.fsum`` does."""
     return total / _UNIT
 
@@ -41,10 +41,10 @@ def exact_sum(values: Iterable[float]) -> int:
         if not math.isfinite(rest):
             raise ValueError("cannot compute an exact sum: a number is not finite")
         taken.append(-rest)
-    return -sum(map(exact, taken))
+    return -sum(map(to_units, taken))
 
 
-class Heap:
+class ClusterValues:
     """The numbers of one cluster."""
 
     __slots__ = ("_counts", "_listed", "_total", "n")
@@ -63,7 +63,7 @@ class Heap:
             self._listed.extend(values)
             return
         self._counts.update(values)
-        if len(self._counts) > FEW and len(self._counts) * DEAR > self.n:
+        if len(self._counts) > ALWAYS_COUNTED and len(self._counts) * COUNTED_COST > self.n:
             self._listed, self._counts = array("d", self._counts.elements()), None
 
     @property
@@ -72,7 +72,7 @@ class Heap:
         if self._total is None:
             counts = self._counts
             self._total = (
-                exact_sum(self._listed) if counts is None else sum(exact(value) * n for value, n in counts.items())
+                exact_sum(self._listed) if counts is None else sum(to_units(value) * n for value, n in counts.items())
             )
         return self._total
 
@@ -80,7 +80,7 @@ class Heap:
         """Return the exact sum of (rounded) squared deviations from a center, in units of 2 ** -1074."""
         if self._counts is None:
             return exact_sum(array("d", ((d := value - centre) * d for value in self._listed)))
-        return sum(exact((d := value - centre) * d) * n for value, n in self._counts.items())
+        return sum(to_units((d := value - centre) * d) * n for value, n in self._counts.items())
 
     def counted(self) -> Iterable[tuple[float, int]]:
         """Return the numbers, each with its count."""
@@ -91,7 +91,7 @@ class Heap:
         return self._listed if self._counts is None else self._counts
 
 
-class Strays:
+class MixedValues:
     """Numbers of small clusters; ``clusters`` is parallel to ``values``, None = not clustered."""
 
     __slots__ = ("clusters", "values")
@@ -106,21 +106,25 @@ class Strays:
 
 
 class Tally:
-    """A read-only view of heaps by cluster, and strays."""
+    """A read-only view of the values of separate clusters, and of mixed values."""
 
     def __init__(
-        self, heaps: Sequence[tuple[Hashable, Heap]] = (), strays: Sequence[Strays] = (), *, clustered: bool = True
+        self,
+        by_cluster: Sequence[tuple[Hashable, ClusterValues]] = (),
+        mixed: Sequence[MixedValues] = (),
+        *,
+        clustered: bool = True,
     ) -> None:
-        self._heaps = [(cluster, heap) for cluster, heap in heaps if heap.n]
-        self._strays = [some for some in strays if some.values]
+        self._by_cluster = [(cluster, own) for cluster, own in by_cluster if own.n]
+        self._mixed = [some for some in mixed if some.values]
         self._clustered = clustered
-        self.n = sum(heap.n for _, heap in self._heaps) + sum(len(some.values) for some in self._strays)
+        self.n = sum(own.n for _, own in self._by_cluster) + sum(len(some.values) for some in self._mixed)
         self._groups: dict[Hashable, tuple[int, int]] | None = None
 
     @classmethod
     def of(cls, values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Tally:
         """Return a tally of plain sequences."""
-        return cls(strays=[Strays(values, clusters)], clustered=clusters is not None)
+        return cls(mixed=[MixedValues(values, clusters)], clustered=clusters is not None)
 
     def __bool__(self) -> bool:
         return self.n > 0
@@ -128,12 +132,12 @@ class Tally:
     @property
     def exact_total(self) -> int:
         """Return the exact sum, in units of 2 ** -1074."""
-        return sum(heap.total for _, heap in self._heaps) + sum(exact_sum(some.values) for some in self._strays)
+        return sum(own.total for _, own in self._by_cluster) + sum(exact_sum(some.values) for some in self._mixed)
 
     @property
     def total(self) -> float:
         """Return the sum, rounded once."""
-        return rounded(self.exact_total)
+        return from_units(self.exact_total)
 
     @property
     def clusters(self) -> int | None:
@@ -146,34 +150,34 @@ class Tally:
         """Return the clusters, possibly repeated; None = not clustered."""
         if not self._clustered:
             return None
-        strays = chain.from_iterable(some.clusters or () for some in self._strays)
-        return chain((cluster for cluster, _ in self._heaps), strays)
+        mixed = chain.from_iterable(some.clusters or () for some in self._mixed)
+        return chain((cluster for cluster, _ in self._by_cluster), mixed)
 
     @property
     def groups(self) -> Mapping[Hashable, tuple[int, int]]:
         """Return the count and the exact sum (in units of 2 ** -1074) of each cluster."""
         if self._groups is None:
             found: dict[Hashable, tuple[int, int]] = {}
-            for cluster, heap in self._heaps:
+            for cluster, own in self._by_cluster:
                 n, total = found.get(cluster, (0, 0))
-                found[cluster] = (n + heap.n, total + heap.total)
-            for some in self._strays:
+                found[cluster] = (n + own.n, total + own.total)
+            for some in self._mixed:
                 for cluster, value in zip(some.clusters or (), some.values, strict=True):
                     n, total = found.get(cluster, (0, 0))
-                    found[cluster] = (n + 1, total + exact(value))
+                    found[cluster] = (n + 1, total + to_units(value))
             self._groups = found
         return self._groups
 
     def deviations(self) -> list[float]:
         """Return each cluster's sum of deviations from the overall mean."""
-        centre = exact(self.total / self.n)
-        return [rounded(total - n * centre) for n, total in self.groups.values()]
+        centre = to_units(self.total / self.n)
+        return [from_units(total - n * centre) for n, total in self.groups.values()]
 
     def square(self) -> float:
         """Return the sum of squared deviations from the mean."""
         centre = self.total / self.n
-        strays = array("d", ((d := value - centre) * d for some in self._strays for value in some.values))
-        return rounded(sum(heap.square(centre) for _, heap in self._heaps) + exact_sum(strays))
+        mixed = array("d", ((d := value - centre) * d for some in self._mixed for value in some.values))
+        return from_units(sum(own.square(centre) for _, own in self._by_cluster) + exact_sum(mixed))
 
     def bounded(self) -> bool:
         """Return True when all values are in 0..1."""
@@ -188,9 +192,9 @@ class Tally:
 
     def ordered(self) -> list[float]:
         """Return every number, lowest first."""
-        listed = [value for some in self._strays for value in some.values]
-        for _, heap in self._heaps:
-            for value, n in heap.counted():
+        listed = [value for some in self._mixed for value in some.values]
+        for _, own in self._by_cluster:
+            for value, n in own.counted():
                 listed += repeat(value, n) if n > 1 else (value,)
         listed.sort()
         return listed
@@ -200,26 +204,26 @@ class Tally:
         if self.clusters is None:
             return None
         sizes, reached = Counter[Hashable](), Counter[Hashable]()
-        for cluster, heap in self._heaps:
-            sizes[cluster] += heap.n
-            reached[cluster] += sum(n for value, n in heap.counted() if value <= limit)
-        for some in self._strays:
+        for cluster, own in self._by_cluster:
+            sizes[cluster] += own.n
+            reached[cluster] += sum(n for value, n in own.counted() if value <= limit)
+        for some in self._mixed:
             sizes.update(some.clusters or ())
             reached.update(compress(some.clusters or (), map(float(limit).__ge__, some.values)))
         return [(size, reached[cluster]) for cluster, size in sizes.items()]
 
     def pairs(self) -> tuple[list[float], list[Hashable] | None]:
         """Return every number, and if clustered the cluster of each."""
-        found = [(value, cluster) for cluster, heap in self._heaps for value, n in heap.counted() for _ in range(n)]
-        for some in self._strays:
+        found = [(value, cluster) for cluster, own in self._by_cluster for value, n in own.counted() for _ in range(n)]
+        for some in self._mixed:
             found += zip(some.values, some.clusters or repeat(None), strict=False)
         return [value for value, _ in found], [cluster for _, cluster in found] if self._clustered else None
 
     def _different(self) -> list[Sequence[float] | Mapping[float, int]]:
-        return [heap.different() for _, heap in self._heaps] + [some.values for some in self._strays]
+        return [own.different() for _, own in self._by_cluster] + [some.values for some in self._mixed]
 
 
-class Sums:
+class RunningSums:
     """Sums of shares for a score that is shown while it grows: n, sum and sum of squares per cluster.
 
     ``clustered`` False: the clusters are only sources of the numbers.

@@ -21,7 +21,7 @@ from aiohttp import web
 from bench.errors import BenchError
 from bench.events import redact
 from bench.journal import Reader, RunState
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import event_json, folder_of, progress_of
@@ -85,7 +85,7 @@ async def _state(site: Site, reader: Reader, run_id: str) -> Json:
         "state": str(status.state),
         "reason": status.reason,
         "service": None if service is None or service.startswith("failed") else service,
-        "progress": (await progress_of(site, run_id, read(reader.meta.extra)))[0],
+        "progress": (await progress_of(site, run_id, read_jobs(reader.meta.extra)))[0],
     }
 
 

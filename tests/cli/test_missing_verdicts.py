@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.evaluators.calibration import AnswerKind, probe_answers
-from bench.plan.validity import related
+from bench.plan.validity import same_family_note
 from tests.cli.conftest import Bench
 from tests.rows import each_row
 
@@ -132,5 +132,5 @@ def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_v
     ],
 )
 def test_a_judge_of_its_own_kind_is_told(answering: str | None, judge: str, said: str | None) -> None:
-    found = related(answering, judge)
+    found = same_family_note(answering, judge)
     assert (said is None and found is None) or (said is not None and said in (found or ""))

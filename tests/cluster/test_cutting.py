@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from bench.cluster.coordinator import shards_of
 from bench.errors import UsageError
-from bench.plan.ranges import cut
+from bench.plan.ranges import cut_range
 from tests.small_world import World
 
 
@@ -18,7 +18,7 @@ from tests.small_world import World
 def test_cuts_leave_no_shard_empty_and_none_twice_as_large(length: int, data: some.DataObject) -> None:
     count = data.draw(some.integers(1, length))
     breaks = sorted(data.draw(some.sets(some.integers(1, length), max_size=20)))
-    ranges = cut((1, length), range(1, length + 1), breaks, count)
+    ranges = cut_range((1, length), range(1, length + 1), breaks, count)
     sizes = [end - start + 1 for start, end in ranges]
     assert len(sizes) == count
     assert min(sizes) >= 1

@@ -16,7 +16,7 @@ from bench.cluster.worker import SCRATCH
 from bench.engine.run import SHARDS
 from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State
-from bench.plan.job_record import dump
+from bench.plan.job_record import dump_jobs
 from tests.small_journal import Job, made, record
 
 RECORD = record("p")
@@ -26,7 +26,7 @@ Values = dict[str, float | None]
 async def begun(workspace: Path, *, shards: int = 4, planned: int = 12) -> Path:
     """A cluster's run that has no row of its own yet."""
     folder = workspace / "checkpoints" / "r"
-    extra = {"jobs": dump([replace(RECORD, n_selected=planned)])}
+    extra = {"jobs": dump_jobs([replace(RECORD, n_selected=planned)])}
     meta = RunMeta(run_id="r", plan_digest="d", identity={}, request={"shards": shards}, extra=extra)
     async with Journal.create(folder, meta) as journal:
         (folder / SHARDS).mkdir()

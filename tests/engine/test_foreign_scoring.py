@@ -17,7 +17,7 @@ from bench.journal import Reader, RunState
 from bench.journal.records import ItemRecord
 from bench.model import Phase, State
 from bench.plan import Plan
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.report import fold
 from tests.rows import each_row
 from tests.small_world import World
@@ -44,7 +44,7 @@ async def scored(world: World, *rows: ExternalRow, **flags: object) -> list[Item
     plan, named = planned(world, rows, **flags)
     await score_external(plan, named, world.workspace / "scored", environment=world.environment)
     async with Reader.open(world.workspace / "scored") as reader:
-        (job,) = read(reader.meta.extra)
+        (job,) = read_jobs(reader.meta.extra)
         chain = job.chain
         return [record async for record in reader.items(chain)]
 

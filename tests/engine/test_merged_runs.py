@@ -14,7 +14,7 @@ from bench.engine import execute, forked_plan, rescored_plan
 from bench.errors import IdentityError, JournalError
 from bench.journal import MergeOutcome, Reader, RunState, merge
 from bench.model import Phase, State
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.report import fold
 from tests.small_world import World
 
@@ -36,7 +36,7 @@ async def joined(world: World, *parts: Mapping[str, object], into: str = "whole"
 async def planned(world: World, run_id: str) -> list[int]:
     """How many items each job says that it has."""
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
-        return [job.n_selected for job in read(reader.meta.extra)]
+        return [job.n_selected for job in read_jobs(reader.meta.extra)]
 
 
 async def counted(world: World, run_id: str) -> tuple[int, int, tuple[tuple[int, int], ...]]:

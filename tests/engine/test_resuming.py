@@ -17,7 +17,7 @@ from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import BenchError, DataError, IdentityError, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
-from bench.plan.ranges import covered, ranges_of, union_of
+from bench.plan.ranges import count_covered, ranges_of, union_of
 from tests.rows import each_row
 from tests.small_world import World
 
@@ -263,7 +263,7 @@ def test_a_range_that_cannot_be_is_a_usage_error(tmp_path: Path, flags: dict[str
 def test_the_shards_of_a_run_are_all_of_it(total: int) -> None:
     for count in range(1, total + 1):
         parts = [ranges_of(RunRequest(shard=f"{at}/{count}"), total) for at in range(1, count + 1)]
-        sizes = [covered(part, total) for part in parts]
+        sizes = [count_covered(part, total) for part in parts]
         assert union_of(parts, total) == ()
         assert sum(sizes) == total
         assert max(sizes) - min(sizes) <= 1

@@ -11,7 +11,7 @@ import pytest
 from bench import metrics
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import MetricSpec, open_metrics
-from bench.metrics.protocol import Parameter, canonical, near, or_list, split_cut
+from bench.metrics.protocol import Parameter, canonical, or_list, similar_names, split_cut
 from tests.rows import each_row
 
 PLACE = "b.yaml:7:3"
@@ -455,11 +455,11 @@ def test_names_are_listed_for_people(names: list[str], text: str) -> None:
 
 
 def test_near_names_are_three_at_most_and_the_best_first() -> None:
-    assert near("latency_p96", ["latency_p95", "latency_p90", "latency_p99", "latency_p50", "mrr"])[0].startswith(
-        "latency_p9"
-    )
-    assert len(near("latency_p96", ["latency_p95", "latency_p90", "latency_p99", "latency_p50"])) == 3
-    assert near("zzz", ["mrr"]) == []
+    assert similar_names("latency_p96", ["latency_p95", "latency_p90", "latency_p99", "latency_p50", "mrr"])[
+        0
+    ].startswith("latency_p9")
+    assert len(similar_names("latency_p96", ["latency_p95", "latency_p90", "latency_p99", "latency_p50"])) == 3
+    assert similar_names("zzz", ["mrr"]) == []
 
 
 # ------------------------------------------------------------------------------------ entries that are right

@@ -14,21 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import metrics
-from bench.metrics import CorpusFacts, FoldRow, JobFacts, Measure, Pool, fold, item_metrics, open_metrics
+from bench.metrics import CorpusFacts, FoldRow, FoldTable, JobFacts, Measure, fold, item_metrics, open_metrics
 from bench.metrics.fold_input import (
-    LONG,
+    MIN_RUN,
     NO_LABEL,
-    all_labels_of,
     by_label,
     cluster_code,
+    fold_table,
     has_dimension,
+    item_outcome,
     labels_of,
-    poured,
-    reduce,
-    reduced,
-    settled,
+    labels_of_each,
+    reduce_repeats,
+    reduce_values,
 )
-from bench.metrics.protocol import LARGEST
+from bench.metrics.protocol import MAX_VALUE
 from bench.model import FAILED_STATES, Measurement, State
 from tests.laws import examples
 from tests.rows import each_row
@@ -182,9 +182,9 @@ def test_a_reason_of_a_row_that_has_a_value_is_never_counted_twice() -> None:
 
 
 def alike(
-    pool: Pool, corpora: list[str], *columns: list[float] | None, labels: Labels = A, state: str = "correct"
+    pool: FoldTable, corpora: list[str], *columns: list[float] | None, labels: Labels = A, state: str = "correct"
 ) -> None:
-    pool.add_alike(
+    pool.add_group(
         labels=labels,
         state=state,
         corpora=corpora,
@@ -193,7 +193,7 @@ def alike(
 
 
 def test_a_column_that_is_not_there_is_a_column_of_nothing() -> None:
-    pool = Pool(2)
+    pool = FoldTable(2)
     alike(pool, ["c"] * 40, [1.0] * 40, None)
     alike(pool, ["c", "d"], [0.0, math.nan], None)
     accuracy, mrr = fold(opened("accuracy", "mrr"), pool).values()
@@ -201,11 +201,11 @@ def test_a_column_that_is_not_there_is_a_column_of_nothing() -> None:
     assert (counted(mrr), mrr.value) == ((0, 42, 0), None)
 
 
-@each_row("size", [1, LONG - 1, LONG, LONG + 1, 3 * LONG])
+@each_row("size", [1, MIN_RUN - 1, MIN_RUN, MIN_RUN + 1, 3 * MIN_RUN])
 def test_long_and_short_runs_of_a_cluster_fold_alike(size: int) -> None:
-    corpora = ["a"] * size + ["b"] * LONG + ["c", "a"]
+    corpora = ["a"] * size + ["b"] * MIN_RUN + ["c", "a"]
     values = [float(at % 3 > 0) for at in range(len(corpora))]
-    pool = Pool(1)
+    pool = FoldTable(1)
     alike(pool, corpora, values)
     rows = [
         row(at, "correct", value, corpus=corpus) for at, (value, corpus) in enumerate(zip(values, corpora, strict=True))
@@ -213,12 +213,12 @@ def test_long_and_short_runs_of_a_cluster_fold_alike(size: int) -> None:
     assert fold(opened("mrr"), pool) == fold(opened("mrr"), rows)
     (cell,) = pool.cells()
     assert cell.n(0) == len(corpora)
-    assert set(cell.heaps[0]) == {cluster_code("b")} | ({cluster_code("a")} if size >= LONG else set())
-    assert len(cell.strays[0]) == 2 + (size if size < LONG else 0)
+    assert set(cell.by_cluster[0]) == {cluster_code("b")} | ({cluster_code("a")} if size >= MIN_RUN else set())
+    assert len(cell.mixed[0]) == 2 + (size if size < MIN_RUN else 0)
 
 
 def test_a_pool_without_clusters_takes_runs_as_one() -> None:
-    pool = Pool(1, clustered=False)
+    pool = FoldTable(1, clustered=False)
     alike(pool, [f"c{n}" for n in range(50)], [1.0] * 50)
     alike(pool, ["x"], [0.0])
     pool.add(row(0, "correct", 1.0))
@@ -228,7 +228,7 @@ def test_a_pool_without_clusters_takes_runs_as_one() -> None:
 
 
 def test_nothing_alike_is_nothing() -> None:
-    pool = Pool(1)
+    pool = FoldTable(1)
     alike(pool, [], [])
     pool.add_pending(0)
     assert pool.cells() == []
@@ -236,19 +236,19 @@ def test_nothing_alike_is_nothing() -> None:
 
 
 def test_a_pool_knows_whether_a_row_that_ended_lacks_a_value() -> None:
-    pool = poured([row(0, "correct", 1.0, None), row(1, "error")], 2)
+    pool = fold_table([row(0, "correct", 1.0, None), row(1, "error")], 2)
     assert (pool.lacks(0), pool.lacks(1)) == (False, True)
 
 
 def test_rows_may_be_explained_after_they_were_taken() -> None:
-    pool = Pool(1)
+    pool = FoldTable(1)
     alike(pool, ["c"] * 3, [1.0, math.nan, math.nan])
-    pool.explain(A, "correct", "no_evidence", 2)
+    pool.add_reason(A, "correct", "no_evidence", 2)
     assert fold(opened("mrr"), pool)["mrr"].excluded_reasons == {"no_evidence": 2}
 
 
 def test_pending_items_are_failed_and_have_no_label() -> None:
-    pool = poured([row(0, "correct", 1.0)], 1)
+    pool = fold_table([row(0, "correct", 1.0)], 1)
     pool.add_pending(2)
     found = fold(opened("accuracy"), pool)["accuracy"]
     assert counted(found) == (1, 0, 2)
@@ -259,7 +259,9 @@ def test_pending_items_are_failed_and_have_no_label() -> None:
 
 
 def test_cells_are_sorted_and_grouped_by_label() -> None:
-    pool = poured([row(0, "unscored", None), row(1, "correct", 1.0, labels=B), row(2, None), row(3, "correct", 1.0)], 1)
+    pool = fold_table(
+        [row(0, "unscored", None), row(1, "correct", 1.0, labels=B), row(2, None), row(3, "correct", 1.0)], 1
+    )
     cells = pool.cells()
     assert [(dict(one.labels)["question_type"], one.state) for one in cells] == [
         ("a", None),
@@ -282,10 +284,10 @@ def test_a_cluster_has_the_same_code_in_every_process() -> None:
 def test_equal_label_sets_are_read_once_and_stay_in_their_places() -> None:
     first, second = {"b": "2", "a": "1"}, {"a": "9"}
     assert labels_of(first) == (("a", "1"), ("b", "2"))
-    found = all_labels_of([first, second, first])
+    found = labels_of_each([first, second, first])
     assert found == [(("a", "1"), ("b", "2")), (("a", "9"),), (("a", "1"), ("b", "2"))]
     assert found[0] is found[2]
-    assert all_labels_of([]) == []
+    assert labels_of_each([]) == []
 
 
 # ------------------------------------------------------------------------------------ epochs
@@ -311,22 +313,22 @@ def epochs(*states_and_values: tuple[str | None, float | None], item: str = "q")
 )
 def test_repeats_by_hand(values: list[float], mean: float | None, mode: float | None, most: float | None) -> None:
     wanted = [one if one is None else pytest.approx(one) for one in (mean, mode, most)]
-    assert [reduce(values, reducer) for reducer in ("mean", "mode", "max")] == wanted  # type: ignore[arg-type]
+    assert [reduce_values(values, reducer) for reducer in ("mean", "mode", "max")] == wanted  # type: ignore[arg-type]
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=7), seed=st.integers(0, 9))
 def test_a_reduced_value_lies_among_its_repeats_whatever_their_order(values: list[float], seed: int) -> None:
     mixed = random.Random(seed).sample(values, len(values))
     for reducer in ("mean", "mode", "max"):
-        found = reduce(values, reducer)  # type: ignore[arg-type]
-        assert found == reduce(mixed, reducer)  # type: ignore[arg-type]
+        found = reduce_values(values, reducer)  # type: ignore[arg-type]
+        assert found == reduce_values(mixed, reducer)  # type: ignore[arg-type]
         assert found is not None and min(values) <= found <= max(values)
 
 
 def test_equal_repeats_are_their_own_mean() -> None:
     """A third of three times 0.003 is another double than 0.003."""
     assert math.fsum([0.003] * 3) / 3 != 0.003
-    found = {value for value in (n / 1000 for n in range(1001)) if reduce([value] * 3, "mean") != value}
+    found = {value for value in (n / 1000 for n in range(1001)) if reduce_values([value] * 3, "mean") != value}
     assert found == set()
 
 
@@ -347,14 +349,14 @@ def test_equal_repeats_are_their_own_mean() -> None:
 def test_the_state_of_repeats_is_the_commonest_of_those_that_ended(
     repeats: list[tuple[str | None, float | None]], state: str | None, value: float | None
 ) -> None:
-    (one,), _ = reduced(epochs(*repeats), ["accuracy"], "mean", epochs=len(repeats))
+    (one,), _ = reduce_repeats(epochs(*repeats), ["accuracy"], "mean", epochs=len(repeats))
     assert one.state == state
     assert list(one.values) == [value if value is None else pytest.approx(value)]
 
 
 def test_a_tie_with_correct_is_not_correct_whatever_came_first() -> None:
     for repeats in ([("correct", 1.0), ("partial", 0.0)], [("partial", 0.0), ("correct", 1.0)]):
-        (one,), _ = reduced(epochs(*repeats), ["accuracy"], "mode", epochs=2)
+        (one,), _ = reduce_repeats(epochs(*repeats), ["accuracy"], "mode", epochs=2)
         assert (one.state, list(one.values)) == ("partial", [0.0])
 
 
@@ -383,12 +385,12 @@ def test_an_item_ends_in_one_state_and_with_one_outcome(
     repeats: list[tuple[str, str]], ended: tuple[str, str] | None
 ) -> None:
     for order in itertools.permutations(repeats):
-        assert settled(order, epochs=3) == ended
+        assert item_outcome(order, epochs=3) == ended
 
 
 def test_items_of_one_name_in_two_corpora_are_two() -> None:
     rows = [FoldRow("q", corpus, epoch, "correct", A, (1.0,)) for corpus in ("c", "d") for epoch in (1, 2)]
-    found, _ = reduced(rows, ["accuracy"], "mean", epochs=2)
+    found, _ = reduce_repeats(rows, ["accuracy"], "mean", epochs=2)
     assert [(one.corpus, one.item_id, one.epoch) for one in found] == [("c", "q", 1), ("d", "q", 1)]
 
 
@@ -398,9 +400,9 @@ def test_the_spread_is_the_mean_deviation_inside_items_that_were_repeated() -> N
         *epochs(("correct", 1.0), ("correct", 1.0), item="q2"),
         *epochs(("correct", 1.0), ("error", None), item="q3"),
     ]
-    _, spread = reduced(rows, ["accuracy"], "mean", epochs=2)
+    _, spread = reduce_repeats(rows, ["accuracy"], "mean", epochs=2)
     assert spread == {"accuracy": pytest.approx((math.sqrt(0.5) + 0) / 2)}
-    assert reduced(epochs(("correct", 1.0)), ["accuracy"], "mean", epochs=1)[1] == {}
+    assert reduce_repeats(epochs(("correct", 1.0)), ["accuracy"], "mean", epochs=1)[1] == {}
 
 
 @pytest.mark.parametrize("reducer", ["mean", "mode", "max"])
@@ -537,7 +539,7 @@ def test_level_and_seed_reach_every_interval() -> None:
 
 def test_a_value_that_leaves_the_range_of_sums_never_reaches_a_fold() -> None:
     """What a metric may give at most is still folded without a crash."""
-    rows = [row(n, "correct", sign * LARGEST) for n, sign in enumerate((1, -1, 1))]
+    rows = [row(n, "correct", sign * MAX_VALUE) for n, sign in enumerate((1, -1, 1))]
     found = fold(opened("mrr"), rows, clustered=False)["mrr"]
     assert found.value == pytest.approx(1e100 / 3)
     assert found.interval is not None and math.isfinite(found.interval.high)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.metrics.failure_reason import LossFacts, LossKind, disagree, loss_of, tally
+from bench.metrics.failure_reason import LossFacts, LossKind, count_losses, disagree, loss_of
 from bench.metrics.overlay import Overlay, Suspect
 from bench.model import State, Verdict
 from tests.rows import each_row
@@ -68,7 +68,7 @@ def test_an_answer_from_a_part_of_the_evidence_is_marked() -> None:
 def test_reasons_add_up_to_the_lost_items(states: list[State | None], data: st.DataObject) -> None:
     facts = [LossFacts(state=s, evidence=data.draw(st.sampled_from([(), ("a",)]))) for s in states]
     losses = [loss_of(one) for one in facts]
-    found = tally(losses)
+    found = count_losses(losses)
     assert sum(found.values()) == sum(loss is not None for loss in losses)
     assert list(found) == [k for k in LossKind if k in found]
     scored = {State.INCORRECT, State.PARTIAL, State.ABSTAINED}

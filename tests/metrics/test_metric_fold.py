@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.metrics import CorpusFacts, FoldRow, JobFacts, Measure, Pool, fold, item_metrics, open_metrics
+from bench.metrics import CorpusFacts, FoldRow, FoldTable, JobFacts, Measure, fold, item_metrics, open_metrics
 from bench.metrics.aggregation import Macro
 
 STATES = st.sampled_from(["correct", "incorrect", "abstained", "unscored", "measured", "error", "not_ready", None])
@@ -48,14 +48,14 @@ def test_order_and_shards_change_no_bit(rows: list[FoldRow], seed: int) -> None:
 
 @given(rows=rows(), repeats=st.sampled_from([1, 2, 40]), seed=st.integers(0, 5))
 def test_rows_one_by_one_and_many_alike_fold_to_the_same(rows: list[FoldRow], repeats: int, seed: int) -> None:
-    metrics, pool = opened(*THREE), Pool(3)
+    metrics, pool = opened(*THREE), FoldTable(3)
     many = [one._replace(item_id=f"{one.item_id}.{n}") for one in rows for n in range(repeats)]
     kinds: dict[tuple[object, ...], list[FoldRow]] = {}
     for one in many:
         kinds.setdefault((one.labels, one.state, one.corpus if seed % 2 else ""), []).append(one)
     for (labels, state, _), alike in random.Random(seed).sample(sorted(kinds.items(), key=repr), len(kinds)):
         assert isinstance(labels, tuple)
-        pool.add_alike(
+        pool.add_group(
             labels=labels,
             state=None if state is None else str(state),
             corpora=[one.corpus for one in alike],
@@ -67,11 +67,11 @@ def test_rows_one_by_one_and_many_alike_fold_to_the_same(rows: list[FoldRow], re
 def test_numbers_that_are_all_different_fold_as_those_that_are_counted() -> None:
     values = [random.Random(number).random() for number in range(3000)]
     given_rows = [row(i, "correct", (value,), corpus=i // 1000) for i, value in enumerate(values)]
-    pool = Pool(1)
+    pool = FoldTable(1)
     for start in range(0, 3000, 100):
         corpora = [str(start // 1000)] * 100
         column = array("d", values[start : start + 100])
-        pool.add_alike(labels=(("question_type", "a"),), state="correct", corpora=corpora, columns=[column])
+        pool.add_group(labels=(("question_type", "a"),), state="correct", corpora=corpora, columns=[column])
     assert fold(opened("mrr"), pool) == fold(opened("mrr"), given_rows)
 
 
@@ -233,7 +233,7 @@ def test_an_item_fails_only_when_none_of_its_epochs_ended() -> None:
 
 
 def test_pending_items_can_be_counted_without_rows() -> None:
-    pool = Pool(1)
+    pool = FoldTable(1)
     pool.add(row(0, "correct", (1.0,)))
     pool.add_pending(3)
     found = fold(opened("accuracy"), pool)["accuracy"]

@@ -17,19 +17,19 @@ from bench.errors import ConfigError, EvaluatorFailed
 from bench.metrics import FoldRow, Measure, fold, open_metrics
 from bench.metrics.aggregation import (
     MEAN,
-    Folded,
+    FoldResult,
     FoldRule,
     Macro,
     Mean,
-    Own,
+    MeanWithPercentiles,
     Percentile,
     PerCorrect,
     PerSecond,
+    PluginAggregate,
     Sample,
-    Spread,
     Total,
-    scaled,
-    share,
+    quotient,
+    scale_interval,
 )
 from bench.metrics.fold import value as value_of_row
 from bench.metrics.protocol import Metric
@@ -45,7 +45,7 @@ def sample(*values: float, **more: object) -> Sample:
 
 
 @each_row(
-    ("rule", "given_sample", "value", "as_zero", "note"),
+    ("rule", "given_sample", "value", "value_failures_as_zero", "note"),
     [
         (MEAN, sample(), None, None, ""),
         (MEAN, sample(n_failed=3), None, 0.0, ""),
@@ -62,28 +62,30 @@ def sample(*values: float, **more: object) -> Sample:
         (Percentile(50, 1000), sample(3000.0), 3.0, None, ""),
         (Percentile(99), sample(1.0), 1.0, None, "with n < 100, p99 is the maximum"),
         (Percentile(99), sample(), None, None, ""),
-        (Spread(1000), sample(), None, None, ""),
-        (Spread(1000), sample(1000.0, 2000.0, 6000.0), 3.0, None, "p50 2, p90 6, p95 6, p99 6, max 6"),
+        (MeanWithPercentiles(1000), sample(), None, None, ""),
+        (MeanWithPercentiles(1000), sample(1000.0, 2000.0, 6000.0), 3.0, None, "p50 2, p90 6, p95 6, p99 6, max 6"),
         (Total(), sample(), None, None, ""),
         (Total(), sample(0.1, 0.2), 0.1 + 0.2, None, ""),
-        (Total(), sample(1.0, failed_values=Tally.of([0.25]), extra=[0.5]), 1.75, None, ""),
-        (Total(), sample(extra=[0.5]), 0.5, None, ""),
+        (Total(), sample(1.0, failed_values=Tally.of([0.25]), corpus_values=[0.5]), 1.75, None, ""),
+        (Total(), sample(corpus_values=[0.5]), 0.5, None, ""),
         (Total(), sample(failed_values=Tally.of([0.5])), 0.5, None, ""),
         (PerCorrect(), sample(1.0, 2.0, n_correct=2), 1.5, None, ""),
-        (PerCorrect(), sample(1.0, extra=[2.0], n_correct=1), 3.0, None, ""),
+        (PerCorrect(), sample(1.0, corpus_values=[2.0], n_correct=1), 3.0, None, ""),
         (PerCorrect(), sample(1.0), None, None, "no item is correct"),
         (PerCorrect(), sample(n_correct=2), None, None, ""),
         (PerSecond(), sample(30.0, 10.0, wall_us=2_000_000), 20.0, None, ""),
         (PerSecond(), sample(30.0, wall_us=3_000_000, concurrency=4), 10.0, None, "at ingest concurrency 4"),
         (PerSecond(), sample(30.0), None, None, ""),
         (PerSecond(), sample(wall_us=5), None, None, ""),
-        (Own(max), sample(), None, None, ""),
-        (Own(max), sample(2.0, 7.0), 7.0, None, ""),
+        (PluginAggregate(max), sample(), None, None, ""),
+        (PluginAggregate(max), sample(2.0, 7.0), 7.0, None, ""),
     ],
 )
-def test_a_rule_by_hand(rule: FoldRule, given_sample: Sample, value: object, as_zero: object, note: str) -> None:
+def test_a_rule_by_hand(
+    rule: FoldRule, given_sample: Sample, value: object, value_failures_as_zero: object, note: str
+) -> None:
     found = rule.fold(given_sample)
-    assert (found.value, found.as_zero, found.note) == (value, as_zero, note)
+    assert (found.value, found.value_failures_as_zero, found.note) == (value, value_failures_as_zero, note)
 
 
 def test_a_macro_mean_by_hand() -> None:
@@ -94,10 +96,10 @@ def test_a_macro_mean_by_hand() -> None:
         "d": sample(),
     }
     found = Macro("kind").fold(Sample(values=Tally.of([1.0, 1.0, 0.0, 0.0, 1.0]), groups=groups))
-    assert (found.value, found.as_zero) == ((0.5 + 1) / 2, (0.5 + 0.5 + 0) / 3)
+    assert (found.value, found.value_failures_as_zero) == ((0.5 + 1) / 2, (0.5 + 0.5 + 0) / 3)
     assert found.interval is not None and found.interval.method == "macro_t"
     assert (Macro("kind").name, Macro("kind").dimension) == ("macro:kind", "kind")
-    assert Macro("kind").fold(Sample(values=Tally.of([]))) == Folded(value=None)
+    assert Macro("kind").fold(Sample(values=Tally.of([]))) == FoldResult(value=None)
 
 
 @each_row(
@@ -106,11 +108,11 @@ def test_a_macro_mean_by_hand() -> None:
         (MEAN, "mean"),
         (Mean(1000), "mean"),
         (Percentile(50), "other"),
-        (Spread(), "other"),
+        (MeanWithPercentiles(), "other"),
         (Total(), "other"),
         (PerCorrect(), "other"),
         (PerSecond(), "other"),
-        (Own(max), "other"),
+        (PluginAggregate(max), "other"),
     ],
 )
 def test_a_rule_says_whether_it_is_a_mean(rule: FoldRule, name: str) -> None:
@@ -120,9 +122,9 @@ def test_a_rule_says_whether_it_is_a_mean(rule: FoldRule, name: str) -> None:
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=20), failed=st.integers(0, 9))
 def test_the_value_with_failures_as_zero_is_never_above_the_value(values: list[float], failed: int) -> None:
     found = MEAN.fold(sample(*values, n_failed=failed))
-    assert found.value is not None and found.as_zero is not None
-    assert found.as_zero <= found.value + 1e-15
-    assert (found.as_zero == found.value) == (failed == 0 or found.value == 0)
+    assert found.value is not None and found.value_failures_as_zero is not None
+    assert found.value_failures_as_zero <= found.value + 1e-15
+    assert (found.value_failures_as_zero == found.value) == (failed == 0 or found.value == 0)
 
 
 @settings(max_examples=examples(20))
@@ -130,7 +132,7 @@ def test_the_value_with_failures_as_zero_is_never_above_the_value(values: list[f
 def test_milliseconds_are_microseconds_by_a_thousand(values: list[int]) -> None:
     plain, shown = (Percentile(90, scale).fold(sample(*map(float, values))) for scale in (1, 1000))
     assert plain.value is not None and shown.value == plain.value / 1000
-    assert shown.interval == scaled(plain.interval, 1000)
+    assert shown.interval == scale_interval(plain.interval, 1000)
 
 
 AMOUNTS = ("cost_per_query", "tokens_context", "latency_mean", "latency", "answer_length")
@@ -148,13 +150,13 @@ def test_an_amount_that_never_varies_has_no_interval_of_a_share(name: str, value
 
 def test_an_interval_is_scaled_at_both_ends() -> None:
     found = Interval(low=1000.0, high=3000.0, level=0.9, method="t")
-    assert scaled(found, 1000) == Interval(low=1.0, high=3.0, level=0.9, method="t")
-    assert scaled(found, 1) is found
-    assert scaled(None, 1000) is None
+    assert scale_interval(found, 1000) == Interval(low=1.0, high=3.0, level=0.9, method="t")
+    assert scale_interval(found, 1) is found
+    assert scale_interval(None, 1000) is None
 
 
 def test_a_share_of_nothing_is_nothing() -> None:
-    assert (share(3.0, 0), share(3.0, 2), share(0.0, 2)) == (None, 1.5, 0.0)
+    assert (quotient(3.0, 0), quotient(3.0, 2), quotient(0.0, 2)) == (None, 1.5, 0.0)
 
 
 @pytest.mark.parametrize("n", [199, 200])
@@ -212,7 +214,7 @@ def raising(error: Exception) -> Callable[[Sequence[float]], float]:
 def test_an_aggregate_that_gives_no_number_leaves_the_value_null_and_says_so(
     aggregate: Callable[[Sequence[float]], float | None], value: float | None, note: str
 ) -> None:
-    found = Own(aggregate).fold(sample(1.0, 2.0))
+    found = PluginAggregate(aggregate).fold(sample(1.0, 2.0))
     assert (found.value, found.note) == (value, note)
 
 

@@ -15,11 +15,11 @@ from bench.metrics.answers.citation import citations
 from bench.metrics.answers.overlap import signature
 from bench.metrics.answers.text import LOCOMO_TYPES, locomo_category, locomo_qa, occurs
 from bench.metrics.answers.text_normalization import (
+    as_iterable,
     as_text,
     locomo_tokens,
     mem0_tokens,
     normal_form,
-    several,
     squad_tokens,
     stem,
 )
@@ -52,9 +52,9 @@ def test_a_value_is_read_as_its_text_in_the_file(value: object, text: str) -> No
 
 
 def test_a_text_that_stands_alone_is_a_list_of_one() -> None:
-    assert list(several("ab")) == ["ab"]
-    assert list(several(["a", 2])) == ["a", 2]
-    assert list(several(())) == []
+    assert list(as_iterable("ab")) == ["ab"]
+    assert list(as_iterable(["a", 2])) == ["a", 2]
+    assert list(as_iterable(())) == []
 
 
 @each_row(

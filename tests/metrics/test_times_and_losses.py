@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench import metrics
 from bench.errors import ConfigError
 from bench.metrics import plugins
-from bench.metrics.failure_reason import LossFacts, LossKind, disagree, loss_of, tally
+from bench.metrics.failure_reason import LossFacts, LossKind, count_losses, disagree, loss_of
 from bench.metrics.latency import PARTS, attempt_us, phase_us, total_us
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.pricing import cost_of
@@ -236,7 +236,7 @@ def test_exactly_the_items_that_are_not_correct_are_lost(
     elif state is not State.MEASURED:
         assert found is not None
     assert found is None or not found.partial_evidence or found.kind is LossKind.ANSWER_WRONG
-    assert tally([found]) == ({} if found is None else {found.kind: 1})
+    assert count_losses([found]) == ({} if found is None else {found.kind: 1})
 
 
 # ------------------------------------------------------------------------------------ doubted golds
@@ -306,17 +306,17 @@ def install(folder: Path, distribution: str, *names: str, module: str = "nowhere
 
 
 def test_a_name_that_nobody_claims_is_nobodys() -> None:
-    assert plugins.claimed("nobodys_metric", GROUP) is None
-    assert plugins.installed("bench.no_such_group", str) == {}
+    assert plugins.entry_point_named("nobodys_metric", GROUP) is None
+    assert plugins.installed_plugins("bench.no_such_group", str) == {}
 
 
 def test_a_claimed_name_is_found_without_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "one-dist", "first", "second")
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = plugins.claimed("first", GROUP)
+    found = plugins.entry_point_named("first", GROUP)
     assert found is not None and found.dist is not None
     assert (found.name, found.dist.name) == ("first", "one-dist")
-    assert {name: one.distribution for name, one in plugins.installed(GROUP, str.upper).items()} == {
+    assert {name: one.distribution for name, one in plugins.installed_plugins(GROUP, str.upper).items()} == {
         "FIRST": "one-dist",
         "SECOND": "one-dist",
     }
@@ -326,7 +326,7 @@ def test_a_name_claimed_twice_names_both(tmp_path: Path, monkeypatch: pytest.Mon
     install(tmp_path, "one-dist", "mine")
     install(tmp_path, "two-dist", "mine", module="elsewhere")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for look in (lambda: plugins.claimed("mine", GROUP), lambda: plugins.installed(GROUP, str)):
+    for look in (lambda: plugins.entry_point_named("mine", GROUP), lambda: plugins.installed_plugins(GROUP, str)):
         with pytest.raises(ConfigError) as caught:
             look()
         assert caught.value.message in (
@@ -341,7 +341,7 @@ def test_two_spellings_of_one_distribution_are_one_claim_when_they_mean_the_same
 ) -> None:
     install(tmp_path, "one-dist", "My-Metric", "my_metric")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert list(plugins.installed(GROUP, lambda name: name.lower().replace("-", "_"))) == ["my_metric"]
+    assert list(plugins.installed_plugins(GROUP, lambda name: name.lower().replace("-", "_"))) == ["my_metric"]
 
 
 def test_what_cannot_be_loaded_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

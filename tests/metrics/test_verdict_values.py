@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import metrics
-from bench.metrics.answers.verdicts import METHODS, Judged, correct_of, share_of, value_of, verdict_of
+from bench.metrics.answers.verdicts import METHODS, JudgedInputs, binary_score, correct_of, value_of, verdict_of
 from bench.model import SCORED_STATES, Measurement, Row, State, Verdict
 from tests.rows import each_row
 
@@ -88,7 +88,7 @@ def test_without_an_evaluator_the_state_of_the_item_counts(state: State | None) 
     row = replace(ROW, state=state, verdicts=(said("e", 1.0, True),))
     expected = (state is State.CORRECT) if state in SCORED_STATES else None
     assert correct_of(row, None) is expected
-    assert value("accuracy", row) == share_of(expected)
+    assert value("accuracy", row) == binary_score(expected)
     assert value("correctness", row) == (1.0 if state in SCORED_STATES else None)
 
 
@@ -141,7 +141,7 @@ def test_a_judged_item_by_hand(
 
 
 def test_every_metric_of_the_family_takes_the_same_inputs() -> None:
-    inputs = {field: getattr(Judged(), field) for field in Judged.__slots__}
+    inputs = {field: getattr(JudgedInputs(), field) for field in JudgedInputs.__slots__}
     for name in ("accuracy", "correctness", "abstention_accuracy", "over_abstention_rate", "faithfulness"):
         assert metrics.score(name, **inputs) is None
 

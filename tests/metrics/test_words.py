@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from bench.metrics import resolve, score
-from bench.metrics.answers.text_normalization import comparable, index_terms, indexed, search_words, spaced
+from bench.metrics.answers.text_normalization import comparable_form, index_terms, indexed, search_words, spaced
 from tests.rows import each_row
 
 LATIN = ["The quick-brown café's 7:40 don’t — 👍 ☎️", "naïve Straße x_y ½", "“Paris”", "a\tb\nc", ""]
@@ -29,7 +29,7 @@ def compares_letters_as_written(metric: str, answer: str) -> bool:
 def test_text_of_latin_letters_is_left_as_it_is(text: str) -> None:
     assert spaced(text) == text
     assert indexed(text) == text
-    assert comparable(text) == text.lower()
+    assert comparable_form(text) == text.lower()
     assert search_words(text) == re.findall(r"\w+", text.lower())
 
 

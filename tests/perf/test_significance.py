@@ -10,7 +10,7 @@ import pytest
 import significance
 
 from bench.journal import Reader
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison_data import load_side
 from tests.small_journal import Job, made, record
@@ -51,7 +51,7 @@ async def test_the_simulation_compares_as_the_program_does(tmp_path: Path) -> No
     sides = []
     for run in ("a", "b"):
         async with Reader.open(tmp_path / "checkpoints" / run) as reader, reader.snapshot():
-            sides.append(await load_side(reader, read(reader.meta.extra)[0]))
+            sides.append(await load_side(reader, read_jobs(reader.meta.extra)[0]))
     (row,) = compare_sides([sides]).comparisons[0].rows
     assert row.found == found
     assert row.p_adjusted == found.p

@@ -63,7 +63,7 @@ def test_distributions_are_found_by_the_names_they_give_however_these_are_spelle
 def test_a_distribution_of_our_own_doubles_nothing_and_dates_nothing(site: Path) -> None:
     install(site, "memorybench", "bench.providers", "bm25 = acme:Memory")
     read = Installed.read()
-    read.refuse_doubles("bench.providers", ["bm25"])
+    read.refuse_duplicates("bench.providers", ["bm25"])
     assert read.distributions("bench.providers", ["bm25"]) == {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
-from bench.plan.leftover import FORGOTTEN, Leftover, leftovers
+from bench.plan.leftover import ABANDONED, Leftover, leftovers
 from tests.small_journal import record
 from tests.told_journal import Told, told
 
@@ -41,7 +41,7 @@ async def test_what_was_given_up_is_left_no_more_and_counts_as_cleared_nowhere(t
     folder = await written(tmp_path)
     (one,) = await left(folder)
     async with Journal.resume(folder) as journal:
-        journal.append(one.given_up())
+        journal.append(one.abandonment())
         await journal.flush()
         assert await left(folder) == []
         rows = await journal.corpus("lane-hosted", "c1")
@@ -50,7 +50,7 @@ async def test_what_was_given_up_is_left_no_more_and_counts_as_cleared_nowhere(t
         await journal.flush()
         assert [each.attempts for each in await left(folder)] == [{"c3": 2}], "a later attempt is another namespace"
     async with Reader.open(folder) as reader:
-        ((_, event),) = [each for each in await reader.events() if each[1].kind == FORGOTTEN]
+        ((_, event),) = [each for each in await reader.events() if each[1].kind == ABANDONED]
     assert (event.scope, event.message) == ("lane-hosted", "2 namespaces at hosted were abandoned: not cleared")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.datasets import Selection
 from bench.datasets.selection import select
 from bench.errors import UsageError
-from bench.plan.ranges import Ranges, covered, gaps_of, union_of
+from bench.plan.ranges import Ranges, count_covered, gaps_of, union_of
 
 TOTAL = 20
 RANGES = st.tuples(st.integers(1, TOTAL), st.integers(1, TOTAL)).map(lambda pair: (min(pair), max(pair)))
@@ -44,11 +44,11 @@ def test_gaps_are_what_no_range_has_whatever_their_order(parts: list[tuple[int, 
 
 @given(PARTS, st.integers(1, 2 * TOTAL))
 def test_what_is_covered_is_counted_also_in_a_shorter_benchmark(parts: list[tuple[int, int]], total: int) -> None:
-    assert covered(tuple(parts), total) == len(positions(parts, total))
+    assert count_covered(tuple(parts), total) == len(positions(parts, total))
 
 
 def test_no_range_is_everything() -> None:
-    assert (union_of([()], 9), union_of([((1, 2),), ()], 9), gaps_of((), 9), covered((), 9)) == ((), (), (), 9)
+    assert (union_of([()], 9), union_of([((1, 2),), ()], 9), gaps_of((), 9), count_covered((), 9)) == ((), (), (), 9)
     assert union_of([((1, 4),), ((5, 9),)], 9) == ()
 
 

@@ -18,9 +18,9 @@ from bench.plan.job_record import (
     ModelNames,
     OverlayRecord,
     cuts_inside_range,
-    dump,
-    joined,
-    read,
+    dump_jobs,
+    merged_jobs,
+    read_jobs,
     records,
 )
 from bench.plan.model import BUILT_IN_EMBEDDING
@@ -189,7 +189,7 @@ def test_golds_that_are_doubted_go_with_the_job(world: World) -> None:
     assert found.suspects == {"c0q0": "wrong_answer", "c1q1": "ambiguous"}
     (lane,) = world.plan(providers="bm25").lanes
     assert [lane.benchmark.corrected_answer(item) for item in ("c0q0", "c1q1", "c2q2")] == ["7", None, None]
-    assert read({EXTRA_KEY: dump([found])}) == (found,)
+    assert read_jobs({EXTRA_KEY: dump_jobs([found])}) == (found,)
 
 
 def test_another_list_of_doubts_is_another_plan(world: World) -> None:
@@ -237,16 +237,16 @@ def test_an_overlay_that_does_not_fit_is_refused(world: World, old: str, new: st
 
 def test_records_survive_the_journal(world: World) -> None:
     found = recorded(world, providers="bm25 faulty@x vector", answering_model=["openai/a", "none"], sample=5)
-    stored = json.loads(json.dumps({EXTRA_KEY: dump(found)}))
-    assert read(stored) == found
-    assert read({}) == ()
+    stored = json.loads(json.dumps({EXTRA_KEY: dump_jobs(found)}))
+    assert read_jobs(stored) == found
+    assert read_jobs({}) == ()
 
 
 def test_a_form_that_this_version_does_not_know_is_the_journals_fault(world: World) -> None:
-    (job,) = dump([one(world)])
+    (job,) = dump_jobs([one(world)])
     for broken in ({**job, "k": "ten"}, {name: value for name, value in job.items() if name != "lane"}):
         with pytest.raises(JournalError, match="in a format that this version cannot read"):
-            read({EXTRA_KEY: [broken]})
+            read_jobs({EXTRA_KEY: [broken]})
 
 
 # ------------------------------------------------------------------------ merged runs
@@ -255,11 +255,11 @@ def test_a_form_that_this_version_does_not_know_is_the_journals_fault(world: Wor
 def part(
     job: JobRecord, start: int, end: int, n_selected: int
 ) -> tuple[tuple[tuple[int, int], ...], dict[str, object]]:
-    return ((start, end),), {EXTRA_KEY: dump([replace(job, n_selected=n_selected)])}
+    return ((start, end),), {EXTRA_KEY: dump_jobs([replace(job, n_selected=n_selected)])}
 
 
 def merged(*parts: object, shared: Mapping[tuple[str, Phase], int] | None = None) -> list[int]:
-    found = read({EXTRA_KEY: joined(parts, shared or {})})  # type: ignore[arg-type]
+    found = read_jobs({EXTRA_KEY: merged_jobs(parts, shared or {})})  # type: ignore[arg-type]
     return [job.n_selected for job in found]
 
 
@@ -269,7 +269,7 @@ def test_ranges_of_a_benchmark_are_all_of_it_whatever_they_share_or_leave_out(wo
     assert merged(part(job, 1, 6, 6), part(job, 9, 12, 4)) == [12], "two of them are pending"
     assert merged(part(job, 1, 8, 8), part(job, 5, 12, 8)) == [12]
     assert merged(part(job, 1, 6, 6), part(job, 1, 6, 6)) == [12]
-    assert merged(((), {EXTRA_KEY: dump([job])}), part(job, 1, 3, 3)) == [12]
+    assert merged(((), {EXTRA_KEY: dump_jobs([job])}), part(job, 1, 3, 3)) == [12]
 
 
 def test_a_filter_keeps_its_count_whatever_is_missing(world: World) -> None:
@@ -282,22 +282,22 @@ def test_a_filter_keeps_its_count_whatever_is_missing(world: World) -> None:
 def test_the_types_of_what_is_selected_are_counted_and_joined(world: World) -> None:
     ranged = one(world, start=1, end=3)
     assert (ranged.selected_types, ranged.whole_types) == ({"two": 2, "one": 1}, {"two": 6, "one": 6})
-    (job,) = read({EXTRA_KEY: joined([(((1, 3),), {EXTRA_KEY: dump([ranged])})], {})})
+    (job,) = read_jobs({EXTRA_KEY: merged_jobs([(((1, 3),), {EXTRA_KEY: dump_jobs([ranged])})], {})})
     assert (job.n_selected, job.selected_types) == (12, ranged.whole_types)
     typed = one(world, question_type="one")
     assert typed.selected_types == typed.whole_types == {"one": 6}
     first, last = one(world, start=1, end=6, limit=3), one(world, start=7, end=12, limit=3)
-    parts = [(((1, 6),), {EXTRA_KEY: dump([first])}), (((7, 12),), {EXTRA_KEY: dump([last])})]
-    (job,) = read({EXTRA_KEY: joined(parts, {})})
+    parts = [(((1, 6),), {EXTRA_KEY: dump_jobs([first])}), (((7, 12),), {EXTRA_KEY: dump_jobs([last])})]
+    (job,) = read_jobs({EXTRA_KEY: merged_jobs(parts, {})})
     assert (job.n_selected, job.selected_types) == (6, {"two": 4, "one": 2})
-    (job,) = read({EXTRA_KEY: joined(parts, {(first.key, Phase.EVALUATE): 1})})
+    (job,) = read_jobs({EXTRA_KEY: merged_jobs(parts, {(first.key, Phase.EVALUATE): 1})})
     assert (job.n_selected, job.selected_types) == (5, {}), "nobody knows of which type the shared one is"
 
 
 def test_a_journal_that_counts_no_types_can_be_read(world: World) -> None:
-    (stored,) = dump([one(world)])
+    (stored,) = dump_jobs([one(world)])
     del stored["selected_types"], stored["whole_types"]
-    (job,) = read({EXTRA_KEY: [stored]})
+    (job,) = read_jobs({EXTRA_KEY: [stored]})
     assert (job.n_selected, job.selected_types) == (12, {})
 
 
@@ -313,10 +313,10 @@ def test_what_is_chosen_inside_each_range_adds_up_less_what_two_ranges_share(wor
 def test_each_job_is_joined_with_its_own_parts(world: World) -> None:
     first, second = recorded(world, providers="bm25 oracle")
     parts = [
-        (((1, 6),), {EXTRA_KEY: dump([replace(first, n_selected=6), replace(second, n_selected=6)])}),
-        (((7, 9),), {EXTRA_KEY: dump([replace(second, n_selected=3)])}),
+        (((1, 6),), {EXTRA_KEY: dump_jobs([replace(first, n_selected=6), replace(second, n_selected=6)])}),
+        (((7, 9),), {EXTRA_KEY: dump_jobs([replace(second, n_selected=3)])}),
     ]
-    found = read({EXTRA_KEY: joined(parts, {})})
+    found = read_jobs({EXTRA_KEY: merged_jobs(parts, {})})
     assert [(job.key, job.n_selected) for job in found] == [(first.key, 12), (second.key, 12)]
 
 
@@ -352,6 +352,6 @@ def test_judges_that_are_asked_in_different_ways_are_told_apart() -> None:
 
 
 def test_a_journal_of_before_is_read_without_what_models_were_asked_with(world: World) -> None:
-    (job,) = dump([one(world, answering_model="openai/m")])
+    (job,) = dump_jobs([one(world, answering_model="openai/m")])
     del job["asked_with"]
-    assert read({EXTRA_KEY: [job]})[0].asked_with == {}
+    assert read_jobs({EXTRA_KEY: [job]})[0].asked_with == {}

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import ConfigError, UsageError
 from bench.plan.benchmark import scoring_problems
-from bench.plan.scoring import Later, Scoring
+from bench.plan.scoring import PlannedEmbedder, Scoring
 from tests.small_world import World
 
 METRICS = "metrics: [accuracy, hit_at_5, recall_fraction_at_10, mrr]"
@@ -169,12 +169,12 @@ def test_an_embedding_model_is_needed_only_where_something_is_compared_by_meanin
 
 async def test_a_model_that_is_only_planned_embeds_nothing() -> None:
     with pytest.raises(RuntimeError, match="openai/e is only planned, not opened"):
-        await Later("openai/e").embed(["x"], kind="query")
+        await PlannedEmbedder("openai/e").embed(["x"], kind="query")
 
 
 def test_evaluators_are_opened_again_for_work_as_they_were_planned(world: World) -> None:
     found = scoring(world, evaluators="semantic-similarity contains", embedding_model="openai/e")
-    similar, contains = found.open(Later("opened"))
+    similar, contains = found.open(PlannedEmbedder("opened"))
     assert (similar.embedder.name, contains.name) == ("opened", "contains")  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="needs an embedding model"):
         found.open(None)

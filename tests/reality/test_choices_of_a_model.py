@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.metrics.answers.choices import chosen_index, listed
+from bench.metrics.answers.choices import chosen_index, lettered_options
 from tests.rows import each_row
 
 DRINKS = ("Green tea", "Black coffee", "Oat milk", "Cider")
@@ -99,8 +99,8 @@ def test_the_choice_is_what_the_answer_states(answer: str, options: tuple[str, .
 
 
 def test_options_are_listed_with_the_letters_that_are_read() -> None:
-    assert listed(DRINKS) == ("(A) Green tea", "(B) Black coffee", "(C) Oat milk", "(D) Cider")
-    assert listed(("(a) tea", "(b) milk")) == ("(a) tea", "(b) milk")
-    assert listed(("B", "A")) == ("B", "A")
-    assert listed(()) == ()
+    assert lettered_options(DRINKS) == ("(A) Green tea", "(B) Black coffee", "(C) Oat milk", "(D) Cider")
+    assert lettered_options(("(a) tea", "(b) milk")) == ("(a) tea", "(b) milk")
+    assert lettered_options(("B", "A")) == ("B", "A")
+    assert lettered_options(()) == ()
     assert chosen_index("(b)", ("(b) milk", "(a) tea")) == 0

@@ -11,7 +11,7 @@ import pytest
 from bench.journal import Reader
 from bench.journal.pages import sampled_times
 from bench.model import Phase
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.providers.builtin.store import cpu_timed, cpu_timer
 from tests.small_world import World
 
@@ -68,7 +68,7 @@ async def test_the_parts_of_a_built_in_s_time_add_up(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=6)
     await world.run(providers=BUILT_INS, answering_model="none", run_id="r", concurrency=6)
     async with Reader.open(world.workspace / "checkpoints/r") as reader:
-        for record in read(reader.meta.extra):
+        for record in read_jobs(reader.meta.extra):
             _, rows = await sampled_times(reader, record.lane, Phase.SEARCH)
             assert rows
             for times in rows:

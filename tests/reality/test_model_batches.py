@@ -14,7 +14,7 @@ from bench.errors import ConfigError, UsageError
 from bench.journal import Reader
 from bench.models import batch
 from bench.plan.cost_estimate import estimate
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.report.exports.export import rows_of
 from tests.local_server import LocalServers
 from tests.reality.batch_stub import BatchStub
@@ -60,7 +60,7 @@ async def world_with(tmp_path: Path) -> AsyncIterator[Made]:
 
 async def rows(world: World, run_id: str) -> list[dict[str, Any]]:
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
-        (record,) = read(reader.meta.extra)
+        (record,) = read_jobs(reader.meta.extra)
         return [row async for row in rows_of(reader, run_id, record)]
 
 

@@ -16,7 +16,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
 from bench.plan import make_plan
-from bench.receipt.base_model import admit
+from bench.receipt.base_model import validate
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.log import merkle
 from bench.receipt.schema import Body
@@ -197,7 +197,7 @@ def body(rows: list[Json], *, pending: int = 0) -> Json:
 def with_digests(document: Json) -> Json:
     """Put the two digests in, where the body is well-formed."""
     document = {name: value for name, value in document.items() if name not in ("signature", "signer")}
-    made = admit(Body, document)
+    made = validate(Body, document)
     document["configDigest"] = config_digest(made)
     document["resultDigest"] = result_digest(made.model_copy(update={"config_digest": document["configDigest"]}))
     return document
@@ -235,9 +235,9 @@ class Desk:
     def verify(self, path: Path, **question: Any) -> VerificationOutcome:
         asked = VerificationRequest(**{"trust": self.store(), **question})
         if asked.log is not None:
-            from bench.receipt.log.public_log import LogPlace
+            from bench.receipt.log.public_log import CheckedLog
 
-            return verify_file(path, asked, LogPlace.open(asked.log, asked.trust))
+            return verify_file(path, asked, CheckedLog.open(asked.log, asked.trust))
         return verify_file(path, asked)
 
     def good(self, rows: list[Json] | None = None, *, pending: int = 0, **changes: Any) -> Path:

@@ -11,23 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tests.receipt.receipt_making as make
-from bench.receipt.base_model import admit
+from bench.receipt.base_model import validate
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
 from bench.receipt.schema_results import ReceiptScore
 from bench.receipt.verification.checks import invariants
-from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, judge, ok, or_ok, skip, warn, worst
+from bench.receipt.verification.findings import (
+    Finding,
+    ReceiptVerdict,
+    fail,
+    ok,
+    or_ok,
+    overall_verdict,
+    skip,
+    warn,
+    worst,
+)
 from bench.receipt.verification.recompute import (
     RATES,
-    Definition,
-    Places,
-    Recompute,
+    MetricDefinition,
+    Recomputation,
     RecomputedTally,
+    RowLabels,
     cut_of,
     dimensions,
     mean,
+    measure_of,
     read_definition,
-    rebuilt,
 )
 from tests.cpu_time import at_most
 from tests.rows import each_row
@@ -55,7 +65,7 @@ VERDICTS: list[tuple[list[Finding], ReceiptVerdict, int]] = [
 @each_row(("findings", "verdict", "code"), VERDICTS)
 def test_the_worst_finding_is_the_verdict(findings: list[Finding], verdict: ReceiptVerdict, code: int) -> None:
     for order in itertools.permutations(findings):
-        assert judge(order) is verdict
+        assert overall_verdict(order) is verdict
     assert verdict.exit_code == code
 
 
@@ -87,25 +97,25 @@ def test_a_finding_tells_its_code_only_where_there_is_one() -> None:
 
 # ------------------------------------------------------------------------- definitions
 
-DEFINITIONS: list[tuple[str, Definition]] = [
-    ("mrr/1", Definition(base="mrr", k=None, options={}, version="1")),
-    ("recall_any@10/1", Definition(base="recall_any", k=10, options={}, version="1")),
-    ("ndcg@5[duplicates=first]/2", Definition(base="ndcg", k=5, options={"duplicates": "first"}, version="2")),
-    ("x[a=1,b=2,c]/1", Definition(base="x", k=None, options={"a": "1", "b": "2", "c": ""}, version="1")),
-    ("token_f1.max/1", Definition(base="token_f1.max", k=None, options={}, version="1")),
-    ("a/b/c", Definition(base="a", k=None, options={}, version="b/c")),
-    ("no version", Definition(base="no version", k=None, options={}, version="")),
-    ("mrr@/1", Definition(base="mrr@/1", k=None, options={}, version="")),
-    ("mrr@1234567890/1", Definition(base="mrr@1234567890/1", k=None, options={}, version="")),
-    ("mrr@\u0661/1", Definition(base="mrr@\u0661/1", k=None, options={}, version="")),
-    ("@5/1", Definition(base="@5/1", k=None, options={}, version="")),
-    ("mrr/", Definition(base="mrr/", k=None, options={}, version="")),
-    ("", Definition(base="", k=None, options={}, version="")),
+DEFINITIONS: list[tuple[str, MetricDefinition]] = [
+    ("mrr/1", MetricDefinition(base="mrr", k=None, options={}, version="1")),
+    ("recall_any@10/1", MetricDefinition(base="recall_any", k=10, options={}, version="1")),
+    ("ndcg@5[duplicates=first]/2", MetricDefinition(base="ndcg", k=5, options={"duplicates": "first"}, version="2")),
+    ("x[a=1,b=2,c]/1", MetricDefinition(base="x", k=None, options={"a": "1", "b": "2", "c": ""}, version="1")),
+    ("token_f1.max/1", MetricDefinition(base="token_f1.max", k=None, options={}, version="1")),
+    ("a/b/c", MetricDefinition(base="a", k=None, options={}, version="b/c")),
+    ("no version", MetricDefinition(base="no version", k=None, options={}, version="")),
+    ("mrr@/1", MetricDefinition(base="mrr@/1", k=None, options={}, version="")),
+    ("mrr@1234567890/1", MetricDefinition(base="mrr@1234567890/1", k=None, options={}, version="")),
+    ("mrr@\u0661/1", MetricDefinition(base="mrr@\u0661/1", k=None, options={}, version="")),
+    ("@5/1", MetricDefinition(base="@5/1", k=None, options={}, version="")),
+    ("mrr/", MetricDefinition(base="mrr/", k=None, options={}, version="")),
+    ("", MetricDefinition(base="", k=None, options={}, version="")),
 ]
 
 
 @each_row(("text", "expected"), DEFINITIONS)
-def test_a_definition_is_taken_apart_or_kept_whole(text: str, expected: Definition) -> None:
+def test_a_definition_is_taken_apart_or_kept_whole(text: str, expected: MetricDefinition) -> None:
     assert read_definition(text) == expected
 
 
@@ -182,7 +192,7 @@ def test_a_metric_counts_under_its_breakdown_and_its_macro_dimension() -> None:
     assert dimensions(["b", "a", "a"], "mean") == ("a", "b")
     assert dimensions([], "macro:type") == ("type",)
     assert dimensions(["type", "a"], "macro:type") == ("a", "type")
-    places = Places({"a": "x"})
+    places = RowLabels({"a": "x"})
     assert places.under(("a", "b")) == [("a", "x"), ("b", "(none)")]
     assert places.under(("a", "b")) is places.under(("a", "b")), "asked once a row"
 
@@ -191,9 +201,9 @@ def test_a_metric_counts_under_its_breakdown_and_its_macro_dimension() -> None:
 
 
 def told_by_rows(body: Json, rows: list[Json]) -> list[tuple[str, str, str]]:
-    check = Recompute(admit(Body, body))
+    check = Recomputation(validate(Body, body))
     for row in rows:
-        check.add(admit(ItemRow, row))
+        check.add(validate(ItemRow, row))
     return [(f.status, str(f.code), f.detail) for f in (*check.findings(), *check.hit_findings())]
 
 
@@ -347,12 +357,12 @@ UNKNOWN: list[tuple[str, str]] = [
 @each_row(("name", "definition"), UNKNOWN)
 def test_a_receipt_never_chooses_what_is_computed(name: str, definition: str) -> None:
     told = make.score(make.default_rows(), lambda r: 1.0, definition, 10)
-    assert rebuilt(name, admit(ReceiptScore, told)) is None
+    assert measure_of(name, validate(ReceiptScore, told)) is None
 
 
 @each_row(("name", "definition"), [*make.DEFINITIONS.items(), ("accuracy", "accuracy/1")])
 def test_what_rows_show_is_computed_by_the_definition_that_is_stated(name: str, definition: str) -> None:
-    measure = rebuilt(name, admit(ReceiptScore, make.score(make.default_rows(), lambda r: 1.0, definition, 10)))
+    measure = measure_of(name, validate(ReceiptScore, make.score(make.default_rows(), lambda r: 1.0, definition, 10)))
     assert measure is not None and (measure.definition, measure.aggregation) == (definition, "mean")
 
 
@@ -363,7 +373,7 @@ def broken(**changes: Any) -> list[tuple[str, str]]:
     body = make.body(make.default_rows())
     for place, value in changes.items():
         make.change(body, place.replace("__", "."), value)
-    return [(str(f.code), f.detail) for f in invariants(admit(Body, body))]
+    return [(str(f.code), f.detail) for f in invariants(validate(Body, body))]
 
 
 C, R = "invariant_counts", "invariant_rate_range"
@@ -428,9 +438,9 @@ def test_what_cannot_be_false_is_told_in_words(changes: Json, expected: list[tup
 
 def test_a_whole_run_has_nothing_pending() -> None:
     body = make.body(make.default_rows(), pending=2)
-    assert list(invariants(admit(Body, body))) == []
+    assert list(invariants(validate(Body, body))) == []
     body["kind"] = "run"
-    assert [f.detail for f in invariants(admit(Body, body))] == [
+    assert [f.detail for f in invariants(validate(Body, body))] == [
         "counts.pending: 2, but a receipt of kind run has no pending items"
     ]
 
@@ -441,7 +451,7 @@ def cuts(*told: tuple[str, float | None]) -> list[str]:
     scores = body["scores"]["deterministic"]
     for number, (cut, value) in enumerate(told):
         scores[f"more_{number}"] = {**scores["recall_at_10"], "definition": f"recall_any@{cut}/1", "value": value}
-    return [f.detail for f in invariants(admit(Body, body)) if f.code == "invariant_recall_monotone"]
+    return [f.detail for f in invariants(validate(Body, body)) if f.code == "invariant_recall_monotone"]
 
 
 CUTS: list[tuple[list[tuple[str, float | None]], list[str]]] = [

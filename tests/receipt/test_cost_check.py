@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tests.receipt.receipt_making as make
-from bench.receipt.base_model import admit
+from bench.receipt.base_model import validate
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
 from bench.receipt.signing.signature import sign
@@ -38,9 +38,9 @@ def body(rows: list[Json] | None = None, *, pending: int = 0, **changes: Any) ->
 
 
 def found(document: Json, rows: list[Json] | None = None) -> list[str]:
-    check = CostCheck(admit(Body, document))
+    check = CostCheck(validate(Body, document))
     for one in rows or make.default_rows():
-        check.add(admit(ItemRow, one))
+        check.add(validate(ItemRow, one))
     return [one.detail.split(":")[0].removeprefix("memoryCost.") for one in check.faults()]
 
 

@@ -12,7 +12,7 @@ import tests.receipt.receipt_making as make
 from bench.cli import run as command_line
 from bench.errors import UsageError, VerificationError
 from bench.receipt.signing.signature import SigningKey
-from bench.receipt.verification.diff import Difference, diff, load
+from bench.receipt.verification.diff import ReceiptDifference, diff, load
 from tests.receipt.receipt_making import Desk
 from tests.rows import each_row
 
@@ -27,7 +27,7 @@ def pair(tmp_path: Path) -> tuple[Desk, Desk]:
     return Desk(tmp_path / "a", SigningKey.generate()), Desk(tmp_path / "b", SigningKey.generate())
 
 
-def differing(pair: tuple[Desk, Desk], rows: list[Json] | None = None, **changes: Any) -> Difference:
+def differing(pair: tuple[Desk, Desk], rows: list[Json] | None = None, **changes: Any) -> ReceiptDifference:
     return diff(pair[0].good(), pair[1].good(rows, **changes))
 
 

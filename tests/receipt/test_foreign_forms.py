@@ -192,7 +192,7 @@ def test_only_the_signature_of_the_checklist_can_be_known_of_a_foreign_receipt(t
     path.write_text(json.dumps(signed(document())))
     outcome, _ = verified(path, "przm-p1")
     assert {name: answer for name, answer in outcome.checklist.items() if answer != "unknown"} == {"signature": "yes"}
-    assert outcome.foreign is not None and outcome.receipt is None and not outcome.defensible
+    assert outcome.original_document is not None and outcome.receipt is None and not outcome.defensible
     path.write_text("[1]")
     outcome, _ = verified(path, "przm-p1")
-    assert (outcome.foreign, outcome.verdict, outcome.receipt_id) == (None, ReceiptVerdict.INVALID, None)
+    assert (outcome.original_document, outcome.verdict, outcome.receipt_id) == (None, ReceiptVerdict.INVALID, None)

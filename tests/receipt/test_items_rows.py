@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tests.receipt.receipt_making as make
 from bench.canonical import dumps, sha256_hex
-from bench.receipt.items_file import ItemsWriter, ReadLine, Seal, read_items
+from bench.receipt.items_file import ItemsWriter, ReadLine, RunningDigests, read_items
 from bench.receipt.log import merkle
 from tests.rows import each_row
 
@@ -28,7 +28,7 @@ def full() -> Json:
 
 
 def read(*lines: bytes) -> list[ReadLine]:
-    return list(read_items(io.BytesIO(b"".join(lines)), Seal()))
+    return list(read_items(io.BytesIO(b"".join(lines)), RunningDigests()))
 
 
 def problem(row: object) -> str | None:
@@ -342,13 +342,13 @@ def test_the_writer_sorts_seals_and_leaves_what_reads_back(tmp_path: Path) -> No
             writer.add(row)  # type: ignore[arg-type]
     lines = path.read_bytes().splitlines()
     assert [json.loads(line)["itemId"] for line in lines] == ["i1", "i10", "i2", "i3"]
-    sealed = writer.sealed
+    sealed = writer.digests
     assert (sealed.count, sealed.bytes, sealed.sha256) == (4, path.stat().st_size, sha256_hex(path.read_bytes()))
     assert sealed.merkle_root == merkle.root(lines).hex()
-    seal = Seal()
+    seal = RunningDigests()
     with path.open("rb") as file:
         assert [line.problem for line in read_items(file, seal)] == [None] * 4
-    assert seal.sealed() == sealed
+    assert seal.digests() == sealed
     told = sealed.per_query(make.RECEIPT_ID)
     assert (told.file, told.count, told.format) == (f"{make.RECEIPT_ID}.items.jsonl", 4, "jcs-lines/1")
 
@@ -363,7 +363,7 @@ def test_the_order_in_which_rows_came_is_in_no_byte(
         with ItemsWriter(folder / f"{number}.jsonl") as writer:
             for name, epoch in data.draw(st.permutations(names)):
                 writer.add(make.row(1, 1, itemId=name, epoch=epoch))  # type: ignore[arg-type]
-        written.append(((folder / f"{number}.jsonl").read_bytes(), writer.sealed))
+        written.append(((folder / f"{number}.jsonl").read_bytes(), writer.digests))
     assert written[0] == written[1]
 
 
@@ -374,7 +374,7 @@ def test_the_deterministic_root_is_blind_to_time_cost_state_and_verdicts(tmp_pat
     ):
         with ItemsWriter(tmp_path / f"{number}.jsonl") as writer:
             writer.add(make.row(1, 1, **changes))  # type: ignore[arg-type]
-        roots.append((writer.sealed.deterministic_root, writer.sealed.merkle_root))
+        roots.append((writer.digests.deterministic_root, writer.digests.merkle_root))
     assert roots[0][0] == roots[1][0]
     assert roots[0][1] != roots[1][1]
 
@@ -383,7 +383,7 @@ def test_no_rows_are_an_empty_file_under_the_empty_root(tmp_path: Path) -> None:
     with ItemsWriter(tmp_path / "none.jsonl") as writer:
         pass
     assert (tmp_path / "none.jsonl").read_bytes() == b""
-    assert (writer.sealed.count, writer.sealed.merkle_root) == (0, sha256_hex(b""))
+    assert (writer.digests.count, writer.digests.merkle_root) == (0, sha256_hex(b""))
 
 
 def test_nothing_is_overwritten_and_an_error_leaves_no_file(tmp_path: Path) -> None:

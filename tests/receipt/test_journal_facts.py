@@ -15,9 +15,10 @@ from bench.journal.records import UsageTotals
 from bench.model import Interval, Measurement, Usage
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt import schema
-from bench.receipt.base_model import emit, integer, text_or_none
-from bench.receipt.metadata import Facts, Upstream, by_role, environment
-from bench.receipt.totals import Corpora, ItemsFileRow, JobTotals, in_micros, times
+from bench.receipt.base_model import integer, json_of, text_or_none
+from bench.receipt.metadata import JobMetadata, by_role, environment
+from bench.receipt.metadata import ReportedVersions as Versions
+from bench.receipt.totals import CorpusTimes, ItemsFileRow, JobTotals, in_micros, times
 from bench.scalars import object_or_empty
 from tests.rows import each_row
 
@@ -42,9 +43,11 @@ def record(**changes: Any) -> JobRecord:
     return JobRecord(**told)
 
 
-def facts(of: JobRecord | None = None, **meta: Any) -> Facts:
-    keys = {name: meta.pop(name) for name in ("told", "reported", "parts", "resumes") if name in meta}
-    return Facts(meta=RunMeta(run_id="r1", plan_digest=HEX, **{"identity": {}, **meta}), record=of or record(), **keys)
+def facts(of: JobRecord | None = None, **meta: Any) -> JobMetadata:
+    keys = {name: meta.pop(name) for name in ("provider_versions", "reported", "parts", "resumes") if name in meta}
+    return JobMetadata(
+        meta=RunMeta(run_id="r1", plan_digest=HEX, **{"identity": {}, **meta}), record=of or record(), **keys
+    )
 
 
 def provider(**config: Any) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def test_what_is_of_the_wanted_type_is_kept_and_all_else_is_not_there() -> None:
 
 
 def test_a_run_without_any_setting_has_the_defaults() -> None:
-    told = emit(facts().run(PROOF, None))
+    told = json_of(facts().run(PROOF, None))
     assert told == {
         "runId": "r1",
         "planDigest": HEX, "seed": 0, "epochs": 1, "concurrency": 10, "k": 10, "contextBudgetTokens": None,
@@ -114,7 +117,7 @@ def test_each_resume_is_told_with_its_commit_and_version_where_they_are_known() 
         ResumeRow(at=at, data={"code_state": {"commit": "0" * 40}, "versions": {"bench": "0.2"}}),
         ResumeRow(at=at, data={"code_state": None, "versions": {}}),
     )
-    told = [emit(one) for one in facts(resumes=stored).run(PROOF, None).resumes]
+    told = [json_of(one) for one in facts(resumes=stored).run(PROOF, None).resumes]
     assert told == [
         {"at": "2026-11-01T10:00:00Z", "codeCommit": "0" * 40, "benchVersion": "0.2"},
         {"at": "2026-11-01T10:00:00Z", "codeCommit": None, "benchVersion": "unknown"},
@@ -125,7 +128,7 @@ def test_each_resume_is_told_with_its_commit_and_version_where_they_are_known() 
 
 
 def test_a_benchmark_that_says_little_is_told_as_unknown() -> None:
-    assert emit(facts().benchmark()) == {
+    assert json_of(facts().benchmark()) == {
         "name": "demo", "version": "1", "split": None, "configSha256": "0" * 64,
         "dataset": {"sha256": "0" * 64, "bytes": 0, "items": 3, "source": "unknown", "license": "unknown"},
         "selection": {"filter": {}, "limit": None, "sample": None, "order": "dataset"},
@@ -141,8 +144,8 @@ def test_a_benchmark_that_says_everything_is_told_as_it_says() -> None:
         )
     ).benchmark()
     assert (told.split, told.config_sha256) == ("test", HEX)
-    assert emit(told.dataset) == {"sha256": HEX, "bytes": 9, "items": 3, "source": "made here", "license": "MIT"}
-    assert emit(told.selection) == {"filter": {"question_type": ["a"]}, "limit": 5, "sample": 2, "order": "seeded"}
+    assert json_of(told.dataset) == {"sha256": HEX, "bytes": 9, "items": 3, "source": "made here", "license": "MIT"}
+    assert json_of(told.selection) == {"filter": {"question_type": ["a"]}, "limit": 5, "sample": 2, "order": "seeded"}
 
 
 @each_row(
@@ -164,21 +167,21 @@ def test_an_endpoint_is_told_by_its_host_alone(url: object, host: str | None) ->
     assert facts(**provider(base_url=url)).provider().endpoint_host == host
 
 
-VERSIONS: list[tuple[dict[str, Any], Upstream, str, str]] = [
-    ({}, Upstream(), "unknown", "declared"),
-    ({}, Upstream(version="2"), "2", "declared"),
-    ({}, Upstream(version="2", upstream="9.1"), "9.1", "api"),
-    ({"plugin": {"my-memory": "0.4"}}, Upstream(version="2", upstream="9.1"), "0.4", "package"),
-    ({"plugin": {}}, Upstream(upstream="9.1"), "9.1", "api"),
-    ({"name": "bm25"}, Upstream(upstream="9.1"), "0.7", "package"),
+VERSIONS: list[tuple[dict[str, Any], Versions, str, str]] = [
+    ({}, Versions(), "unknown", "declared"),
+    ({}, Versions(version="2"), "2", "declared"),
+    ({}, Versions(version="2", upstream="9.1"), "9.1", "api"),
+    ({"plugin": {"my-memory": "0.4"}}, Versions(version="2", upstream="9.1"), "0.4", "package"),
+    ({"plugin": {}}, Versions(upstream="9.1"), "9.1", "api"),
+    ({"name": "bm25"}, Versions(upstream="9.1"), "0.7", "package"),
 ]
 
 
 @each_row(("config", "told", "version", "source"), VERSIONS)
 def test_the_version_of_a_provider_is_that_of_who_knows_it_best(
-    config: dict[str, Any], told: Upstream, version: str, source: str
+    config: dict[str, Any], told: Versions, version: str, source: str
 ) -> None:
-    made = facts(told=told, versions={"bench": "0.7"}, **provider(**config)).provider()
+    made = facts(provider_versions=told, versions={"bench": "0.7"}, **provider(**config)).provider()
     assert (made.version, made.version_source) == (version, source)
 
 
@@ -272,7 +275,7 @@ def test_only_metrics_with_a_score_are_listed_and_sorted() -> None:
 def test_what_an_announcement_hashes_is_blind_to_everything_that_only_a_run_knows() -> None:
     before = facts(**provider(name="bm25"), versions={"bench": "0.7"})
     after = facts(
-        told=Upstream(version="9"), reported={"judge": "x"}, parts=((1, 2),), versions={"bench": "0.7"},
+        provider_versions=Versions(version="9"), reported={"judge": "x"}, parts=((1, 2),), versions={"bench": "0.7"},
         **provider(name="bm25"),
     )  # fmt: skip
     assert digest(before.config_tree()) == digest(after.config_tree())
@@ -280,15 +283,15 @@ def test_what_an_announcement_hashes_is_blind_to_everything_that_only_a_run_know
 
 # ------------------------------------------------------------------------- what a rerun may give
 
-INEXACT: list[tuple[dict[str, str | None], dict[str, Any], Upstream, str, tuple[str, ...]]] = [
-    ({}, {"name": "bm25", "determinism": "deterministic"}, Upstream(), "exact", ()),
-    ({"answering": "builtin/extractive"}, {"name": "bm25", "determinism": "deterministic"}, Upstream(), "exact", ()),
-    ({"judge": "acme/j"}, {"name": "bm25", "determinism": "deterministic"}, Upstream(), "statistical",
+INEXACT: list[tuple[dict[str, str | None], dict[str, Any], Versions, str, tuple[str, ...]]] = [
+    ({}, {"name": "bm25", "determinism": "deterministic"}, Versions(), "exact", ()),
+    ({"answering": "builtin/extractive"}, {"name": "bm25", "determinism": "deterministic"}, Versions(), "exact", ()),
+    ({"judge": "acme/j"}, {"name": "bm25", "determinism": "deterministic"}, Versions(), "statistical",
      ("the judge acme/j may answer otherwise",)),
-    ({"embedding": "e", "answering": "a"}, {"determinism": "deterministic"}, Upstream(version="1"), "statistical",
+    ({"embedding": "e", "answering": "a"}, {"determinism": "deterministic"}, Versions(version="1"), "statistical",
      ("the embedding model e may answer otherwise", "the answering model a may answer otherwise")),
-    ({}, {}, Upstream(version="1"), "statistical", ("the provider mem0 does not promise to answer the same again",)),
-    ({}, {"determinism": "seeded"}, Upstream(), "none",
+    ({}, {}, Versions(version="1"), "statistical", ("the provider mem0 does not promise to answer the same again",)),
+    ({}, {"determinism": "seeded"}, Versions(), "none",
      ("the provider mem0 does not promise to answer the same again",
       "the version of the provider that answered is unknown")),
 ]  # fmt: skip
@@ -296,10 +299,12 @@ INEXACT: list[tuple[dict[str, str | None], dict[str, Any], Upstream, str, tuple[
 
 @each_row(("names", "config", "told", "kind", "reasons"), INEXACT)
 def test_the_class_of_a_receipt_has_its_reasons(
-    names: dict[str, str | None], config: dict[str, Any], told: Upstream, kind: str, reasons: tuple[str, ...]
+    names: dict[str, str | None], config: dict[str, Any], told: Versions, kind: str, reasons: tuple[str, ...]
 ) -> None:
     models = ModelNames(**{"embedding": None, "answering": None, "judge": None, **names})
-    made = facts(record(models=models), told=told, versions={"bench": "0.7"}, **provider(**config)).reproducibility()
+    made = facts(
+        record(models=models), provider_versions=told, versions={"bench": "0.7"}, **provider(**config)
+    ).reproducibility()
     assert (made.class_, made.reasons) == (kind, reasons)
 
 
@@ -307,7 +312,7 @@ def test_the_class_of_a_receipt_has_its_reasons(
 
 
 def test_a_machine_that_nobody_described_is_unknown_and_no_zero_is_invented_for_git() -> None:
-    told = emit(environment(RunMeta(run_id="r", plan_digest=HEX, identity={})))
+    told = json_of(environment(RunMeta(run_id="r", plan_digest=HEX, identity={})))
     assert told == {
         "python": "unknown", "implementation": "unknown", "platform": "unknown", "cpu": "unknown", "cpuCount": 0,
         "memoryBytes": 0, "containerImage": None, "containerDigest": None, "lockSha256": None, "packages": {},
@@ -324,7 +329,7 @@ def test_a_machine_is_told_as_it_was_journaled() -> None:
     }  # fmt: skip
     git = {"commit": "1" * 40, "tag": "v1", "dirty": True}
     meta = RunMeta(run_id="r", plan_digest=HEX, identity={}, extra={"environment": stored}, code_state=git)
-    assert emit(environment(meta)) == {**stored, "git": git}
+    assert json_of(environment(meta)) == {**stored, "git": git}
 
 
 # ------------------------------------------------------------------------- folds
@@ -347,7 +352,7 @@ def measurement(name: str, **more: Any) -> Measurement:
     return Measurement(metric=name, definition=f"{name}/1", value=0.5, value_failures_as_zero=0.25, n=2, **more)
 
 
-NO_CORPORA = Corpora(ingest_us=(), searchable_us=(), memories=0, wall_us=0)
+NO_CORPORA = CorpusTimes(ingest_us=(), searchable_us=(), memories=0, wall_us=0)
 
 
 def test_rows_add_up_to_counts_and_scores() -> None:
@@ -357,21 +362,21 @@ def test_rows_add_up_to_counts_and_scores() -> None:
     folds.add(row("incorrect", {"mrr": 0.5}, labels={"type": "b"}))
     folds.add(row("unscored", {"mrr": None}, labels={}, latencyUs={}))
     folds.add(row("error", errorKind="timeout"))
-    counts = emit(folds.counts(6))
+    counts = json_of(folds.counts(6))
     assert counts.pop("byState") == {
         "correct": 1, "incorrect": 1, "partial": 0, "abstained": 0, "error": 1, "not_ready": 0, "unsupported": 0,
         "unscored": 1, "measured": 0,
     }  # fmt: skip
     assert counts == {"planned": 6, "pending": 2, "scored": 2, "errorKinds": {"timeout": 1}, "retries": 8}
     scores = folds.scores(job(record=record(n_selected=2, epochs=3)), NO_CORPORA)
-    score = emit(scores.deterministic["mrr"])
+    score = json_of(scores.deterministic["mrr"])
     assert score == {
         "definition": "mrr/1", "value": 0.75, "valueFailuresAsZero": 0.3, "n": 2, "nExcluded": 1, "nFailed": 3,
         "aggregate": "mean", "interval": {"low": 0.1, "high": 0.9, "level": 0.95, "method": "wilson"},
         "breakdown": {"type": {"a": {"value": 1.0, "n": 1}, "b": {"value": 0.5, "n": 1}}},
     }  # fmt: skip
     assert scores.judged == {}
-    measured = emit(scores)["measured"]
+    measured = json_of(scores)["measured"]
     assert measured["search_us"] == {"n": 3, "min": 5, "p50": 5, "p95": 5, "p99": 5, "max": 5}  # type: ignore[index]
     assert measured["ingest_memories_per_s"] == {"n": 0, "value": None}  # type: ignore[index]
 
@@ -454,7 +459,7 @@ def test_percentiles_are_nearest_rank_on_integers(values: list[int], told: tuple
 def test_a_pace_needs_time_and_a_corpus() -> None:
     def pace(**told: Any) -> object:
         return (
-            Corpora(**{"ingest_us": (1, 2), "searchable_us": (), "memories": 30, "wall_us": 2_000_000, **told})
+            CorpusTimes(**{"ingest_us": (1, 2), "searchable_us": (), "memories": 30, "wall_us": 2_000_000, **told})
             .pace()
             .value
         )

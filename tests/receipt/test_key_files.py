@@ -28,13 +28,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from bench.canonical import dumps
 from bench.errors import UsageError
-from bench.receipt.files import changed, in_work_tree, is_ignored
+from bench.receipt.files import in_work_tree, is_ignored, uncommitted
 from bench.receipt.log import publish as announcing
 from bench.receipt.log.log_store import read_log
 from bench.receipt.signing import keyring as keycheck
-from bench.receipt.signing.keyring import ChildRefused, Keyring, answer_with, ask, ask_passphrase
+from bench.receipt.signing.keyring import ChildError, Keyring, ask_passphrase, run_in_child, serve_parent
 from bench.receipt.signing.keys import all_or_nothing, list_keys, new_key, revoke, rotate
-from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, holds
+from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, is_valid_signature
 from bench.receipt.signing.trust_store import TrustStore
 from tests.rows import each_row
 
@@ -352,11 +352,11 @@ def test_the_log_key_at_hand_is_trusted_active_and_not_the_one_that_goes(ring: K
     assert ring.log_key_or_none() is None
     first, second = (new_key(ring, name, ("log",)).key.fingerprint for name in ("a", "b"))
 
-    def found(**but: str) -> str | None:
-        key = ring.log_key_or_none(**but)
+    def found(**excluding: str) -> str | None:
+        key = ring.log_key_or_none(**excluding)
         return key.public.fingerprint if key else None
 
-    assert (found(), found(but=first), found(but=second)) == (first, second, first)
+    assert (found(), found(excluding=first), found(excluding=second)) == (first, second, first)
     ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(key_file(tmp_path, "stranger"))
     assert found() == first, "a key that is not trusted is passed over"
     ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(ring.key_folder / "b.key")
@@ -429,7 +429,7 @@ def test_every_rotation_keeps_its_own_statement_also_without_a_log(ring: Keyring
         for signature, side in zip(signatures, ("old", "new"), strict=True):
             key = ring.trusted().named(statement[side]["name"]).key
             assert signature["publicKeyFingerprint"] == key.fingerprint == statement[side]["fingerprint"]
-            assert holds(key, decode(signature["value"]), dumps(statement))
+            assert is_valid_signature(key, decode(signature["value"]), dumps(statement))
     notes = (ring.workspace / "keys" / "ROTATION.md").read_text().splitlines()
     assert len(notes) == 3 and notes[0].startswith(f"- {AT}, log index 0: default `sha256:")
 
@@ -520,15 +520,15 @@ def test_a_work_tree_is_seen_from_any_depth_and_never_guessed_at(
 ) -> None:
     work = tmp_path / "work"
     (work / "deep" / "er").mkdir(parents=True)
-    assert not in_work_tree(work / "deep") and changed(work, (Path("deep"),)) == ()
+    assert not in_work_tree(work / "deep") and uncommitted(work, (Path("deep"),)) == ()
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     assert in_work_tree(work / "deep" / "er") and not in_work_tree(tmp_path)
     (work / ".gitignore").write_text("*.key\n")
     assert is_ignored(work / "deep" / "a.key", work) and not is_ignored(work / "deep" / "a.pub", work)
     (work / "deep" / "a.pub").touch()
-    assert changed(work, (Path("deep"), Path("none"))) == (Path("deep"),)
+    assert uncommitted(work, (Path("deep"), Path("none"))) == (Path("deep"),)
     monkeypatch.setattr("shutil.which", lambda name: None)
-    assert changed(work, (Path("deep"),)) == () and not is_ignored(work / "deep" / "a.key", work)
+    assert uncommitted(work, (Path("deep"),)) == () and not is_ignored(work / "deep" / "a.key", work)
     ring = Keyring(workspace=work, environ={}, folder=work / "deep")
     with pytest.raises(UsageError) as caught:
         new_key(ring, "k", ("receipt",))
@@ -540,7 +540,7 @@ def test_a_work_tree_is_seen_from_any_depth_and_never_guessed_at(
 
 def answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], work: Any, question: Any) -> Any:
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(question)))
-    assert answer_with(work) == 0
+    assert serve_parent(work) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -549,16 +549,16 @@ def test_the_child_answers_or_refuses_in_its_own_words(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     question = {"workspace": str(ring.workspace), "key": None}
-    assert answered(monkeypatch, capsys, keycheck.check, question) == {
+    assert answered(monkeypatch, capsys, keycheck.check_key, question) == {
         "refused": {
             "kind": "key_missing", "message": "no active key with the role receipt", "where": str(ring.key_folder),
             "hint": "create a key with bench keys new, or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
         }
     }  # fmt: skip
     made = new_key(ring, "default", ("receipt", "log")).key
-    assert answered(monkeypatch, capsys, keycheck.check, question) == {"fingerprint": made.fingerprint}
+    assert answered(monkeypatch, capsys, keycheck.check_key, question) == {"fingerprint": made.fingerprint}
     named = {**question, "key": str(key_file(tmp_path, "other.key"))}
-    assert answered(monkeypatch, capsys, keycheck.check, named) == {"fingerprint": KEY.public.fingerprint}
+    assert answered(monkeypatch, capsys, keycheck.check_key, named) == {"fingerprint": KEY.public.fingerprint}
 
 
 def test_the_child_that_announces_appends_the_entry_as_it_came(
@@ -580,8 +580,8 @@ def test_the_child_that_announces_appends_the_entry_as_it_came(
 
 def test_what_the_child_refuses_is_raised_again_here(ring: Keyring) -> None:
     question = {"workspace": str(ring.workspace), "key": str(ring.workspace / "none.key")}
-    with pytest.raises(ChildRefused) as caught:
-        ask("bench.receipt.signing.keyring", question)
+    with pytest.raises(ChildError) as caught:
+        run_in_child("bench.receipt.signing.keyring", question)
     error = caught.value
     assert (error.kind, error.exit_code, error.message) == ("key_unreadable", 2, "No such file or directory")
     assert error.where == str(ring.workspace / "none.key")
@@ -589,7 +589,7 @@ def test_what_the_child_refuses_is_raised_again_here(ring: Keyring) -> None:
 
 
 def test_a_child_that_dies_is_told_by_its_name(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ChildRefused) as caught:
-        ask("bench.receipt.no_such_module", {})
+    with pytest.raises(ChildError) as caught:
+        run_in_child("bench.receipt.no_such_module", {})
     assert (caught.value.kind, str(caught.value)) == ("internal", "bench.receipt.no_such_module ended with exit code 1")
     assert "No module named" in capfd.readouterr().err

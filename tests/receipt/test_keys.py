@@ -24,7 +24,7 @@ from bench.receipt.log.log_store import KeyAdded, KeyRetired, KeyRevoked, read_l
 from bench.receipt.log.public_log import append
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.keys import list_keys, new_key, revoke, rotate
-from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, holds
+from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, is_valid_signature
 from bench.receipt.signing.trust_store import TrustStore
 
 AT = "2026-11-01T00:00:00Z"
@@ -196,7 +196,7 @@ def test_rotation_leaves_a_statement_signed_by_both_and_two_log_entries(ring: Ke
     signatures = statement.pop("signatures")
     for signature, entry in zip(signatures, (old, change.key), strict=True):
         assert signature["publicKeyFingerprint"] == entry.fingerprint
-        assert holds(entry.key, decode(signature["value"]), dumps(statement))
+        assert is_valid_signature(entry.key, decode(signature["value"]), dumps(statement))
     view = read_log(folder)
     assert [type(entry) for entry in view.entries] == [KeyAdded, KeyAdded, KeyRetired]
     assert check_log(view, ring.trusted()).value()["verdict"] == "VALID"

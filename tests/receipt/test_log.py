@@ -25,7 +25,7 @@ from bench.receipt.log.log_store import (
     write_entry,
 )
 from bench.receipt.log.public_log import append
-from bench.receipt.log.publish import NotPublishable, abandon, announce, announcement, publish, retract
+from bench.receipt.log.publish import NotPublishable, abandon, announce, find_announcement, publish, retract
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.keys import new_key
 from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey
@@ -223,12 +223,12 @@ def test_only_an_active_trusted_log_key_extends_the_log(ring: Keyring, folder: P
 def test_publish_copies_logs_and_is_harmless_twice(ring: Keyring, folder: Path, desk: Any, make: Any) -> None:
     path = signed_receipt(ring, desk, make)
     first = publish(path, ring, at=AT)
-    assert (first.index, first.fresh) == (1, True)
+    assert (first.index, first.is_new) == (1, True)
     assert {p.name for p in (folder / "receipts").iterdir()} == {
         f"{make.RECEIPT_ID}.json", f"{make.RECEIPT_ID}.items.jsonl",
     }  # fmt: skip
     again = publish(path, ring, at=AT)
-    assert (again.index, again.fresh) == (1, False)
+    assert (again.index, again.is_new) == (1, False)
     assert codes(ring, folder) == set()
     outcome = desk.verify(path, trust=ring.trusted(), log=folder)
     assert outcome.verdict is ReceiptVerdict.VALID
@@ -354,8 +354,8 @@ def test_announced_runs_are_counted_against_published_ones(ring: Keyring, folder
     abandon("run-2", ring, reason="too dear", at=AT)
     with pytest.raises(UsageError):
         abandon("run-9", ring, reason="x", at=AT)
-    assert not abandon("run-2", ring, reason="again", at=AT).fresh
-    stated, head = announcement(folder, "run-1", HEX) or (None, None)
+    assert not abandon("run-2", ring, reason="again", at=AT).is_new
+    stated, head = find_announcement(folder, "run-1", HEX) or (None, None)
     assert stated is not None and head is not None
     path = signed_receipt(
         ring, desk, make,

@@ -19,15 +19,15 @@ from bench.receipt.log.log_store import (
     Checkpoint,
     KeyAdded,
     ReceiptLogged,
+    ReceiptSuperseded,
     RunAbandoned,
     RunStarted,
-    Superseded,
     read_log,
     write_checkpoint,
     write_entry,
 )
 from bench.receipt.log.public_log import append
-from bench.receipt.log.publish import NotPublishable, abandon, announce, announcement, publish, retract
+from bench.receipt.log.publish import NotPublishable, abandon, announce, find_announcement, publish, retract
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.keys import new_key, revoke, rotate
 from bench.receipt.signing.signature import KeyRefused, SigningKey
@@ -343,7 +343,7 @@ def test_an_announcement_that_no_root_covers_is_none(ring: Keyring, folder: Path
         file.write(write_entry(started(index=2)) + b"\n")
     path = receipt(ring, desk, run__preregistration=preregistered(folder, 2))
     assert judged(ring, desk, path, folder)[1] == [("log_mismatch", f"entry 2 {LATE}")]
-    assert announcement(folder, "run-1", HEX) is None, "nor does a signer find it"
+    assert find_announcement(folder, "run-1", HEX) is None, "nor does a signer find it"
     add(ring, folder, gone(2))
     assert judged(ring, desk, path, folder)[1] == []
 
@@ -363,16 +363,16 @@ def test_the_entry_must_announce_this_very_run(
 
 
 def test_the_first_covered_announcement_is_the_one_that_a_receipt_states(ring: Keyring, folder: Path) -> None:
-    assert announcement(folder, "run-1", HEX) is None, "there is no log"
+    assert find_announcement(folder, "run-1", HEX) is None, "there is no log"
     for _ in range(2):
         announce(ring, started())
-    stated, head = announcement(folder, "run-1", HEX) or (None, None)
+    stated, head = find_announcement(folder, "run-1", HEX) or (None, None)
     assert stated is not None and head is not None
     assert (stated.log_index, head.size, head.origin) == (1, 2, "bench.local/log")
     assert head.root_hash == read_log(folder).roots([2])[2].hex()
-    assert announcement(folder, "run-1", "cd" * 32) is announcement(folder, "run-2", HEX) is None
+    assert find_announcement(folder, "run-1", "cd" * 32) is find_announcement(folder, "run-2", HEX) is None
     (folder / "checkpoint").unlink()
-    assert announcement(folder, "run-1", HEX) is None
+    assert find_announcement(folder, "run-1", HEX) is None
 
 
 ATTEMPTS: list[tuple[list[RunStarted | RunAbandoned], bool, str | None]] = [
@@ -572,10 +572,10 @@ def test_a_published_receipt_can_still_be_said_to_supersede_an_older_one(
     with pytest.raises(UsageError, match=f"receipt {OTHER_ID} cannot replace itself"):
         publish(new, ring, at=AT, supersedes=OTHER_ID, reason="x")
     said = publish(new, ring, at=AT, supersedes=make.RECEIPT_ID, reason="a wrong prompt")
-    assert (first.index, said.index, said.fresh) == (2, 3, True)
+    assert (first.index, said.index, said.is_new) == (2, 3, True)
     again = publish(new, ring, at=AT, supersedes=make.RECEIPT_ID, reason="a wrong prompt")
-    assert (again.index, again.fresh) == (2, False)
-    assert len(list(read_log(folder).of(Superseded))) == 1
+    assert (again.index, again.is_new) == (2, False)
+    assert len(list(read_log(folder).of(ReceiptSuperseded))) == 1
     verdict, told = judged(ring, desk, old, folder)
     assert (verdict, told) == (ReceiptVerdict.SUPERSEDED, [("superseded", f"by {OTHER_ID}: a wrong prompt")])
     assert judged(ring, desk, new, folder)[0] is ReceiptVerdict.VALID
@@ -629,9 +629,9 @@ def test_a_crash_between_entry_and_files_is_mended_by_publishing_again(ring: Key
     publish(path, ring, at=AT)
     shutil.rmtree(folder / "receipts")
     assert found(ring, folder)[0][0] == "log_receipt_missing"
-    assert not publish(path, ring, at=AT).fresh
+    assert not publish(path, ring, at=AT).is_new
     assert found(ring, folder) == []
-    assert not publish(folder / "receipts" / path.name, ring, at=AT).fresh, "from its own place too"
+    assert not publish(folder / "receipts" / path.name, ring, at=AT).is_new, "from its own place too"
 
 
 def test_a_receipt_is_published_from_the_folder_of_the_log_itself(ring: Keyring, folder: Path, desk: Any) -> None:
@@ -640,5 +640,5 @@ def test_a_receipt_is_published_from_the_folder_of_the_log_itself(ring: Keyring,
     path = receipt(ring, desk)
     for file in (path, path.with_name(f"{path.stem}.items.jsonl")):
         file.rename(folder / "receipts" / file.name)
-    assert publish(folder / "receipts" / path.name, ring, at=AT).fresh
+    assert publish(folder / "receipts" / path.name, ring, at=AT).is_new
     assert found(ring, folder) == []

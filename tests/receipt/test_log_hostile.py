@@ -148,7 +148,7 @@ def test_a_receipt_that_could_not_be_logged_leaves_no_file(ring: Keyring, folder
         publish(path, ring, at=AT)
     assert codes(ring, folder) == set() and list((folder / "receipts").iterdir()) == []
     del ring.environ["MEMORYBENCH_LOG_KEY_FILE"]
-    assert publish(path, ring, at=AT).fresh
+    assert publish(path, ring, at=AT).is_new
 
 
 def test_an_entry_that_no_root_covers_does_not_make_a_receipt_logged(

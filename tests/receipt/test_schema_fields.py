@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tests.receipt.receipt_making as make
-from bench.receipt.base_model import Misfit, admit, emit
+from bench.receipt.base_model import SchemaMismatch, json_of, validate
 from bench.receipt.schema import SignedReceipt, read_receipt
 from tests.rows import each_row
 
@@ -346,7 +346,7 @@ def put(document: Any, path: str, change: Callable[[Any, str | int], object]) ->
 
 
 def refusals(document: Any) -> list[tuple[str, str]]:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         read_receipt(document)
     assert caught.value.code == caught.value.problems[0].code
     return [(problem.code, problem.path) for problem in caught.value.problems]
@@ -496,7 +496,7 @@ def test_what_one_field_says_of_another_must_hold(
 ) -> None:
     document = whole()
     change(document)
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         read_receipt(document)
     (problem,) = caught.value.problems
     assert (problem.code, problem.path) == ("field_value", path)
@@ -522,7 +522,7 @@ def test_every_problem_is_told_and_the_text_names_the_first_five() -> None:
     document = whole()
     for name in ("runId", "planDigest", "seed", "epochs", "concurrency", "k"):
         document["run"][name] = []
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(SchemaMismatch) as caught:
         read_receipt(document)
     assert [problem.path for problem in caught.value.problems] == [
         "run.runId", "run.planDigest", "run.seed", "run.epochs", "run.concurrency", "run.k",
@@ -532,7 +532,7 @@ def test_every_problem_is_told_and_the_text_names_the_first_five() -> None:
 
 def test_the_whole_document_has_a_model_and_writes_back_what_it_read() -> None:
     document = whole()
-    assert emit(admit(SignedReceipt, document)) == document
+    assert json_of(validate(SignedReceipt, document)) == document
     without_signature = copy.deepcopy(document)
     del without_signature["signature"]
     assert read_receipt(without_signature) == read_receipt(document), "its lack is for the signature check to tell"

@@ -19,7 +19,7 @@ from bench.events import redactor
 from bench.journal import Journal, JournaledPhase, Key, Reader
 from bench.model import Phase, State
 from bench.plan import make_plan
-from bench.receipt.build import ReceiptOrder, learn_secrets, refusal
+from bench.receipt.build import ReceiptSettings, learn_secrets, refusal
 from bench.receipt.log.log_check import check_log
 from bench.receipt.log.log_store import read_log
 from bench.receipt.log.publish import announce_in_child, announcement_of, publish
@@ -27,7 +27,7 @@ from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.sign import SigningRequest, SignOutcome, sign_run
 from bench.receipt.verification.diff import diff, load
 from bench.receipt.verification.findings import ReceiptVerdict
-from bench.receipt.verification.reproduce import CannotReproduce, NotVerified, Setting, reproduce
+from bench.receipt.verification.reproduce import CannotReproduce, NotVerified, ReproductionSettings, reproduce
 from bench.receipt.verification.verify import VerificationRequest, verify_file
 from bench.report import fold
 from bench.settings import Environment
@@ -149,7 +149,7 @@ async def test_a_job_without_items_gets_no_receipt(ring: Keyring, tmp_path: Path
     run = await run_demo(ring.workspace, "r1")
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
-    order = ReceiptOrder(receipt_id="0" * 26, folder=tmp_path, issued_at=AT)
+    order = ReceiptSettings(receipt_id="0" * 26, folder=tmp_path, issued_at=AT)
     found = [refusal(one, order) for one in (replace(job, n_planned=0), replace(job, counts={}), job)]
     assert [one.code if one else None for one in found] == ["zero_items", "zero_items", None]
 
@@ -186,8 +186,8 @@ async def test_a_live_run_is_not_signed(ring: Keyring) -> None:
 async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", sample=6, limit=None, seed=3)
     made = (await signed(ring, run)).receipts[0]
-    setting = Setting(
-        workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted()), key=ring.signing_key("receipt")
+    setting = ReproductionSettings(
+        workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()), key=ring.signing_key("receipt")
     )
     found = await reproduce(made.file, setting)
     assert (found.same, found.exit_code, found.items) == (True, 0, ())
@@ -197,10 +197,10 @@ async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: K
     publish(made.file, ring, at=AT)
     publish(found.signed.file, ring, at=AT)
     place = ring.workspace / "results" / "published"
-    from bench.receipt.log.public_log import LogPlace
+    from bench.receipt.log.public_log import CheckedLog
 
     question = VerificationRequest(trust=ring.trusted(), log=place)
-    outcome = verify_file(made.file, question, LogPlace.open(place, question.trust))
+    outcome = verify_file(made.file, question, CheckedLog.open(place, question.trust))
     assert outcome.checklist["rerun_identical"] == "yes"
 
 
@@ -215,7 +215,7 @@ async def test_a_rerun_that_differs_names_fields_and_items(ring: Keyring, desk: 
     desk.key = ring.signing_key("receipt")
     forged = forge(document, lines, desk, make)
     found = await reproduce(
-        forged, Setting(workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted()))
+        forged, ReproductionSettings(workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()))
     )
     assert (found.same, found.exit_code) == (False, 8)
     assert any("score" in text for text in found.differs)
@@ -245,7 +245,7 @@ async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make
     run = await run_demo(ring.workspace, "r1")
     made = (await signed(ring, run)).receipts[0]
     document = json.loads(made.file.read_text())
-    setting = Setting(workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted()))
+    setting = ReproductionSettings(workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()))
     desk.key, desk.folder = ring.signing_key("receipt"), made.file.parent
 
     async def refused(path: str, value: Any) -> str:
@@ -281,7 +281,9 @@ async def test_a_receipt_chooses_items_and_never_what_a_rerun_does(
         reproducibility={"class": "exact", "reasons": []},
     )  # fmt: skip
     with pytest.raises(CannotReproduce, match=next(iter(flag))):
-        await reproduce(path, Setting(workspace=ring.workspace, question=VerificationRequest(trust=ring.trusted())))
+        await reproduce(
+            path, ReproductionSettings(workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()))
+        )
 
 
 # --------------------------------------------------------------- announce, publish
@@ -323,7 +325,9 @@ async def test_signing_an_unchanged_run_again_makes_no_second_receipt(ring: Keyr
     first = await signed(ring, run)
     files = {path: path.read_bytes() for path in first.receipts[0].file.parent.iterdir()}
     again = await signed(ring, run)
-    assert [one.made for one in first.receipts] == [True, True] and [one.made for one in again.receipts] == [False] * 2
+    assert [one.is_new for one in first.receipts] == [True, True] and [one.is_new for one in again.receipts] == [
+        False
+    ] * 2
     assert again.value() == first.value()
     assert {path: path.read_bytes() for path in first.receipts[0].file.parent.iterdir()} == files
 
@@ -332,12 +336,12 @@ async def test_what_says_something_else_or_cannot_be_checked_is_signed_anew(ring
     run = await run_demo(ring.workspace, "r1", answering_model="builtin/extractive")
     (first,) = (await signed(ring, run)).receipts
     (answers,) = (await signed(ring, run, with_answers=True)).receipts
-    assert answers.made and answers.receipt_id != first.receipt_id
+    assert answers.is_new and answers.receipt_id != first.receipt_id
     answers.items_file.unlink()
     (whole,) = (await signed(ring, run, with_answers=True)).receipts
-    assert whole.made and whole.receipt_id != answers.receipt_id
+    assert whole.is_new and whole.receipt_id != answers.receipt_id
     first.file.write_text("{}")
-    assert (await signed(ring, run)).receipts[0].made
+    assert (await signed(ring, run)).receipts[0].is_new
 
 
 async def test_one_file_is_named_twice_without_harm_and_never_overwritten(ring: Keyring) -> None:
@@ -345,7 +349,7 @@ async def test_one_file_is_named_twice_without_harm_and_never_overwritten(ring: 
     path = ring.workspace / "one.json"
     (first,) = (await signed(ring, run, output=path)).receipts
     (again,) = (await signed(ring, run, output=path)).receipts
-    assert (again.made, again.receipt_id) == (False, first.receipt_id)
+    assert (again.is_new, again.receipt_id) == (False, first.receipt_id)
     path.write_text("{}")
     with pytest.raises(UsageError, match="already exists"):
         await signed(ring, run, output=path)

@@ -18,8 +18,16 @@ import tests.receipt.receipt_making as make
 from bench.errors import VerificationError
 from bench.events import redactor
 from bench.journal import Reader, RunMeta
-from bench.receipt.base_model import admit, commit_or_none
-from bench.receipt.build import Draft, ReceiptOrder, ReceiptRefused, build, learn_secrets, refusal, refuse_secrets
+from bench.receipt.base_model import commit_or_none, validate
+from bench.receipt.build import (
+    ReceiptDraft,
+    ReceiptRefused,
+    ReceiptSettings,
+    build,
+    learn_secrets,
+    refusal,
+    refuse_secrets,
+)
 from bench.receipt.items_file import ItemsWriter
 from bench.receipt.log.log_check import check_log
 from bench.receipt.log.log_store import read_log
@@ -80,7 +88,7 @@ async def test_a_journal_that_says_what_no_receipt_may_say_is_refused_and_leaves
         job = (await fold(reader)).jobs[0]
         reader.meta = replace(reader.meta, **changes)
         with pytest.raises(ReceiptRefused) as caught:
-            await build(reader, job, ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=folder, issued_at=AT))
+            await build(reader, job, ReceiptSettings(receipt_id=make.RECEIPT_ID, folder=folder, issued_at=AT))
     assert (caught.value.code, caught.value.message, caught.value.exit_code) == ("field_value", message, 4)
     assert list(folder.iterdir()) == []
 
@@ -93,7 +101,9 @@ async def test_a_receipt_that_breaks_an_invariant_is_refused_before_it_is_signed
             await build(
                 reader,
                 job,
-                ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=tmp_path / "config", issued_at="1999-01-01T00:00:00Z"),
+                ReceiptSettings(
+                    receipt_id=make.RECEIPT_ID, folder=tmp_path / "config", issued_at="1999-01-01T00:00:00Z"
+                ),
             )
     assert (caught.value.code, caught.value.message) == ("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
     assert list((tmp_path / "config").glob("*.jsonl")) == []
@@ -103,7 +113,7 @@ async def test_each_refusal_has_its_code_words_and_hint_and_the_first_one_wins(r
     run = await run_demo(ring.workspace, "r1", limit=2)
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
-    order = ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=tmp_path, issued_at=AT)
+    order = ReceiptSettings(receipt_id=make.RECEIPT_ID, folder=tmp_path, issued_at=AT)
 
     def told(one: Any, **changes: Any) -> tuple[str, str] | None:
         found = refusal(one, replace(order, **changes))
@@ -157,7 +167,7 @@ async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_ar
 # ------------------------------------------------------------------------- secrets
 
 
-def draft(tmp_path: Path, rows: list[dict[str, Any]], **changes: Any) -> Draft:
+def draft(tmp_path: Path, rows: list[dict[str, Any]], **changes: Any) -> ReceiptDraft:
     body = make.body(rows)
     for place, value in changes.items():
         make.change(body, place.replace("__", "."), value)
@@ -165,7 +175,7 @@ def draft(tmp_path: Path, rows: list[dict[str, Any]], **changes: Any) -> Draft:
     with ItemsWriter(items) as writer:
         for row in rows:
             writer.add(row)  # type: ignore[arg-type]
-    return Draft(body=admit(Body, make.with_digests(body)), items=items)
+    return ReceiptDraft(body=validate(Body, make.with_digests(body)), items=items)
 
 
 SECRETS = ["open-sesame", 'pa"ss\\wo"rd', "p\u00e4ssw\u00f6rd", "two words", "slash/and+plus=", "\\\\unc\\share"]

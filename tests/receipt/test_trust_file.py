@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.receipt.signing.signature import KeyRefused, SigningKey
-from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, Decision, TrustedKey, TrustStore
+from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustDecision, TrustedKey, TrustStore
 from tests.rows import each_row
 
 Json = dict[str, Any]
@@ -242,7 +242,7 @@ def test_pinned_keys_are_trusted_for_everything_and_named_by_number() -> None:
         True,
         ["pinned-1", "pinned-2", "pinned-3"],
     )
-    assert store.decide(KEYS[2].fingerprint, "log", 5) == Decision(trusted=True, code=None, detail="pinned-3")
+    assert store.decide(KEYS[2].fingerprint, "log", 5) == TrustDecision(trusted=True, code=None, detail="pinned-3")
     assert store.decide(OTHER, "log", 5).detail == f"the key {OTHER} is not one of the given public keys"
 
 
@@ -280,15 +280,15 @@ def test_status_and_range_decide_what_a_key_may_have_signed(
     changes: Json, index: int | None, trusted: bool, code: str | None, detail: str
 ) -> None:
     store = TrustStore(origin=None, keys=(TrustedKey.of(KEYS[0], "k", ("receipt",)).model_copy(update=changes),))
-    expected = Decision(trusted=trusted, code=code, detail=detail)
+    expected = TrustDecision(trusted=trusted, code=code, detail=detail)
     assert store.decide(KEYS[0].fingerprint, "receipt", index) == expected
     role = store.decide(KEYS[0].fingerprint, "log", index)
-    assert role == Decision(trusted=False, code="key_role", detail="k has no role log"), "the role comes first"
+    assert role == TrustDecision(trusted=False, code="key_role", detail="k has no role log"), "the role comes first"
 
 
 def test_an_unknown_key_is_told_by_its_fingerprint() -> None:
     store = TrustStore(origin=None, keys=())
-    assert store.decide(OTHER, "receipt", 3) == Decision(
+    assert store.decide(OTHER, "receipt", 3) == TrustDecision(
         trusted=False, code="key_unknown", detail=f"the key {OTHER} is not in trusted.json"
     )
 

@@ -146,14 +146,14 @@ SCORES: list[tuple[dict[str, Any], str]] = [
 @each_row(("changes", "line"), SCORES)
 def test_a_score_is_shown_with_everything_that_qualifies_it(changes: dict[str, Any], line: str) -> None:
     from bench.cli.commands.verify import _score_lines
-    from bench.receipt.base_model import admit
+    from bench.receipt.base_model import validate
     from bench.receipt.schema import Receipt
 
     document = make.body(make.default_rows())
     document["scores"]["deterministic"] = {}
     document["scores"]["judged"]["accuracy"].update(changes)
     document["signer"] = {"algorithm": "Ed25519", "publicKeyFingerprint": "x"}
-    assert list(_score_lines(admit(Receipt, document), recomputed=True)) == [
+    assert list(_score_lines(validate(Receipt, document), recomputed=True)) == [
         "  judged by a model", f"    {line}",
     ]  # fmt: skip
 

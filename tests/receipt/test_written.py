@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.receipt.files import named, naming, write_atomically
+from bench.receipt.files import error_naming, errors_name, write_atomically
 from tests.rows import each_row
 
 
@@ -59,8 +59,8 @@ def test_an_interrupt_leaves_no_draft_either(tmp_path: Path, monkeypatch: pytest
 )
 def test_an_error_keeps_its_kind_and_cause_and_gets_the_name(number: int, kind: type[OSError]) -> None:
     first = OSError(number, os.strerror(number), "/tmp/draft")
-    told = named(first, Path("/x/y.json"))
+    told = error_naming(first, Path("/x/y.json"))
     assert (type(told), str(told)) == (kind, f"[Errno {number}] {os.strerror(number)}: '/x/y.json'")
-    with pytest.raises(kind) as caught, naming(Path("z")):
+    with pytest.raises(kind) as caught, errors_name(Path("z")):
         raise first
     assert (caught.value.filename, caught.value.__cause__) == ("z", first)

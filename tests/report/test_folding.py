@@ -11,7 +11,7 @@ import pytest
 
 from bench.journal import CorpusKind, CorpusRow, Journal, JournaledPhase, Key, Reader, RunMeta
 from bench.model import Measurement, Phase, State
-from bench.plan.job_record import JobRecord, dump
+from bench.plan.job_record import JobRecord, dump_jobs
 from bench.report.fold import Report, fold
 from bench.report.results_document import results_json
 from tests.small_journal import measuring, record
@@ -46,7 +46,7 @@ def entry(
 async def folded(
     folder: Path, entries: Sequence[JournaledPhase], made: JobRecord = RECORD, rows: Sequence[CorpusRow] = ()
 ) -> Report:
-    meta = RunMeta(run_id="r", plan_digest="d", identity={}, extra={"jobs": dump((made,))})
+    meta = RunMeta(run_id="r", plan_digest="d", identity={}, extra={"jobs": dump_jobs((made,))})
     async with Journal.create(folder, meta) as journal:
         for one in (*entries, *rows):
             await journal.wait_for_room()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.journal import Reader
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from tests.scenarios.program import bench
 from tests.small_world import World
 
@@ -16,7 +16,7 @@ async def results_of(world: World, run_id: str) -> list[object]:
     """Everything deterministic of every item of every job, as a report would see it."""
     found: list[object] = []
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
-        for job in read(reader.meta.extra):
+        for job in read_jobs(reader.meta.extra):
             async for one in reader.items(job.chain):
                 data = {phase.value: dict(entry.data) for phase, entry in one.phases.items()}
                 found.append([job.key, one.item, one.epoch, one.state, dict(one.values), dict(one.labels), data])

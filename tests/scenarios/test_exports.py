@@ -14,7 +14,7 @@ import pytest
 
 from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State, Verdict
-from bench.plan.job_record import dump
+from bench.plan.job_record import dump_jobs
 from tests.scenarios.program import PEAK, clean, told
 from tests.small_journal import record
 
@@ -43,7 +43,11 @@ def rows_of(number: int) -> list[JournaledPhase]:
 async def journal_of(workspace: Path, items: int) -> None:
     """A finished run, of direct rows."""
     meta = RunMeta(
-        run_id="large", plan_digest="d", identity={}, total=items, extra={"jobs": dump([record("p", n_selected=items)])}
+        run_id="large",
+        plan_digest="d",
+        identity={},
+        total=items,
+        extra={"jobs": dump_jobs([record("p", n_selected=items)])},
     )
     async with Journal.create(workspace / "checkpoints/large", meta, bound=2000) as journal:
         for number in range(items):

@@ -393,9 +393,9 @@ async def reported(world: World, run_id: str) -> tuple[dict[str, Any], list[str]
 async def searches(world: World, run_id: str) -> list[dict[str, object]]:
     """What every search of the one job came to."""
     from bench.model import Phase
-    from bench.plan.job_record import read
+    from bench.plan.job_record import read_jobs
 
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
-        (job,) = read(reader.meta.extra)
+        (job,) = read_jobs(reader.meta.extra)
         chain = job.chain
         return [dict(one.phases[Phase.SEARCH].data) async for one in reader.items(chain)]

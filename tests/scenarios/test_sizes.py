@@ -12,7 +12,7 @@ import pytest
 
 from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State
-from bench.plan.job_record import dump
+from bench.plan.job_record import dump_jobs
 from tests.scenarios.program import PEAK, clean, told
 from tests.small_journal import record
 from tests.small_world import World
@@ -42,7 +42,7 @@ def test_M1_a_run_of_ten_times_the_items_takes_no_more_memory(tmp_path: Path, co
 async def journal_of(workspace: Path, items: int) -> int:
     """A finished run whose payloads cannot be made small; the size of its file."""
     folder = workspace / "checkpoints/large"
-    extra = {"jobs": dump([record("p", n_selected=items)])}
+    extra = {"jobs": dump_jobs([record("p", n_selected=items)])}
     meta = RunMeta(run_id="large", plan_digest="d", identity={}, total=items, extra=extra)
     async with Journal.create(folder, meta, bound=200) as journal:
         for number in range(items):

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from bench.errors import ConfigError
 from bench.events import redactor
-from bench.plan.provider import filled
+from bench.plan.provider import fill_visibly
 from bench.settings import DryRunEnvironment, Environment, stripped
 from tests.rows import each_row
 
@@ -112,7 +112,12 @@ def test_a_value_from_a_file_is_shown_and_hidden_as_from_the_variable(name: str,
         text = f"connect to ${{{name}}}"
         with redactor.forget_new_secrets():
             environment.ensure(name, user="acme")
-            told = (environment.get(name), environment.resolve(text), filled(text, environment), redactor(f"<{value}>"))
+            told = (
+                environment.get(name),
+                environment.resolve(text),
+                fill_visibly(text, environment),
+                redactor(f"<{value}>"),
+            )
             plain = environment.require_plain(name, user="acme", example="x")
             seen.append((*told, plain, *environment.values_of(name.__eq__)))
     assert seen[0] == seen[1]

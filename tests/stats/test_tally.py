@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import stats
-from bench.stats import Heap, Strays, Tally, exact, exact_sum, rounded
-from bench.stats.tally import FEW, UNIT_BITS, clusters_of
+from bench.stats import ClusterValues, MixedValues, Tally, exact_sum, from_units, to_units
+from bench.stats.tally import ALWAYS_COUNTED, UNIT_BITS, clusters_of
 from tests.rows import each_row
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e150, max_value=1e150)
@@ -24,8 +24,8 @@ SOME = st.one_of(
 )
 
 
-def heap(*pieces: list[float]) -> Heap:
-    found = Heap()
+def heap(*pieces: list[float]) -> ClusterValues:
+    found = ClusterValues()
     for piece in pieces:
         found.add(piece)
     return found
@@ -33,20 +33,20 @@ def heap(*pieces: list[float]) -> Heap:
 
 @given(value=DOUBLES)
 def test_a_double_is_a_whole_number_of_units(value: float) -> None:
-    assert Fraction(exact(value), 2**UNIT_BITS) == Fraction(value)
-    assert rounded(exact(value)) == value
+    assert Fraction(to_units(value), 2**UNIT_BITS) == Fraction(value)
+    assert from_units(to_units(value)) == value
 
 
 @each_row("value", [5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.0, -0.0])
 def test_the_smallest_and_largest_doubles_are_exact(value: float) -> None:
-    assert rounded(exact(value)) == value
+    assert from_units(to_units(value)) == value
 
 
 @given(values=SOME)
 def test_an_exact_sum_is_the_sum_of_fractions_and_rounds_as_fsum(values: list[float]) -> None:
     found = exact_sum(values)
     assert Fraction(found, 2**UNIT_BITS) == sum(map(Fraction, values), Fraction(0))
-    assert rounded(found) == math.fsum(values)
+    assert from_units(found) == math.fsum(values)
 
 
 @each_row("values", [[math.nan], [1.0, math.nan, 2.0], [math.inf], [-math.inf, 1.0]])
@@ -57,8 +57,8 @@ def test_a_sum_of_what_is_not_finite_is_refused_and_does_not_go_on_for_ever(valu
 
 
 def test_cancelling_numbers_leave_exactly_what_is_left() -> None:
-    assert rounded(exact_sum([1e100, 1.0, -1e100, 5e-324])) == 1.0
-    assert exact_sum([1e100, 1.0, -1e100, 5e-324]) == exact(1.0) + 1
+    assert from_units(exact_sum([1e100, 1.0, -1e100, 5e-324])) == 1.0
+    assert exact_sum([1e100, 1.0, -1e100, 5e-324]) == to_units(1.0) + 1
     assert exact_sum([]) == 0
 
 
@@ -72,32 +72,32 @@ def test_a_heap_gives_the_sums_of_its_numbers_whatever_the_pieces(values: list[f
 
 
 def test_few_different_numbers_are_counted_and_many_are_listed() -> None:
-    few, many = heap([0.0, 1.0, 1.0] * 100), heap([n / 7 for n in range(FEW * 3)])
+    few, many = heap([0.0, 1.0, 1.0] * 100), heap([n / 7 for n in range(ALWAYS_COUNTED * 3)])
     assert dict(few.counted()) == {0.0: 100, 1.0: 200}
     assert few.different() == {0.0: 100, 1.0: 200}
-    assert sorted(many.counted()) == [(n / 7, 1) for n in range(FEW * 3)]
-    assert list(many.different()) == [n / 7 for n in range(FEW * 3)]
+    assert sorted(many.counted()) == [(n / 7, 1) for n in range(ALWAYS_COUNTED * 3)]
+    assert list(many.different()) == [n / 7 for n in range(ALWAYS_COUNTED * 3)]
 
 
 def test_a_heap_that_turned_to_a_list_takes_more_numbers() -> None:
-    spread = heap([n / 7 for n in range(FEW * 3)])
+    spread = heap([n / 7 for n in range(ALWAYS_COUNTED * 3)])
     before = spread.total
     spread.add([0.5, 0.5])
-    assert (spread.n, spread.total) == (FEW * 3 + 2, before + exact(1.0))
-    assert spread.square(0.0) == exact_sum([(n / 7) ** 2 for n in range(FEW * 3)] + [0.25, 0.25])
+    assert (spread.n, spread.total) == (ALWAYS_COUNTED * 3 + 2, before + to_units(1.0))
+    assert spread.square(0.0) == exact_sum([(n / 7) ** 2 for n in range(ALWAYS_COUNTED * 3)] + [0.25, 0.25])
 
 
 def parted(values: list[float], codes: list[int], rng: random.Random) -> Tally:
-    """The same numbers, some in heaps and some as strays."""
-    heaps: dict[int, Heap] = {}
+    """The same numbers, some in by_cluster and some as strays."""
+    by_cluster: dict[int, ClusterValues] = {}
     left: tuple[list[float], list[Hashable]] = ([], [])
     for value, code in zip(values, codes, strict=True):
         if rng.random() < 0.5:
-            heaps.setdefault(code, Heap()).add([value])
+            by_cluster.setdefault(code, ClusterValues()).add([value])
         else:
             left[0].append(value)
             left[1].append(code)
-    return Tally(list(heaps.items()), [Strays(*left)])
+    return Tally(list(by_cluster.items()), [MixedValues(*left)])
 
 
 @given(
@@ -134,7 +134,7 @@ def test_numbers_without_clusters_have_no_names() -> None:
 
 def test_deviations_of_clusters_add_up_to_nothing() -> None:
     tally = Tally.of([0.0, 1.0, 1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b", "b", "c"])
-    assert dict(tally.groups) == {"a": (3, exact(2.0)), "b": (2, exact(1.0)), "c": (1, exact(1.0))}
+    assert dict(tally.groups) == {"a": (3, to_units(2.0)), "b": (2, to_units(1.0)), "c": (1, to_units(1.0))}
     found = tally.deviations()
     assert found == [pytest.approx(0.0), pytest.approx(-1 / 3), pytest.approx(1 / 3)]
     assert math.fsum(found) == pytest.approx(0, abs=1e-15)
@@ -149,7 +149,7 @@ def test_clusters_that_hold_one_number_each_are_none() -> None:
 
 
 def test_an_empty_tally_is_false_and_holds_nothing() -> None:
-    empty = Tally([("a", Heap())], [Strays([], [])])
+    empty = Tally([("a", ClusterValues())], [MixedValues([], [])])
     assert not empty
     assert (empty.n, empty.total, empty.ordered(), empty.pairs()) == (0, 0.0, [], ([], []))
     assert empty.bounded() and empty.binary()
@@ -172,5 +172,5 @@ def test_shares_and_zeros_and_ones_are_known_by_their_bounds(values: list[float]
 
 def test_values_and_clusters_must_pair() -> None:
     with pytest.raises(ValueError) as caught:
-        Strays([1.0, 2.0], ["a"])
+        MixedValues([1.0, 2.0], ["a"])
     assert str(caught.value) == "2 values and 1 clusters cannot be paired: expected the same number"

@@ -163,14 +163,14 @@ def _reviews(side: AnswerSet, panel: Panel) -> tuple[Review | None, ...]:
 async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
     from bench.journal import Reader
     from bench.journal.paths import find_run
-    from bench.plan.job_record import read
+    from bench.plan.job_record import read_jobs
 
     for target in targets:
         if (receipt := _read_receipt_file(target)) is not None:
             return receipt.benchmark.name
         if not Path(target).is_file():
             async with Reader.open(find_run(workspace, target.partition(":")[0])) as reader:
-                return read(reader.meta.extra)[0].benchmark
+                return read_jobs(reader.meta.extra)[0].benchmark
     raise UsageError("an answer file does not contain the name of its benchmark", hint="add --benchmark NAME")
 
 
@@ -188,7 +188,7 @@ def _read_receipt_file(target: str) -> Receipt | None:
     Raises:
         UsageError: the file is a receipt that cannot be read.
     """
-    from bench.receipt.base_model import Misfit
+    from bench.receipt.base_model import SchemaMismatch
     from bench.receipt.schema import read_receipt
 
     path = Path(target)
@@ -202,8 +202,8 @@ def _read_receipt_file(target: str) -> Receipt | None:
         return None
     try:
         return read_receipt(tree)
-    except Misfit as misfit:
-        raise UsageError(f"{path}: {misfit}", hint=f"bench verify {path} shows what is wrong") from misfit
+    except SchemaMismatch as mismatch:
+        raise UsageError(f"{path}: {mismatch}", hint=f"bench verify {path} shows what is wrong") from mismatch
 
 
 def _answers_of_file(path: Path, dataset: Dataset) -> AnswerSet:
@@ -248,12 +248,12 @@ def _answers_of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answe
 async def _answers_of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[AnswerSet]:
     from bench.journal import Reader
     from bench.journal.paths import find_run
-    from bench.plan.job_record import read
+    from bench.plan.job_record import read_jobs
 
     run, _, provider = target.partition(":")
     folder = find_run(catalog.workspace, run)
     async with Reader.open(folder) as reader:
-        jobs = [one for one in read(reader.meta.extra) if one.models.answering is not None]
+        jobs = [one for one in read_jobs(reader.meta.extra) if one.models.answering is not None]
         every = {one.answer_owner: one for one in jobs if one.benchmark == dataset.name}
         events = [event for _, event in await reader.events()]
         return [
@@ -330,7 +330,7 @@ def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
 async def _judge_panel(environment: Environment, side: AnswerSet, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
     """Judge the answers of one side; existing verdicts are reused."""
     from bench.journal import Reader
-    from bench.plan.job_record import read
+    from bench.plan.job_record import read_jobs
     from bench.report.judges.panel import Panel, read_cell, with_texts
 
     found: list[PanelCell] = []
@@ -338,7 +338,7 @@ async def _judge_panel(environment: Environment, side: AnswerSet, cells: Sequenc
     for name, cell in cells:
         folder = await cell.journal(environment)
         async with Reader.open(folder) as reader:
-            (record,) = read(reader.meta.extra)
+            (record,) = read_jobs(reader.meta.extra)
             one, kinds = await read_cell(reader, record, 0, name)
         found.append(one)
         types.update(kinds)

@@ -45,7 +45,7 @@ def keys_new(
     from bench.receipt.signing.keys import new_key
 
     change = new_key(keyring(key_dir), name, read_roles(roles))
-    show_change(change, f"{'made' if change.made else 'kept the private key of'} {change.key.name}")
+    show_change(change, f"{'made' if change.is_new else 'kept the private key of'} {change.key.name}")
     return 0
 
 

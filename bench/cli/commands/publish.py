@@ -20,7 +20,7 @@ from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.receipt.log.log_check import LogOutcome
-    from bench.receipt.log.publish import Published
+    from bench.receipt.log.publish import PublishedEntry
 
 
 def publish(
@@ -169,10 +169,10 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
     return show_entry(done)
 
 
-def show_entry(done: Published) -> int:
+def show_entry(done: PublishedEntry) -> int:
     """Print the index of a log entry; return the exit code 0."""
     if current.get().json:
-        console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
+        console.json_value({"logIndex": done.index, "fresh": done.is_new, "log": str(done.folder)})
     else:
-        console.line(f"{'logged' if done.fresh else 'already logged'} at index {done.index} of {done.folder}")
+        console.line(f"{'logged' if done.is_new else 'already logged'} at index {done.index} of {done.folder}")
     return 0

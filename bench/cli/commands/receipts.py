@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.receipt.signing.keyring import Keyring
     from bench.receipt.signing.sign import SignOutcome
     from bench.receipt.signing.trust_store import TrustStore
-    from bench.receipt.verification.diff import Difference
+    from bench.receipt.verification.diff import ReceiptDifference
     from bench.receipt.verification.reproduce import Reproduction
 
 Switch = Annotated[bool, Parameter(negative=())]
@@ -94,10 +94,10 @@ def sign(
 
 def _show_signed(outcome: SignOutcome) -> None:
     for made in outcome.receipts:
-        console.line(f"{'signed' if made.made else 'kept':<8} {made.benchmark} x {made.provider}  {made.file}")
-        if made.also:
-            console.line(f"{'dsse':<8} {made.benchmark} x {made.provider}  {made.also}")
-    if not all(made.made for made in outcome.receipts):
+        console.line(f"{'signed' if made.is_new else 'kept':<8} {made.benchmark} x {made.provider}  {made.file}")
+        if made.statement:
+            console.line(f"{'dsse':<8} {made.benchmark} x {made.provider}  {made.statement}")
+    if not all(made.is_new for made in outcome.receipts):
         console.note("kept: this key has already signed this job, and nothing has changed since")
     for refused in outcome.refused:
         console.line(f"refused  {refused.benchmark} x {refused.provider}  {refused.code}: {refused.message}")
@@ -134,14 +134,14 @@ def reproduce(
         The items file, if it is not in the folder of the receipt.
     """
     from bench import events
-    from bench.receipt.verification.reproduce import Setting
+    from bench.receipt.verification.reproduce import ReproductionSettings
     from bench.receipt.verification.reproduce import reproduce as rerun
     from bench.receipt.verification.verify import VerificationRequest
 
     flags, ring = current.get(), keyring()
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
     question = VerificationRequest(trust=load_trust(trusted, pubkey or ()), items=existing_file(items))
-    setting = Setting(
+    setting = ReproductionSettings(
         workspace=ring.workspace, question=question, key=ring.signing_key("receipt", key) if sign else None
     )
     found: Reproduction = anyio.run(rerun, receipt, setting)
@@ -180,7 +180,7 @@ def diff(a: Path, b: Path) -> int:
     from bench.receipt.verification.diff import SHOWN
     from bench.receipt.verification.diff import diff as compare
 
-    found: Difference = compare(a, b)
+    found: ReceiptDifference = compare(a, b)
     if current.get().json:
         console.json_value(found.value())
         return found.exit_code
@@ -224,9 +224,9 @@ def existing_file(path: Path | None) -> Path | None:
 
 def log_time() -> str:
     """Return the current time in the format of the log."""
-    from bench.receipt.base_model import stamp
+    from bench.receipt.base_model import format_time
 
-    return stamp(datetime.now(UTC).replace(microsecond=0))
+    return format_time(datetime.now(UTC).replace(microsecond=0))
 
 
 # ---------------------------------------------------------------------------- sheet

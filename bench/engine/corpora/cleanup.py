@@ -114,7 +114,7 @@ async def forget(folder: Path, names: Collection[str]) -> int:
     if chosen:
         async with Journal.append_to(folder) as journal:
             for one in chosen:
-                journal.append(one.given_up())
+                journal.append(one.abandonment())
     return sum(len(one.attempts) for one in chosen)
 
 

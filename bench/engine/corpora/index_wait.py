@@ -28,7 +28,7 @@ from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind
 from bench.model import Ingested, Space
-from bench.plan.validity import in_words
+from bench.plan.validity import probe_text
 from bench.providers import AtLeast, Counts, is_reusable, merge_captures
 
 GROWTH = 1.5
@@ -204,4 +204,4 @@ class IndexWait:
         data = self.lane.owner_among(self.corpus, self.space, self.anonymized, found)
         probe = self.lane.append_probe("canary", self.corpus, self.space, passed=not found, data=data)
         if found:
-            raise Contaminated(in_words(probe))
+            raise Contaminated(probe_text(probe))

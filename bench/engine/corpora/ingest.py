@@ -38,7 +38,7 @@ from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed
 from bench.journal import CorpusKind, CorpusRow
 from bench.model import Ingested, Memory, Space
-from bench.plan.validity import in_words
+from bench.plan.validity import probe_text
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
 
@@ -200,7 +200,7 @@ class IngestPass:
                     data |= self.lane.owner_among(self.corpus, self.space, self.anonymized, hits)
             probe = self.lane.append_probe("emptiness", self.corpus, self.space, passed=not held, data=data)
             if held:
-                raise Contaminated(in_words(probe))
+                raise Contaminated(probe_text(probe))
 
     async def _count_held(self, sample: Memory) -> int:
         return await retry_unreadable(lambda: count_found(self.lane.provider, self.space, sample))

@@ -22,7 +22,7 @@ from bench.config.template import PromptTags
 from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets, flags_of
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
-from bench.metrics.answers.choices import listed
+from bench.metrics.answers.choices import lettered_options
 from bench.model import ChatMessage, Corpus, Hit, Item, Memory, Prompt
 from bench.models import missing_answer_error, non_answer_error
 from bench.plan.model_settings import answer_tokens
@@ -172,7 +172,7 @@ def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: An
     """
     texts = {"question": item.question, "retrievedContext": context.text}
     if item.choices:
-        texts["choices"] = "\n".join(listed(item.choices))
+        texts["choices"] = "\n".join(lettered_options(item.choices))
     ours: dict[str, object] = {
         "questionDate": f"{item.question_date:%Y-%m-%d %H:%M}" if item.question_date else None,
         "choices": None,

@@ -18,16 +18,16 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
-from bench.metrics.answers.text_normalization import BEYOND_LATIN, normal_form, parts_number
+from bench.metrics.answers.text_normalization import BEYOND_LATIN, normal_form, splits_number
 from bench.patterns import pattern
 from bench.reasoning import took_back
 from bench.structured import without_unticked
 from bench.visible import LATIN_OF
 
-LONGEST = 64 * 1024
+MAX_LENGTH = 64 * 1024
 """maximum length, in characters, of an answer that is searched for an option"""
-_AROUND = "().:*\"'` []{}$\\_!?,;<>。，、；"
-_OWN = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
+_DELIMITERS = "().:*\"'` []{}$\\_!?,;<>。，、；"
+_OWN_LETTER = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
 _LATEX = pattern(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
 _BOXED = pattern(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
 _TAGGED = pattern(r"<((?:final[_ -]?)?(?:answer|choice|option)|letter)>\s*([^<>]{1,200}?)\s*</\1>", re.IGNORECASE)
@@ -35,29 +35,29 @@ _BOLD = pattern(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 _EMPHASIS = str.maketrans("", "", "*_`$\\")
 _OPEN, _CLOSE = r"[(\[{\"'“‘]{0,3}", r"[)\]}\"'”’]"
 _NOUN = r"(?:answer|option|choice|selection|pick|conclusion)"
-_STATED = pattern(
+_ANSWER_IS = pattern(
     rf"\b(?P<final>final[\s_]*)?{_NOUN}\b[\"']?(?:\s*\([^()\n]{{0,40}}\))?\s*"
     r"(?:(?:is|was|would be|should be|must be)\b|[:=]|->|→|[-–—](?=\s)){1,3}"
     r"\s*(?:(?:the|letter|option|choice|answer|clearly|therefore)\b\s*[:=]?\s*){0,3}",
     re.IGNORECASE,
 )
-_TAKEN = pattern(
+_I_CHOOSE = pattern(
     r"\bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|pick|select|go\s+with|answer)\s+(?:with\s+)?(?:option\s+|choice\s+)?",
     re.IGNORECASE,
 )
-_FOREIGN = pattern(
+_ANSWER_IS_TRANSLATED = pattern(
     r"(?:答案|正确选项|选项|选择|正確選項|選項|選擇|[选選](?=\s*[:：(]?\s*[A-Z])|答え|回答|正解|정답|ответ|відповідь|antwort|réponse"
     r"|respuesta|risposta|resposta|antwoord|odpowied[źz]|cevap|jawaban|đáp án|คำตอบ|उत्तर|תשובה|الإجابة|الجواب|الاجابة)"
     r"(?:\s*(?:是|为|為|は|은|ist|est|es|è|é|[:=]))*\s*",
     re.IGNORECASE,
 )
-_PRAISED = pattern(
+_IS_CORRECT = pattern(
     rf"(?<!\w){_OPEN}(?P<letter>[A-Za-z]){_CLOSE}{{0,3}}\s+(?:is|would be)\s+(?:the\s+)?(?:correct|right|best)\b"
 )
 _BECAUSE = r"\s+(?:because|since|as|for|due)\b"
 _LETTER = pattern(rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE}{{0,3}})(?![A-Za-z0-9_])(?!['’]\w)")
-_GOES_ON = pattern(r"[ \t]+[A-Za-z]")
-_SAYS_WHY = pattern(_BECAUSE, re.IGNORECASE)
+_NEXT_WORD = pattern(r"[ \t]+[A-Za-z]")
+_REASON = pattern(_BECAUSE, re.IGNORECASE)
 _MENTIONED = pattern(
     r"(?<!\w)(?:\((?P<in>[A-Za-z])\)|(?P<upper>[A-Z])(?=[).:,*]|\s*$|\s+(?:and|or|&)\s+\(?[A-Z]\b))", re.MULTILINE
 )
@@ -66,7 +66,7 @@ _LABEL = pattern(
     rf"(?:^|(?<=[.;,!?\s])){_OPEN}(?P<letter>[A-Z])(?:{_CLOSE}{{1,3}}[.:]?|[.:]|\s+[-–—])(?=\s)", re.MULTILINE
 )
 """an option letter before the statement about the option"""
-_EITHER = pattern(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
+_ALTERNATIVES = pattern(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
 _DENIED_LIST = pattern(
     r"(?i:\bnot|n['’]t|\bneither|\bnor|\bexcept)\s+(?i:(?:option|choice|answer|letter)s?\s+)?"
     r"(?P<list>\(?[A-Z]\)?(?:(?:\s*[,/&]\s*(?:(?:or|nor|and)\s+)?|\s+(?:or|nor|and)\s+)\(?[A-Z]\)?)+)(?!\w)"
@@ -82,25 +82,25 @@ _DENIED_AFTER = pattern(
     r"|(?:is|was|are)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|out|excluded|eliminated|ruled out)\b)",
     re.IGNORECASE,
 )
-_NO = pattern(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
+_DENIAL_WORD = pattern(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
 """a denial after the letter of an option, unless the option's text begins with that word"""
-_ALIKE = pattern(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
+_LATIN_LOOKALIKE = pattern(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
 """a single letter of another script that looks like a Latin letter"""
-_WORDS_TOO = frozenset("AI")
+_WORD_LETTERS = frozenset("AI")
 """letters that are English words: before another word they are not a choice"""
 
 
-def letters_of(choices: Sequence[str]) -> str:
+def option_letters(choices: Sequence[str]) -> str:
     """Return the letter of each option: the letters that all texts begin with, else A to Z in order."""
-    own = [found["letter"].upper() if (found := _OWN.fullmatch(choice)) else "" for choice in choices]
+    own = [found["letter"].upper() if (found := _OWN_LETTER.fullmatch(choice)) else "" for choice in choices]
     return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
 
 
-def listed(choices: Sequence[str]) -> tuple[str, ...]:
+def lettered_options(choices: Sequence[str]) -> tuple[str, ...]:
     """Return the options as a prompt lists them, each with its letter."""
-    if choices and all(_OWN.fullmatch(choice) for choice in choices):
+    if choices and all(_OWN_LETTER.fullmatch(choice) for choice in choices):
         return tuple(choices)
-    letters = letters_of(choices)
+    letters = option_letters(choices)
     return tuple(f"({letters[at]}) {text}" if at < len(letters) else text for at, text in enumerate(choices))
 
 
@@ -113,7 +113,7 @@ def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> b
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
     """Return the index of the option that a gold answer names by text or letter; None if there is none."""
-    return None if gold is None else _named(gold, choices)
+    return None if gold is None else _option_named(gold, choices)
 
 
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
@@ -121,23 +121,23 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
     None when there is none, or when different options are stated.
     """
-    whole = _named(answer, choices)
+    whole = _option_named(answer, choices)
     text = answer.strip()
-    if whole is not None or not choices or len(text) > LONGEST:
+    if whole is not None or not choices or len(text) > MAX_LENGTH:
         return whole
     text = without_unticked(unicodedata.normalize("NFKC", text)).strip()
-    if len(text) > LONGEST:
+    if len(text) > MAX_LENGTH:
         return None
     for _ in range(2):
         text = _LATEX.sub(r"\1", text)
     text = _TAGGED.sub(r"\nFinal answer: \2\n", text)
     last = took_back(text)
-    if last is not None and (corrected := _read(text[last:], choices)) is not None:
+    if last is not None and (corrected := _option_in(text[last:], choices)) is not None:
         return corrected
-    found = _read(text, choices)
-    if found is not None or not _ALIKE.search(text):
+    found = _option_in(text, choices)
+    if found is not None or not _LATIN_LOOKALIKE.search(text):
         return found
-    plain = _ALIKE.sub(lambda letter: letter.group().translate(LATIN_OF), text)
+    plain = _LATIN_LOOKALIKE.sub(lambda letter: letter.group().translate(LATIN_OF), text)
     return None if BEYOND_LATIN.search(plain) else chosen_index(plain, choices)
 
 
@@ -148,7 +148,7 @@ def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, 
     only: it is the only letter in brackets, or without brackets the only letter that is a word, either after
     ``<final_answer>`` or in the whole answer (PersonaMem). Empty if the right option has no letter.
     """
-    letters = letters_of(choices)
+    letters = option_letters(choices)
     if wanted >= len(letters):
         return {}
     right = letters[wanted]
@@ -171,52 +171,56 @@ def _letters_in(text: str, letters: str) -> set[str]:
     return set(re.findall(rf"\(({kind})\)", upper) or re.findall(rf"\b({kind})\b", upper))
 
 
-def _read(text: str, choices: Sequence[str]) -> int | None:
+def _option_in(text: str, choices: Sequence[str]) -> int | None:
     """Return the index of the option that a text states, else of the option that it mentions."""
-    for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
+    for found in (
+        _stated_options(text, choices),
+        set(_edge_line_options(text, choices)),
+        set(_bold_options(text, choices)),
+    ):
         if found:
             return found.pop() if len(found) == 1 else None
-    return _mentioned(text.translate(_EMPHASIS), choices)
+    return _mentioned_option(text.translate(_EMPHASIS), choices)
 
 
-def _statements(text: str, choices: Sequence[str]) -> set[int]:
+def _stated_options(text: str, choices: Sequence[str]) -> set[int]:
     """Return the options in boxes and in phrases such as ``the answer is``; a final statement replaces earlier ones."""
-    found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
+    found = {place for box in _BOXED.findall(text) if (place := _boxed_option(box, choices)) is not None}
     plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
     final: set[int] = set()
-    for form in (_STATED, _TAKEN, _FOREIGN):
+    for form in (_ANSWER_IS, _I_CHOOSE, _ANSWER_IS_TRANSLATED):
         for match in form.finditer(plain):
-            place = _at(plain, match.end(), choices)
+            place = _option_at(plain, match.end(), choices)
             if place is not None:
                 (final if "final" in match.re.groupindex and match["final"] else found).add(place)
-    letters = letters_of(choices)
-    for match in _PRAISED.finditer(plain):
+    letters = option_letters(choices)
+    for match in _IS_CORRECT.finditer(plain):
         if match["letter"].upper() in letters and match["letter"].isupper():
             found.add(letters.index(match["letter"].upper()))
     return final or found
 
 
-def _inside(boxed: str, choices: Sequence[str]) -> int | None:
+def _boxed_option(boxed: str, choices: Sequence[str]) -> int | None:
     """Return the option in a box: a letter, a text, or both."""
     plain = boxed.translate(_EMPHASIS).strip()
-    return _named(plain, choices) if _named(plain, choices) is not None else _at(plain, 0, choices)
+    return _option_named(plain, choices) if _option_named(plain, choices) is not None else _option_at(plain, 0, choices)
 
 
-def _at(text: str, start: int, choices: Sequence[str]) -> int | None:
+def _option_at(text: str, start: int, choices: Sequence[str]) -> int | None:
     """Return the option whose text or letter begins at a position; of two matching texts the longer one."""
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)
         for at, one in enumerate(choices)
-        if (span := _text_of(one)) and (found := span.match(rest)) and not parts_number(rest, *found.span())
+        if (span := _option_pattern(one)) and (found := span.match(rest)) and not splits_number(rest, *found.span())
     ]
     if texts:
         return max(texts, key=lambda one: (one[0], -one[1]))[1]
-    letters, match = letters_of(choices), _LETTER.match(text, _after_space(text, start))
+    letters, match = option_letters(choices), _LETTER.match(text, _after_space(text, start))
     if match is None or match["letter"].upper() not in letters:
         return None
-    bare = not match["close"] and _GOES_ON.match(text, match.end()) and not _SAYS_WHY.match(text, match.end())
-    if bare and (match["letter"].upper() in _WORDS_TOO or match["letter"].islower()):
+    bare = not match["close"] and _NEXT_WORD.match(text, match.end()) and not _REASON.match(text, match.end())
+    if bare and (match["letter"].upper() in _WORD_LETTERS or match["letter"].islower()):
         return None
     return letters.index(match["letter"].upper())
 
@@ -227,94 +231,98 @@ def _after_space(text: str, start: int) -> int:
     return start
 
 
-def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
+def _edge_line_options(text: str, choices: Sequence[str]) -> Iterator[int]:
     """Yield the options at the start of the first and last line: ``B``, ``(B) Paris``."""
     plain = text.translate(_EMPHASIS)
     lines = [line for line in plain.splitlines() if line.strip()]
-    letters, labels = letters_of(choices), _labels(plain, choices)
+    letters, labels = option_letters(choices), _labeled_options(plain, choices)
     for line in (lines[0], lines[-1]) if lines else ():
-        named, match = _named(line, choices), _LINE.match(line.strip())
+        named, match = _option_named(line, choices), _LINE.match(line.strip())
         if named is not None:
             yield named
         elif match and match["letter"].upper() in letters:
             place = letters.index(match["letter"].upper())
-            if labels <= {place} and not _denied(line.strip(), match.start("letter"), match.end(), choices[place]):
+            if labels <= {place} and not _is_denied(line.strip(), match.start("letter"), match.end(), choices[place]):
                 yield place
 
 
-def _labels(text: str, choices: Sequence[str]) -> set[int]:
+def _labeled_options(text: str, choices: Sequence[str]) -> set[int]:
     """Return the options whose letter is followed by a statement.
 
     If some letters are followed by their own option text, return only those options.
     """
-    letters = letters_of(choices)
+    letters = option_letters(choices)
     found = [(letters.index(one["letter"]), one.end()) for one in _LABEL.finditer(text) if one["letter"] in letters]
-    own = {at for at, end in found if (span := _text_of(choices[at])) and span.match(text[end : end + 2000].lstrip())}
+    own = {
+        at
+        for at, end in found
+        if (span := _option_pattern(choices[at])) and span.match(text[end : end + 2000].lstrip())
+    }
     return own or {at for at, end in found if not _DENIED_AFTER.match(text, end)}
 
 
-def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
-    letters = letters_of(choices)
+def _bold_options(text: str, choices: Sequence[str]) -> Iterator[int]:
+    letters = option_letters(choices)
     for match in _BOLD.finditer(text):
         inside = (match[1] or match[2]).strip()
-        named, line = _named(inside, choices), _LINE.match(inside)
+        named, line = _option_named(inside, choices), _LINE.match(inside)
         if named is not None:
             yield named
         elif line is not None and line["letter"].upper() in letters:
             yield letters.index(line["letter"].upper())
 
 
-def _mentioned(text: str, choices: Sequence[str]) -> int | None:
+def _mentioned_option(text: str, choices: Sequence[str]) -> int | None:
     """Return the only letter in the text, or else the first option text; None for several different letters."""
-    letters = letters_of(choices)
-    either = _EITHER.search(text)
-    if len(_labels(text, choices)) > 1 or (either and either[1] in letters and either[2] in letters):
+    letters = option_letters(choices)
+    either = _ALTERNATIVES.search(text)
+    if len(_labeled_options(text, choices)) > 1 or (either and either[1] in letters and either[2] in letters):
         return None
     denied = [one.span("list") for one in _DENIED_LIST.finditer(text)]
     found = [
         (match.start(), 0, letters.index(letter))
         for match in _MENTIONED.finditer(text)
         if (letter := (match["in"] or match["upper"]).upper()) in letters
-        and not _denied(text, *match.span(), choices[letters.index(letter)])
+        and not _is_denied(text, *match.span(), choices[letters.index(letter)])
         and not any(start <= match.start() < end for start, end in denied)
     ]
     if len({place for _, _, place in found}) > 1:
         return None
     for place, choice in enumerate(choices):
-        span = _text_of(choice, before=r"(?<!\w)")
+        span = _option_pattern(choice, before=r"(?<!\w)")
         standing = (one.span() for one in span.finditer(text)) if span else iter(())
-        first = next((one for one in standing if not _denied(text, *one) and not parts_number(text, *one)), None)
+        first = next((one for one in standing if not _is_denied(text, *one) and not splits_number(text, *one)), None)
         if first is not None:
             found.append((first[0], -len(choice), place))
     return min(found)[2] if found else None
 
 
-def _denied(text: str, start: int, end: int, option: str = "") -> bool:
+def _is_denied(text: str, start: int, end: int, option: str = "") -> bool:
     """Return True when the option at a position is ruled out: ``not A``, ``(A) is wrong``, ``A: no``."""
     before = text[max(0, start - 40) : start]
     if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end):
         return True
-    said = _NO.match(text, end)
+    said = _DENIAL_WORD.match(text, end)
     return said is not None and not option.lower().startswith(said[1].lower())
 
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places
-def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
+def _option_pattern(choice: str, before: str = "") -> re.Pattern[str] | None:
     """Return a pattern for an option's text as separate words, with any white space between them."""
     option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
     return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
 
 
-def _named(text: str, choices: Sequence[str]) -> int | None:
+def _option_named(text: str, choices: Sequence[str]) -> int | None:
     """Return the option that the whole text names, or None."""
     plain = text.strip()
-    if len(plain) <= LONGEST:
+    if len(plain) <= MAX_LENGTH:
         form, texts = normal_form(plain), [normal_form(choice) for choice in choices]
         if form in texts:
             return texts.index(form)
         plain = unicodedata.normalize("NFKC", plain)
-        if len(plain) <= LONGEST:
+        if len(plain) <= MAX_LENGTH:
             plain = _BOXED.sub(r"\1", _LATEX.sub(r"\1", plain))
-    bare, letters = plain.strip(_AROUND + "\n\t\r"), letters_of(choices)
+    bare, letters = plain.strip(_DELIMITERS + "\n\t\r"), option_letters(choices)
     letter = bare.upper() if len(bare) == 1 else ""
     return letters.index(letter) if len(letter) == 1 and letter in letters else None

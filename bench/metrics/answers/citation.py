@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from bench.metrics.answers.text import best
+from bench.metrics.answers.text import best_score
 from bench.metrics.answers.verdicts import verdict_of
 from bench.metrics.protocol import Arithmetic, RegisteredMetric
 from bench.model import Row
@@ -50,11 +50,11 @@ def _citation(k: int | None, params: Mapping[str, object]) -> Arithmetic:
     def of_inputs(
         prediction: object, reference: object = None, references: str | Iterable[object] | None = None
     ) -> float | None:
-        return best(_cites, prediction, [reference] if references is None else references)
+        return best_score(_cites, prediction, [reference] if references is None else references)
 
     def of_row(row: Row) -> float | None:
         custom = verdict_of(row, "custom")
-        return best(_cites, row.prediction, row.references) if custom is None else custom.value
+        return best_score(_cites, row.prediction, row.references) if custom is None else custom.value
 
     return Arithmetic(of_row=of_row, of_inputs=of_inputs)
 

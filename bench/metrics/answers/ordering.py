@@ -73,7 +73,7 @@ def _build(k: int | None, params: Mapping[str, object]) -> Arithmetic:
         reads_verdicts=True,
         of_row=lambda row: value_of(row, ORDER),
         of_inputs=order_agreement,
-        absent="no_order",
+        absent_reason="no_order",
         evaluators=(ORDER,),
     )
 

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bench.metrics.answers.text import Compare, compared
-from bench.metrics.answers.text_normalization import OPTIONAL, as_text, is_beyond_latin, spaced, words
+from bench.metrics.answers.text import Compare, text_comparison
+from bench.metrics.answers.text_normalization import OPTIONAL_MARKS, as_text, is_beyond_latin, spaced, words
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.model import Row
 from bench.patterns import pattern
@@ -85,13 +85,13 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
     """Return ``compare`` of the texts with punctuation separated and scripts without spaces split into characters."""
-    return compare(_apart(prediction), _apart(reference))
+    return compare(_separate_punctuation(prediction), _separate_punctuation(reference))
 
 
-def _apart(text: str) -> str:
+def _separate_punctuation(text: str) -> str:
     if not is_beyond_latin(text):
         return text
-    plain = OPTIONAL.sub("", unicodedata.normalize("NFC", text))
+    plain = OPTIONAL_MARKS.sub("", unicodedata.normalize("NFC", text))
     return _PUNCTUATION.sub(r" \g<0> ", spaced(plain))
 
 
@@ -136,13 +136,13 @@ def _bleu(k: int | None, params: Mapping[str, object]) -> Arithmetic:
     variant = str(params["variant"])
     method = functools.partial(signature, variant)
     if variant != "sacrebleu_corpus":
-        return replace(compared(_sentence(variant)), method=method)
+        return replace(text_comparison(_sentence(variant)), method=method)
     return Arithmetic(
         method=method,
         of_row=lambda row: None,
         of_inputs=sacrebleu_corpus,
         parts={part: functools.partial(_corpus_part, place) for place, part in enumerate(_PARTS)},
-        of_sums=_of_counts,
+        of_sums=_bleu_of_counts,
     )
 
 
@@ -165,7 +165,7 @@ def _corpus_part(place: int, row: Row) -> float | None:
     return float(_counts(row.prediction, row.references)[place])
 
 
-def _of_counts(sums: Sequence[float]) -> float:
+def _bleu_of_counts(sums: Sequence[float]) -> float:
     from sacrebleu.metrics.bleu import BLEU
 
     answer_tokens, reference_tokens, *counts = (int(n) for n in sums)
@@ -198,10 +198,10 @@ ENTRIES = (
         name="rouge_l",
         summary="F-measure, or recall, of the longest common subsequence of words",
         category="answer",
-        build=lambda k, params: compared(_ROUGE[str(params["variant"])]),
+        build=lambda k, params: text_comparison(_ROUGE[str(params["variant"])]),
         define=lambda params: "rouge_l" if params["variant"] == "ascii" else f"rouge_l.{params['variant']}",
         parameters={"variant": Parameter(default="ascii", choices=tuple(_ROUGE))},
-        in_runs={"variant": "multilingual"},
+        run_presets={"variant": "multilingual"},
         dotted="variant",
     ),
 )

@@ -49,7 +49,7 @@ def _floored(k: int | None, params: Params) -> Arithmetic:
     return Arithmetic(reads_verdicts=True, of_row=of_row, of_inputs=of_inputs)
 
 
-def _named(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
+def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
     """Return the arithmetic of a metric whose parameter names the part."""
 
     def build(k: int | None, params: Params) -> Arithmetic:
@@ -58,14 +58,14 @@ def _named(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, 
             reads_verdicts=True,
             of_row=lambda row: part_of(row, name),
             of_inputs=lambda parts: parts.get(name),
-            absent="no_such_part",
+            absent_reason="no_such_part",
             evaluators=evaluators,
         )
 
     return build
 
 
-def _summed(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
+def _sum_metric(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
     """Return the arithmetic of a metric that is computed from the sums of parts."""
 
     def build(k: int | None, params: Params) -> Arithmetic:
@@ -91,9 +91,9 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _audit(name: str, summary: str, formula: Callable[..., float | None], *names: str) -> RegisteredMetric:
+def _audit_entry(name: str, summary: str, formula: Callable[..., float | None], *names: str) -> RegisteredMetric:
     return RegisteredMetric(
-        name=name, summary=summary, category="answer", build=_summed(formula, *names), scope="parts"
+        name=name, summary=summary, category="answer", build=_sum_metric(formula, *names), scope="parts"
     )
 
 
@@ -108,7 +108,7 @@ ENTRIES = (
         name="choice_letter",
         summary="1 if the letter is right by a published rule: exact (MemBench), stated (LongBench), only (PersonaMem)",
         category="answer",
-        build=_named("rule", ("mcq",)),
+        build=_part_metric("rule", ("mcq",)),
         define=lambda params: f"choice_letter.{params['rule']}",
         parameters={"rule": Parameter(default="exact", choices=RULES)},
         dotted="rule",
@@ -117,28 +117,28 @@ ENTRIES = (
         name="label_share",
         summary="share of the items to which the judge gave this label: label_share.LABEL",
         category="answer",
-        build=_named("label", ("labels",)),
+        build=_part_metric("label", ("labels",)),
         define=lambda params: f"label_share.{params['label']}",
         parameters={"label": Parameter(default="correct")},
         dotted="label",
     ),
-    _audit("memory_recall", "share of the expected facts that are stored completely", _share, "found", "points"),
-    _audit(
+    _audit_entry("memory_recall", "share of the expected facts that are stored completely", _share, "found", "points"),
+    _audit_entry(
         "memory_recall_partial",
         "like memory_recall, but a fact that is stored in part counts half",
         _share,
         "partly",
         "points",
     ),
-    _audit("memory_accuracy", "mean correctness of all stored memories", _share, "right", "stored"),
-    _audit(
+    _audit_entry("memory_accuracy", "mean correctness of all stored memories", _share, "right", "stored"),
+    _audit_entry(
         "memory_target_accuracy",
         "mean correctness of the stored memories that are expected facts",
         _share,
         "target_right",
         "target",
     ),
-    _audit(
+    _audit_entry(
         "memory_f1",
         "F1 of memory_recall and memory_target_accuracy",
         f1_of,

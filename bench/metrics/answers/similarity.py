@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from bench.metrics.answers.text_normalization import as_text, normal_form, pairs, several
+from bench.metrics.answers.text_normalization import as_iterable, as_text, normal_form, word_pairs
 from bench.metrics.answers.verdicts import value_of
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 
@@ -47,21 +47,21 @@ def deletion_check(
 
     With ``fuzzy_match`` a text contains it when it has at least the share ``fuzzy_threshold`` of its words.
     """
-    places = [as_text(text) for text in several(texts) if text is not None]
+    places = [as_text(text) for text in as_iterable(texts) if text is not None]
     if fuzzy_match:
-        return _fuzzy("" if deleted is None else as_text(deleted), places, fuzzy_threshold)
+        return _fuzzy_check("" if deleted is None else as_text(deleted), places, fuzzy_threshold)
     wanted = "" if deleted is None else normal_form(as_text(deleted))
     if not wanted:
         return None
     return float(not any(wanted in normal_form(text) for text in places))
 
 
-def _fuzzy(deleted: str, texts: Sequence[str], threshold: float) -> float | None:
-    wanted = Counter(pairs(deleted))
+def _fuzzy_check(deleted: str, texts: Sequence[str], threshold: float) -> float | None:
+    wanted = Counter(word_pairs(deleted))
     if not wanted:
         return None
     total = sum(wanted.values())
-    found = (sum((wanted & Counter(pairs(text))).values()) for text in texts)
+    found = (sum((wanted & Counter(word_pairs(text))).values()) for text in texts)
     return float(not any(n / total >= threshold for n in found))
 
 

@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench.metrics.aggregation import Mean
 from bench.metrics.answers.text_normalization import (
+    as_iterable,
     as_text,
-    comparable,
+    comparable_form,
     is_mark,
     locomo_stems,
     locomo_tokens,
     mem0_tokens,
     normal_form,
-    parts_number,
-    several,
     spaced,
+    splits_number,
     squad_tokens,
 )
 from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
@@ -40,44 +40,44 @@ _NO_BOUNDARY_FROM = 0x2E80
 """no word boundary is required for scripts from this code point on, and for earlier scripts that are split into
 characters"""
 
-NORMAL = {
+NORMALIZATION = {
     "normalize_whitespace": Parameter(default=True),
     "case_sensitive": Parameter(default=False),
     "unicode": Parameter(default="none", choices=("none", "nfc", "nfkc")),
 }
 LOCOMO_TYPES = {"multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5"}
 """the paper's names of its categories"""
-ABSENT = ("no information available", "not mentioned")
+UNANSWERABLE_PHRASES = ("no information available", "not mentioned")
 """LoCoMo's two phrases for a question without an answer in the conversation"""
 
 
-def best(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
+def best_score(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
     """Return the maximum over the references; None without a prediction or a reference that can be compared."""
     if prediction is None:
         return None
     text = as_text(prediction)
-    scores = [compare(text, as_text(reference)) for reference in several(references) if reference is not None]
+    scores = [compare(text, as_text(reference)) for reference in as_iterable(references) if reference is not None]
     return max((s for s in scores if s is not None), default=None)
 
 
-def compared(compare: Compare) -> Arithmetic:
+def text_comparison(compare: Compare) -> Arithmetic:
     """Return the arithmetic of a metric that compares two texts."""
 
     def of_inputs(
         prediction: object, reference: object = None, references: str | Iterable[object] | None = None
     ) -> float | None:
-        return best(compare, prediction, [reference] if references is None else references)
+        return best_score(compare, prediction, [reference] if references is None else references)
 
-    return Arithmetic(of_row=lambda row: of_answer(compare, row), of_inputs=of_inputs)
+    return Arithmetic(of_row=lambda row: answer_score(compare, row), of_inputs=of_inputs)
 
 
-def of_answer(compare: Compare, row: Row) -> float | None:
+def answer_score(compare: Compare, row: Row) -> float | None:
     """Return the maximum for an item's answer; a blank answer gets 0 even with a reference of stop words."""
-    found = best(compare, row.prediction, row.references)
+    found = best_score(compare, row.prediction, row.references)
     return 0.0 if found and not as_text(row.prediction).strip() else found
 
 
-def normal_options(params: Params) -> Callable[[str], str]:
+def normalizer(params: Params) -> Callable[[str], str]:
     """Return ``normal_form`` with a metric's options."""
     white, case, form = params["normalize_whitespace"], params["case_sensitive"], params["unicode"]
     return lambda text: normal_form(
@@ -88,23 +88,23 @@ def normal_options(params: Params) -> Callable[[str], str]:
 def exact_match(k: int | None, params: Params) -> Arithmetic:
     """Return the arithmetic of exact match (0 or 1); ``variant: squad`` compares token lists, ``locomo`` token sets."""
     if params["variant"] == "squad":
-        return compared(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
+        return text_comparison(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
     if params["variant"] == "locomo":
-        return compared(lambda p, r: float(set(locomo_tokens(p)) == set(locomo_tokens(r))))
-    normal = normal_options(params)
-    return compared(lambda p, r: float(normal(p) == normal(r)))
+        return text_comparison(lambda p, r: float(set(locomo_tokens(p)) == set(locomo_tokens(r))))
+    normal = normalizer(params)
+    return text_comparison(lambda p, r: float(normal(p) == normal(r)))
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
     """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None if it is empty."""
-    normal = normal_options(params)
+    normal = normalizer(params)
     whole_words = bool(params["word_boundary"])
 
     def compare(prediction: str, reference: str) -> float | None:
         wanted = normal(reference)
         return float(occurs(wanted, normal(prediction), whole_words=whole_words)) if wanted else None
 
-    return compared(compare)
+    return text_comparison(compare)
 
 
 _UNPHRASED = re.compile(r"[^\w\s]")
@@ -138,14 +138,14 @@ def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
     start = text.find(wanted)
     while start >= 0:
         end = start + len(wanted)
-        apart = not whole_words or not (_joined(text, start) or _joined(text, end))
-        if apart and not (counted and parts_number(text, start, end)):
+        apart = not whole_words or not (_is_inside_word(text, start) or _is_inside_word(text, end))
+        if apart and not (counted and splits_number(text, start, end)):
             return True
         start = text.find(wanted, start + 1)
     return False
 
 
-def _joined(text: str, place: int) -> bool:
+def _is_inside_word(text: str, place: int) -> bool:
     """Return True when the characters around ``place`` belong to one word; a mark belongs to the preceding letter."""
     if not 0 < place < len(text):
         return False
@@ -181,8 +181,8 @@ def f1_hotpot(prediction: str, reference: str) -> float:
 
 
 def f1_multilingual(prediction: str, reference: str) -> float:
-    """Return ``f1_squad`` of ``comparable`` texts, with scripts without spaces split into characters."""
-    return f1_squad(spaced(comparable(prediction)), spaced(comparable(reference)))
+    """Return ``f1_squad`` of ``comparable_form`` texts, with scripts without spaces split into characters."""
+    return f1_squad(spaced(comparable_form(prediction)), spaced(comparable_form(reference)))
 
 
 def f1_locomo(prediction: str, reference: str) -> float:
@@ -213,7 +213,7 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
     """Return the arithmetic of the token F1: multilingual, or in the variant of a paper."""
-    return compared(F1_VARIANTS[str(params["variant"])])
+    return text_comparison(F1_VARIANTS[str(params["variant"])])
 
 
 def locomo_category(category: object, question_type: str | None) -> str | None:
@@ -236,7 +236,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
     if category == "3":
         return f1_locomo(prediction, reference.split(";")[0].strip())
     if category == "5":
-        return float(any(phrase in prediction.lower() for phrase in ABSENT))
+        return float(any(phrase in prediction.lower() for phrase in UNANSWERABLE_PHRASES))
     return None
 
 
@@ -252,7 +252,7 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
     ) -> float | None:
         kind = as_text(category)
         golds = [""] if kind == "5" else [reference] if references is None else references
-        return best(lambda p, r: locomo_qa(kind, p, r), prediction, golds)
+        return best_score(lambda p, r: locomo_qa(kind, p, r), prediction, golds)
 
     def of_row(row: Row) -> float | None:
         category = locomo_category(row.category if fixed is None else fixed, row.labels.get("question_type"))
@@ -263,10 +263,10 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
     """Return the arithmetic of the answer's length in characters."""
-    return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length, fold=Mean(shares=False))
+    return Arithmetic(of_row=lambda row: text_length(row.prediction), of_inputs=text_length, fold=Mean(shares=False))
 
 
-def length(prediction: object) -> float | None:
+def text_length(prediction: object) -> float | None:
     """Return the number of characters; None without an answer."""
     return None if prediction is None else float(len(as_text(prediction)))
 
@@ -277,7 +277,7 @@ ENTRIES = (
         summary="1 if the answer equals a reference after normalization",
         category="answer",
         build=exact_match,
-        parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMAL},
+        parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMALIZATION},
         dotted="variant",
     ),
     RegisteredMetric(
@@ -287,7 +287,7 @@ ENTRIES = (
         build=contains_match,
         version=3,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; 3: a part of a longer number is no match
         aliases={"contains": {}},
-        parameters={"word_boundary": Parameter(default=True), **NORMAL},
+        parameters={"word_boundary": Parameter(default=True), **NORMALIZATION},
     ),
     RegisteredMetric(
         name="token_f1",

@@ -16,7 +16,7 @@ There are three rules; in a text in Latin letters they change at most the case:
 * ``spaced`` puts spaces around each character of a script without spaces, with the marks that follow it. The mixed
   segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
   KorQuAD's evaluation (Lim et al. 2019) for Korean, which attaches particles to its words.
-* ``comparable`` normalizes a text: NFKC, no Unicode punctuation, no optional vowel signs.
+* ``comparable_form`` normalizes a text: NFKC, no Unicode punctuation, no optional vowel signs.
 * ``loose_form`` writes the same answer in one way: no markup, plain quotes and digits. No metric uses it; notes do.
 * ``search_words`` returns overlapping pairs of characters in addition to single ones, as Lucene's CJK filter does with
   ``outputUnigrams``.
@@ -40,10 +40,10 @@ _BEYOND_LATIN = (
     "\u0370-\u1cff\u1d00\u1f00-\u1fff\u2c00-\ua71f\ua800-\uab2f\uab70-\ud7ff"
     "\uf900-\ufaff\ufb07-\ufdff\ufe70-\ufefc\uff01-\uffef\U00010000-\U0001efff\U00020000-\U000323af"
 )
-OPTIONAL = pattern("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+OPTIONAL_MARKS = pattern("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
 """vowel points and cantillation of Hebrew, vowel signs and the elongation stroke of Arabic"""
 _PLANE = 0x10000
-_DROPPED = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
+_REMOVED_MARKS = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
 """punctuation inside words, which is removed; other punctuation separates words"""
 
 BEYOND_LATIN = pattern(f"[{_BEYOND_LATIN}]")
@@ -63,18 +63,18 @@ def _marks() -> str:
 
 
 @functools.cache
-def _unit() -> re.Pattern[str]:
+def _character_pattern() -> re.Pattern[str]:
     """Return a pattern for one character of a script without spaces with its marks."""
     return re.compile(f"[{UNSPACED}][{_marks()}]*")
 
 
 @functools.cache
-def _word() -> re.Pattern[str]:
+def _word_pattern() -> re.Pattern[str]:
     return re.compile(rf"\w[\w{_marks()}]*")
 
 
 @functools.cache
-def _piece() -> re.Pattern[str]:
+def _piece_pattern() -> re.Pattern[str]:
     """Return a pattern for a run of a script without spaces, or a word of another script."""
     spaced = f"(?![{UNSPACED}])"
     return re.compile(rf"(?P<run>(?:[{UNSPACED}][{_marks()}]*)+)|(?:{spaced}\w)(?:{spaced}[\w{_marks()}])*")
@@ -94,7 +94,7 @@ _NUMBER = pattern(
 _NO_FRACTION = pattern(r"[.,]0{1,2}\Z")
 
 
-def parts_number(text: str, start: int, end: int) -> bool:
+def splits_number(text: str, start: int, end: int) -> bool:
     """Return True when a span is a part of a longer number: the 10 of ``$10,000``, but not of ``10.00``."""
     around = text[max(0, start - 40) : end + 40]
     shift = start - max(0, start - 40)
@@ -106,16 +106,16 @@ def parts_number(text: str, start: int, end: int) -> bool:
     return False
 
 
-def is_cut(text: str) -> bool:
+def has_unspaced_script(text: str) -> bool:
     """Return True when some character is of a script that is split into characters."""
     return not text.isascii() and UNSPACED_CHARACTER.search(text) is not None
 
 
 def spaced(text: str) -> str:
     """Return the text with spaces around each character of a script without spaces."""
-    if not is_cut(text):
+    if not has_unspaced_script(text):
         return text
-    return _unit().sub(lambda match: f" {match[0]} ", text)
+    return _character_pattern().sub(lambda match: f" {match[0]} ", text)
 
 
 def lowered(text: str) -> str:
@@ -130,7 +130,7 @@ def is_beyond_latin(text: str) -> bool:
     return not text.isascii() and BEYOND_LATIN.search(text) is not None
 
 
-def comparable(text: str) -> str:
+def comparable_form(text: str) -> str:
     """Return the text in lower case, for comparison.
 
     A text with other than Latin letters is also normalized to NFKC, without punctuation, format characters and vowel
@@ -139,7 +139,7 @@ def comparable(text: str) -> str:
     if not is_beyond_latin(text):
         return lowered(text)
     text = unicodedata.normalize("NFKC", text.translate(_punctuation()))
-    return OPTIONAL.sub("", lowered(text)).translate(_punctuation())
+    return OPTIONAL_MARKS.sub("", lowered(text)).translate(_punctuation())
 
 
 @functools.cache
@@ -148,35 +148,35 @@ def _punctuation() -> dict[int, str]:
     for code in range(_PLANE):
         kind = unicodedata.category(chr(code))
         if kind[0] == "P" or kind == "Cf":
-            apart = chr(code) not in _DROPPED and (kind != "Cf" or code == 0x200B)
+            apart = chr(code) not in _REMOVED_MARKS and (kind != "Cf" or code == 0x200B)
             table[code] = " " if apart else ""
-    return table | {ord(mark): "" for mark in _DROPPED}
+    return table | {ord(mark): "" for mark in _REMOVED_MARKS}
 
 
 def words(text: str) -> list[str]:
     """Return lower-case words in order; one per character in scripts without spaces."""
     text = _searchable(text)
-    return _word().findall(spaced(text))
+    return _word_pattern().findall(spaced(text))
 
 
 def search_words(text: str) -> list[str]:
     """Return lower-case words for a full-text index: in scripts without spaces also each pair of neighbors."""
     found: list[str] = []
-    for match in _piece().finditer(_searchable(text)):
+    for match in _piece_pattern().finditer(_searchable(text)):
         if match["run"] is None:
             found.append(match[0])
             continue
-        units = _unit().findall(match[0])
+        units = _character_pattern().findall(match[0])
         found += units
         found += [first + second for first, second in itertools.pairwise(units)]
     return found
 
 
-def pairs(text: str) -> list[str]:
+def word_pairs(text: str) -> list[str]:
     """Return lower-case words; in scripts without spaces each pair of neighbors, or a single character."""
     found: list[str] = []
-    for match in _piece().finditer(_searchable(text)):
-        units = _unit().findall(match[0]) if match["run"] is not None else [match[0]]
+    for match in _piece_pattern().finditer(_searchable(text)):
+        units = _character_pattern().findall(match[0]) if match["run"] is not None else [match[0]]
         found += units if len(units) == 1 else [a + b for a, b in itertools.pairwise(units)]
     return found
 
@@ -184,7 +184,7 @@ def pairs(text: str) -> list[str]:
 def _searchable(text: str) -> str:
     if not is_beyond_latin(text):
         return lowered(text)
-    return OPTIONAL.sub("", lowered(unicodedata.normalize("NFKC", text)))
+    return OPTIONAL_MARKS.sub("", lowered(unicodedata.normalize("NFKC", text)))
 
 
 def indexed(text: str) -> str:
@@ -226,7 +226,7 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def several(given: str | Iterable[object]) -> Iterable[object]:
+def as_iterable(given: str | Iterable[object]) -> Iterable[object]:
     """Return ids or texts as an iterable; a single text is one element, not its letters."""
     return (given,) if isinstance(given, str) else given
 
@@ -252,7 +252,7 @@ _SMALL = (
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 )  # fmt: skip
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_SPELLED = pattern(
+_SPELLING_SIGN = pattern(
     r"[^\x00-\x7f]|[*`_<&\\$;|]| / |\d[.,' /]+\d|\d[a-z]|[\d$] (?=[%\dap])|\d{4}-\d|^\s*\w+(?: \w+)?:"
     rf"|\b(?:{'|'.join((*_SMALL[1:], *_TENS))}|{_MONTH})\b"
 )
@@ -265,7 +265,7 @@ _PLAIN = str.maketrans(
     }
 )
 """typographic quotes, hyphens, dashes, minus signs and Arabic separators -> the plain ones"""
-_LOOSER: Sequence[tuple[re.Pattern[str], str]] = (
+_MARKUP: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"</?[a-zA-Z][^<>@]{0,200}>"), " "),
     (pattern(r"\\(?:text\w{0,2}|math\w{1,3}|boxed|emph)\s*\{([^{}]*)\}"), r"\1"),
     (pattern(r"\\(?:[()\[\]]|(?=[%$&#_{}]))"), ""),
@@ -280,7 +280,7 @@ _GROUPED = pattern(
     r"(?P<rest>(?:(?!\2)[.,]\d+)?)(?!\d|[.,]\d)"
 )
 _SEPARATORS = str.maketrans("", "", ".,' ")
-_NUMBERS: Sequence[tuple[re.Pattern[str], str]] = (
+_NUMBER_FORMS: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"(?<![\d,])(\d+),(\d{1,2})(?![\d,])"), r"\1.\2"),
     (pattern(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
     (pattern(r"(?<=\d) (?=[%°])|(?<=[$€£¥]) (?=\d)"), ""),
@@ -306,7 +306,7 @@ ANSWER_LABEL = pattern(r"\s*(?:(?:the )?(?:final |short |correct |gold )?answer(
 
 def has_spelling(text: str) -> bool:
     """Return True when a text has signs that another text may spell otherwise, or that separate several answers."""
-    return _SPELLED.search(text) is not None
+    return _SPELLING_SIGN.search(text) is not None
 
 
 def loose_form(text: str) -> str:
@@ -320,13 +320,13 @@ def loose_form(text: str) -> str:
         return text
     label = ANSWER_LABEL.match(text)
     text = html.unescape(text[label.end() :] if label else text)
-    for form, plain in _LOOSER:
+    for form, plain in _MARKUP:
         text = form.sub(plain, text)
     text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
     text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     text = _NUMBER_WORD.sub(_in_digits, _DATE.sub(_as_iso, text))
     text = _GROUPED.sub(lambda number: number["whole"].translate(_SEPARATORS) + number["rest"], text)
-    for form, plain in _NUMBERS:
+    for form, plain in _NUMBER_FORMS:
         text = form.sub(plain, text)
     return " ".join(text.split())
 

@@ -78,7 +78,7 @@ def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedInputs:
     """The fields of a plain row about one judged item: the inputs of every metric of this family."""
 
     correct: bool | None = None
@@ -89,17 +89,17 @@ class Judged:
     faithfulness: float | None = None
 
 
-def from_inputs(of_judged: Callable[[Judged], float | None]) -> Callable[..., float | None]:
+def from_inputs(of_judged: Callable[[JudgedInputs], float | None]) -> Callable[..., float | None]:
     """Return the arithmetic as a function of named inputs; unknown names are rejected."""
 
-    @functools.wraps(Judged, updated=())
+    @functools.wraps(JudgedInputs, updated=())
     def of_inputs(**inputs: object) -> float | None:
-        return of_judged(Judged(**inputs))  # type: ignore[arg-type]
+        return of_judged(JudgedInputs(**inputs))  # type: ignore[arg-type]
 
     return of_inputs
 
 
-def share_of(correct: bool | None) -> float | None:
+def binary_score(correct: bool | None) -> float | None:
     """Return 1 or 0; None = not scored."""
     return None if correct is None else float(correct)
 
@@ -109,15 +109,15 @@ def _accuracy(params: Params, fold: FoldRule = MEAN, *, adversarial: bool = True
     evaluator = None if method is None else METHODS[str(method)]
     limit = None if threshold is None else float(str(threshold))
 
-    def of_judged(one: Judged) -> float | None:
+    def of_judged(one: JudgedInputs) -> float | None:
         if one.adversarial and not adversarial:
             return None
         if limit is not None and one.value is not None:
             return float(one.value >= limit and not (one.abstained and one.answerable))
-        return share_of(one.correct)
+        return binary_score(one.correct)
 
     def of_row(row: Row) -> float | None:
-        return None if row.adversarial and not adversarial else share_of(correct_of(row, evaluator, limit))
+        return None if row.adversarial and not adversarial else binary_score(correct_of(row, evaluator, limit))
 
     return Arithmetic(
         reads_verdicts=True,
@@ -125,7 +125,7 @@ def _accuracy(params: Params, fold: FoldRule = MEAN, *, adversarial: bool = True
         of_inputs=from_inputs(of_judged),
         fold=fold,
         evaluators=() if evaluator is None else (evaluator,),
-        absent="" if adversarial else "adversarial",
+        absent_reason="" if adversarial else "adversarial",
     )
 
 
@@ -135,8 +135,8 @@ def _correctness(k: int | None, params: Params) -> Arithmetic:
     def of_row(row: Row) -> float | None:
         return value_of(row, evaluator) if row.state in SCORED_STATES else None
 
-    def of_judged(one: Judged) -> float | None:
-        return share_of(one.correct) if one.value is None else float(one.value)
+    def of_judged(one: JudgedInputs) -> float | None:
+        return binary_score(one.correct) if one.value is None else float(one.value)
 
     return Arithmetic(
         reads_verdicts=True,
@@ -147,26 +147,28 @@ def _correctness(k: int | None, params: Params) -> Arithmetic:
 
 
 def _abstention(k: int | None, params: Params) -> Arithmetic:
-    def of_judged(one: Judged) -> float | None:
-        return None if one.answerable else share_of(one.correct)
+    def of_judged(one: JudgedInputs) -> float | None:
+        return None if one.answerable else binary_score(one.correct)
 
     return Arithmetic(
         reads_verdicts=True,
-        of_row=lambda row: of_judged(Judged(correct=correct_of(row, None), answerable=row.answerable)),
+        of_row=lambda row: of_judged(JudgedInputs(correct=correct_of(row, None), answerable=row.answerable)),
         of_inputs=from_inputs(of_judged),
-        absent="answerable",
+        absent_reason="answerable",
     )
 
 
 def _over_abstention(k: int | None, params: Params) -> Arithmetic:
-    def of_judged(one: Judged) -> float | None:
+    def of_judged(one: JudgedInputs) -> float | None:
         return float(one.abstained) if one.answerable and one.correct is not None else None
 
     def of_row(row: Row) -> float | None:
         refused = row.abstained or row.state is State.ABSTAINED
-        return of_judged(Judged(correct=correct_of(row, None), answerable=row.answerable, abstained=refused))
+        return of_judged(JudgedInputs(correct=correct_of(row, None), answerable=row.answerable, abstained=refused))
 
-    return Arithmetic(reads_verdicts=True, of_row=of_row, of_inputs=from_inputs(of_judged), absent="unanswerable")
+    return Arithmetic(
+        reads_verdicts=True, of_row=of_row, of_inputs=from_inputs(of_judged), absent_reason="unanswerable"
+    )
 
 
 def _faithfulness(k: int | None, params: Params) -> Arithmetic:
@@ -177,7 +179,7 @@ def _faithfulness(k: int | None, params: Params) -> Arithmetic:
         reads_verdicts=True,
         of_row=of_row,
         of_inputs=from_inputs(lambda one: one.faithfulness),
-        absent="no_faithfulness",
+        absent_reason="no_faithfulness",
     )
 
 

@@ -36,7 +36,7 @@ from bench.receipt.log.log_store import (
 from bench.receipt.schema import items_file_name
 from bench.receipt.signing.signature import KeyRefused, PublicKey
 from bench.receipt.signing.trust_store import TrustedKey, TrustStore
-from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, judge, or_ok, warn
+from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, or_ok, overall_verdict, warn
 from bench.visible import counted
 
 
@@ -49,13 +49,13 @@ def check_files(view: LogView) -> Iterator[Finding]:
     """Compare the folder of receipts with the entries."""
     logged = {entry.receipt_id: entry for entry in view.of(ReceiptLogged)}
     for receipt_id, entry in logged.items():
-        yield from _file_of(view.folder / RECEIPTS, receipt_id, entry)
+        yield from _file_findings(view.folder / RECEIPTS, receipt_id, entry)
     for path in receipt_files(view):
         if path.stem not in logged:
             yield fail("log", "log_unlisted", f"{RECEIPTS}/{path.name} has no entry in the log")
 
 
-def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Finding]:
+def _file_findings(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Finding]:
     path, items = folder / f"{receipt_id}.json", folder / items_file_name(receipt_id)
     if not path.is_file() or not items.is_file():
         yield fail("log", "log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is missing")
@@ -63,14 +63,14 @@ def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Fi
     document = read_document(path)
     if document is None or digest(document) != entry.receipt_sha256:
         yield fail("log", "log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
-    elif told := misstated(entry, document):
-        detail = f"entry {entry.index} has another {told} than {RECEIPTS}/{path.name}"
+    elif field := differing_field(entry, document):
+        detail = f"entry {entry.index} has another {field} than {RECEIPTS}/{path.name}"
         yield fail("log", "log_receipt_mismatch", detail)
     if file_sha256(items) != entry.items_sha256:
         yield fail("log", "log_receipt_mismatch", f"{RECEIPTS}/{items.name} is not the items file that was logged")
 
 
-def misstated(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
+def differing_field(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
     """Return the name of the first field in which an entry differs from its receipt; None if they agree."""
     receipt = document if isinstance(document, Mapping) else {}
     run, rows = receipt.get("run"), receipt.get("perQuery")
@@ -103,7 +103,7 @@ class LogOutcome:
     @property
     def verdict(self) -> ReceiptVerdict:
         """The worst verdict of the findings."""
-        return judge(self.findings)
+        return overall_verdict(self.findings)
 
     def value(self) -> dict[str, JSON]:
         """Return the JSON value."""
@@ -120,20 +120,24 @@ class LogOutcome:
 def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> LogOutcome:
     """Check a whole log; all findings are reported, not only the first."""
     origin = store.origin or _origin(view)
-    findings = [*_lines(view), *_checkpoint(view, store)]
-    findings += _past(view, _heads(view, origin, since))
+    findings = [*_line_findings(view), *_checkpoint_findings(view, store)]
+    findings += _history_findings(view, _heads(view, origin, since))
     findings += check_files(view)
     return _outcome(view, findings)
 
 
 def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
     """Check lines, root and signature only, as required to check a receipt's entry in the log."""
-    return _outcome(view, [*_lines(view), *_checkpoint(view, store)])
+    return _outcome(view, [*_line_findings(view), *_checkpoint_findings(view, store)])
 
 
-def check_own_past(view: LogView, store: TrustStore) -> list[Finding]:
+def check_own_history(view: LogView, store: TrustStore) -> list[Finding]:
     """Check a log before it is extended: lines, root, signature, and the checkpoints in its folder."""
-    return [*_lines(view), *_checkpoint(view, store), *_past(view, _kept_heads(view, store.origin))]
+    return [
+        *_line_findings(view),
+        *_checkpoint_findings(view, store),
+        *_history_findings(view, _checkpoint_heads(view, store.origin)),
+    ]
 
 
 def _outcome(view: LogView, findings: list[Finding]) -> LogOutcome:
@@ -158,7 +162,7 @@ def _fail(code: str, detail: str) -> Finding:
 # -------------------------------------------------------------------- lines, root
 
 
-def _lines(view: LogView) -> Iterator[Finding]:
+def _line_findings(view: LogView) -> Iterator[Finding]:
     for number, detail in view.faults:
         yield _fail("log_entry", f"entry {number}: {detail}")
     if not view.faults:
@@ -184,10 +188,10 @@ def _names_its_key(entry: KeyAdded) -> bool:
         return False
 
 
-def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
+def _checkpoint_findings(view: LogView, store: TrustStore) -> Iterator[Finding]:
     size = len(view.lines)
     if view.note is None:
-        if any(_kept(view)):
+        if any(_checkpoint_files(view)):
             yield _fail("log_size", "there are old checkpoints but no current one")
         elif size or view.torn:
             yield warn("log", "log_pending", counted(size, "entr(y is|ies are) not covered by a checkpoint"))
@@ -206,10 +210,10 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
         cut = "; the last line is incomplete" if view.torn else ""
         pending = max(0, size - checkpoint.size)
         yield warn("log", "log_pending", counted(pending, f"entr(y is|ies are) not covered by a checkpoint{cut}"))
-    yield from _signature(note, checkpoint, store)
+    yield from _signature_findings(note, checkpoint, store)
 
 
-def _signature(note: Note, checkpoint: Checkpoint, store: TrustStore) -> Iterator[Finding]:
+def _signature_findings(note: Note, checkpoint: Checkpoint, store: TrustStore) -> Iterator[Finding]:
     if store.origin is not None and checkpoint.origin != store.origin:
         yield _fail(
             "log_signature", f"the checkpoint belongs to the log {checkpoint.origin!r}, not to {store.origin!r}"
@@ -239,7 +243,7 @@ def _best_signer(signers: list[TrustedKey], checkpoint: Checkpoint, store: Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class EarlierHead:
     """The size and root of a log at an earlier time, and where they were recorded."""
 
     seen_in: str
@@ -247,19 +251,19 @@ class Head:
     root: bytes
 
 
-def _kept(view: LogView) -> Iterator[Path]:
+def _checkpoint_files(view: LogView) -> Iterator[Path]:
     folder = view.folder / CHECKPOINTS
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     return (path for path in found if path.name.isascii() and path.name.isdigit())
 
 
-def _kept_heads(view: LogView, origin: str | None) -> Iterator[Head | Finding]:
-    for path in _kept(view):
+def _checkpoint_heads(view: LogView, origin: str | None) -> Iterator[EarlierHead | Finding]:
+    for path in _checkpoint_files(view):
         yield _head(path, f"{CHECKPOINTS}/{path.name}", origin, size=int(path.name))
 
 
-def _heads(view: LogView, origin: str | None, since: Path | None) -> Iterator[Head | Finding]:
-    yield from _kept_heads(view, origin)
+def _heads(view: LogView, origin: str | None, since: Path | None) -> Iterator[EarlierHead | Finding]:
+    yield from _checkpoint_heads(view, origin)
     if since is not None:
         if not since.is_file():
             raise UsageError(f"no such file: {since}", hint="name a checkpoint file that you kept")
@@ -276,7 +280,7 @@ def _origin(view: LogView) -> str | None:
     return checkpoint.origin if checkpoint else None
 
 
-def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> Head | Finding:
+def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> EarlierHead | Finding:
     """Read a checkpoint file: it must belong to this log and have the size that its name states, if any."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
@@ -288,10 +292,10 @@ def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None)
         return _fail("log_inconsistent", f"{seen_in} belongs to the log {checkpoint.origin!r}, not to {origin!r}")
     if size not in (None, checkpoint.size):
         return _fail("log_inconsistent", f"{seen_in} contains a checkpoint of size {checkpoint.size}")
-    return Head(seen_in=seen_in, size=checkpoint.size, root=checkpoint.root)
+    return EarlierHead(seen_in=seen_in, size=checkpoint.size, root=checkpoint.root)
 
 
-def _head_in_receipt(path: Path, origin: str | None) -> Iterator[Head]:
+def _head_in_receipt(path: Path, origin: str | None) -> Iterator[EarlierHead]:
     document = read_document(path)
     run = document.get("run") if isinstance(document, dict) else None
     head = run.get("log") if isinstance(run, dict) else None
@@ -299,7 +303,7 @@ def _head_in_receipt(path: Path, origin: str | None) -> Iterator[Head]:
         return
     size, root = head.get("size"), head.get("rootHash")
     if isinstance(size, int) and isinstance(root, str) and len(root) == 64:
-        yield Head(seen_in=f"{RECEIPTS}/{path.name}", size=size, root=_unhex(root))
+        yield EarlierHead(seen_in=f"{RECEIPTS}/{path.name}", size=size, root=_unhex(root))
 
 
 def _unhex(text: str) -> bytes:
@@ -309,10 +313,10 @@ def _unhex(text: str) -> bytes:
         return b""
 
 
-def _past(view: LogView, heads: Iterator[Head | Finding]) -> Iterator[Finding]:
+def _history_findings(view: LogView, heads: Iterator[EarlierHead | Finding]) -> Iterator[Finding]:
     seen = list(heads)
     yield from (head for head in seen if isinstance(head, Finding))
-    known = [head for head in seen if isinstance(head, Head)]
+    known = [head for head in seen if isinstance(head, EarlierHead)]
     roots = view.roots(head.size for head in known)
     for head in known:
         if roots.get(head.size) != head.root:
@@ -321,6 +325,6 @@ def _past(view: LogView, heads: Iterator[Head | Finding]) -> Iterator[Finding]:
             )
 
 
-def head_holds(view: LogView, size: int, root_hash: str) -> bool:
+def has_root(view: LogView, size: int, root_hash: str) -> bool:
     """Return True if the log's first ``size`` entries have this root."""
     return view.roots([size]).get(size) == _unhex(root_hash)

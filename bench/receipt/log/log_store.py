@@ -30,22 +30,22 @@ from bench.canonical import JSON, dumps, parse, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.journal.paths import ENTRIES
 from bench.receipt.base_model import (
+    ClosedModel,
     Fingerprint,
     Hex40,
     Hex64,
     Instant,
     Integer,
-    Misfit,
     Name,
     Natural,
+    SchemaMismatch,
     Text,
     Ulid,
-    Wire,
-    admit,
-    emit,
+    json_of,
+    validate,
 )
 from bench.receipt.log.merkle import Frontier, leaf_hash
-from bench.receipt.signing.signature import PublicKey, SigningKey, holds
+from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature
 from bench.receipt.signing.trust_store import Role, TrustedKey
 
 ED25519 = b"\x01"
@@ -88,7 +88,7 @@ class Note:
         claimed = [line for line in self.signatures if (line.name, line.key_id) == (name, key_id(name, key))]
         if not claimed:
             return None
-        return any(holds(key, line.value, self.text.encode()) for line in claimed)
+        return any(is_valid_signature(key, line.value, self.text.encode()) for line in claimed)
 
     def checkpoint(self) -> Checkpoint:
         """Parse the text as a checkpoint; raise VerificationError ``log_signature`` if it is malformed."""
@@ -156,7 +156,7 @@ def _malformed(detail: str) -> VerificationError:
 SCHEMA = "bench.log-entry/1"
 
 
-class LogEntry(Wire):
+class LogEntry(ClosedModel):
     """The fields that every entry has."""
 
     schema_: Annotated[Literal["bench.log-entry/1"], Field(alias="schema")] = "bench.log-entry/1"
@@ -226,7 +226,7 @@ class ReceiptLogged(LogEntry):
     run_id: Name
 
 
-class Superseded(LogEntry):
+class ReceiptSuperseded(LogEntry):
     """A receipt that is replaced by another one."""
 
     type: Literal["supersede"] = "supersede"
@@ -235,7 +235,7 @@ class Superseded(LogEntry):
     reason: Text
 
 
-class Retracted(LogEntry):
+class ReceiptRetracted(LogEntry):
     """A receipt that its signer retracted."""
 
     type: Literal["retract"] = "retract"
@@ -243,24 +243,33 @@ class Retracted(LogEntry):
     reason: Text
 
 
-AnyEntry = KeyAdded | KeyRetired | KeyRevoked | RunStarted | RunAbandoned | ReceiptLogged | Superseded | Retracted
+AnyEntry = (
+    KeyAdded
+    | KeyRetired
+    | KeyRevoked
+    | RunStarted
+    | RunAbandoned
+    | ReceiptLogged
+    | ReceiptSuperseded
+    | ReceiptRetracted
+)
 _KINDS: Mapping[str, type[LogEntry]] = {kind.model_fields["type"].default: kind for kind in get_args(AnyEntry)}
 
 
 def write_entry(entry: AnyEntry) -> bytes:
     """Return the canonical line of an entry, without LF."""
-    return dumps(emit(entry))
+    return dumps(json_of(entry))
 
 
 def read_entry(line: bytes) -> AnyEntry:
     """Parse one line (without LF); raise VerificationError ``log_entry`` if it is not a canonical, known entry."""
     try:
-        return _fit(parse(line), line)
-    except (CanonicalError, Misfit) as error:
+        return _validated_entry(parse(line), line)
+    except (CanonicalError, SchemaMismatch) as error:
         raise VerificationError("log_entry", str(error)) from None
 
 
-def _fit(value: JSON, line: bytes) -> AnyEntry:
+def _validated_entry(value: JSON, line: bytes) -> AnyEntry:
     if dumps(value) != line:
         raise VerificationError("log_entry", "the line is not in canonical form")
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
@@ -268,7 +277,7 @@ def _fit(value: JSON, line: bytes) -> AnyEntry:
     kind = _KINDS.get(str(value.get("type")))
     if kind is None:
         raise VerificationError("log_entry", f"{value.get('type')!r} is not a type of entry")
-    return cast("AnyEntry", admit(kind, value))
+    return cast("AnyEntry", validate(kind, value))
 
 
 CHECKPOINT = "checkpoint"

@@ -1,13 +1,13 @@
 """Append to a log: under a lock, after a check of its history, with a new checkpoint.
 
-``LogPlace`` finds a receipt in the public log: whether it is listed, unchanged and not retracted, and whether other
+``CheckedLog`` finds a receipt in the public log: whether it is listed, unchanged and not retracted, and whether other
 announced runs of its configuration were published.
 
 Example::
 
     append(folder, [entry], store, key, at)      # entry, fsync, checkpoint, copy of the checkpoint
-    place = LogPlace.open(folder, store)
-    place.index_of(document, receipt), place.findings(document, receipt)
+    log = CheckedLog.open(folder, store)
+    log.index_of(document, receipt), log.findings(document, receipt)
 
 ``entries.jsonl`` is only ever appended to. A lock on it prevents two writers from using the same index.
 """
@@ -26,7 +26,7 @@ from bench.canonical import JSON, digest, sha256_hex
 from bench.errors import VerificationError
 from bench.journal.paths import ENTRIES
 from bench.receipt.files import write_atomically
-from bench.receipt.log.log_check import LogOutcome, check_log_itself, check_own_past, head_holds, misstated
+from bench.receipt.log.log_check import LogOutcome, check_log_itself, check_own_history, differing_field, has_root
 from bench.receipt.log.log_store import (
     CHECKPOINT,
     CHECKPOINTS,
@@ -36,10 +36,10 @@ from bench.receipt.log.log_store import (
     KeyAdded,
     LogView,
     ReceiptLogged,
-    Retracted,
+    ReceiptRetracted,
+    ReceiptSuperseded,
     RunAbandoned,
     RunStarted,
-    Superseded,
     read_document,
     read_log,
     write_checkpoint,
@@ -53,7 +53,7 @@ from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class AppendedEntries:
     """The appended entries and their lines; ``covered`` is true if a new checkpoint was signed."""
 
     entries: tuple[AnyEntry, ...]
@@ -61,7 +61,9 @@ class Appended:
     covered: bool
 
 
-def append(folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: SigningKey | None, at: str) -> Appended:
+def append(
+    folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: SigningKey | None, at: str
+) -> AppendedEntries:
     """Append entries, set their index, and sign a new checkpoint if a log key is given.
 
     Raises:
@@ -72,15 +74,15 @@ def append(folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: Sig
         _refuse_wrong_key(store, key)
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / ENTRIES) as file:
-        _mend_torn_end(file)
+        _remove_torn_end(file)
         view = read_log(folder)
         refuse_altered(view, store)
-        numbered = _number(view, [*_missing_keys(view, drafts, store, at), *drafts])
+        numbered = _numbered(view, [*_missing_keys(view, drafts, store, at), *drafts])
         lines = tuple(write_entry(entry) for entry in numbered)
         _write_durably(file, lines)
         if key is not None:
             _sign(folder, view, lines, store, key)
-    return Appended(entries=numbered[-len(drafts) :], lines=lines[-len(drafts) :], covered=key is not None)
+    return AppendedEntries(entries=numbered[-len(drafts) :], lines=lines[-len(drafts) :], covered=key is not None)
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _mend_torn_end(file: BinaryIO) -> None:
+def _remove_torn_end(file: BinaryIO) -> None:
     """Remove the incomplete last line of an interrupted append: it was never reported or covered by a root."""
     file.seek(0)
     data = file.read()
@@ -105,7 +107,7 @@ def refuse_altered(view: LogView, store: TrustStore) -> None:
     A checkpoint by a key that was retired or revoked later is accepted, because the log must be able to record a
     revocation.
     """
-    for finding in check_own_past(view, store):
+    for finding in check_own_history(view, store):
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
             raise VerificationError(
                 str(finding.code),
@@ -134,7 +136,7 @@ def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, 
     return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
 
-def _number(view: LogView, drafts: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
+def _numbered(view: LogView, drafts: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
     start = len(view.lines)
     return tuple(draft.model_copy(update={"index": start + offset}) for offset, draft in enumerate(drafts))
 
@@ -156,7 +158,7 @@ def _sign(folder: Path, view: LogView, lines: Sequence[bytes], store: TrustStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPlace:
+class CheckedLog:
     """A log that was read and checked once, for many receipts."""
 
     view: LogView
@@ -171,11 +173,11 @@ class LogPlace:
     def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
         """Return the log index of exactly this document; None if no signed root covers it."""
         entry = self.view.receipt_entry(receipt.receipt_id)
-        if entry is None or not self._stands(entry):
+        if entry is None or not self._is_covered(entry):
             return None
         return entry.index if entry.receipt_sha256 == digest(document) else None
 
-    def _stands(self, entry: AnyEntry) -> bool:
+    def _is_covered(self, entry: AnyEntry) -> bool:
         """Return True if the log has no fault and a signed root covers the entry."""
         broken = any(finding.status == "fail" for finding in self.outcome.findings)
         return not broken and entry.index < self.view.covered
@@ -183,13 +185,13 @@ class LogPlace:
     def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
         """Return the findings of the log check for one receipt."""
         found = [finding for finding in self.outcome.findings if finding.status != "ok"]
-        found += self._place(document, receipt)
-        found += self._fate(receipt.receipt_id)
-        found += self._head(receipt)
-        found += self._preregistration(receipt)
+        found += self._entry_findings(document, receipt)
+        found += self._withdrawal_findings(receipt.receipt_id)
+        found += self._head_findings(receipt)
+        found += self._preregistration_findings(receipt)
         return or_ok("log", found, f"in the log of {self.outcome.size} entries")
 
-    def _place(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
+    def _entry_findings(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
         same_id = [entry for entry in self.view.of(ReceiptLogged) if entry.receipt_id == receipt.receipt_id]
         if same_id and all(entry.receipt_sha256 != digest(document) for entry in same_id):
             yield fail("log", "log_mismatch", "the log contains another receipt with this id")
@@ -198,28 +200,28 @@ class LogPlace:
         elif same_id[0].index >= self.view.covered:
             yield warn("log", "not_logged", "no signed checkpoint covers its entry yet")
         for entry in same_id[:1]:
-            told = misstated(entry, document)
-            if told and entry.receipt_sha256 == digest(document):
-                yield fail("log", "log_mismatch", f"entry {entry.index} has another {told} than the receipt")
+            field = differing_field(entry, document)
+            if field and entry.receipt_sha256 == digest(document):
+                yield fail("log", "log_mismatch", f"entry {entry.index} has another {field} than the receipt")
 
-    def _fate(self, receipt_id: str) -> Iterator[Finding]:
-        for replaced in self.view.of(Superseded):
+    def _withdrawal_findings(self, receipt_id: str) -> Iterator[Finding]:
+        for replaced in self.view.of(ReceiptSuperseded):
             if replaced.old == receipt_id:
                 yield fail("log", "superseded", f"by {replaced.new}: {replaced.reason}")
-        for taken_back in self.view.of(Retracted):
+        for taken_back in self.view.of(ReceiptRetracted):
             if taken_back.receipt_id == receipt_id:
                 yield fail("log", "retracted", taken_back.reason)
 
-    def _head(self, receipt: Receipt) -> Iterator[Finding]:
+    def _head_findings(self, receipt: Receipt) -> Iterator[Finding]:
         head = receipt.run.log
         if head is None or head.origin != self.outcome.origin:
             return
-        if not head_holds(self.view, head.size, head.root_hash):
+        if not has_root(self.view, head.size, head.root_hash):
             yield fail(
                 "log", "log_inconsistent", f"the first {head.size} entries of the log have changed since the run"
             )
 
-    def _preregistration(self, receipt: Receipt) -> Iterator[Finding]:
+    def _preregistration_findings(self, receipt: Receipt) -> Iterator[Finding]:
         stated = receipt.run.preregistration
         if stated is None:
             return
@@ -235,7 +237,7 @@ class LogPlace:
         if started.index >= self.view.covered or (published is not None and published.index < started.index):
             yield fail("log", "log_mismatch", f"entry {started.index} was logged too late to announce the run")
 
-    def attempts(self, receipt: Receipt) -> list[Finding]:
+    def attempt_findings(self, receipt: Receipt) -> list[Finding]:
         """Return a warning if announced runs of this configuration were never published."""
         runs = {
             entry.run_id
@@ -254,16 +256,16 @@ class LogPlace:
         shown = f"{len(runs)} runs of this config registered, {len(runs & published)} published"
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
-    def reproduced(self, receipt: Receipt) -> bool:
+    def is_reproduced(self, receipt: Receipt) -> bool:
         """Return True if the log has a receipt that reproduces this one with the same result digest."""
         same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
         return any(self._is_rerun(entry, receipt) for entry in same)
 
     def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
         """Return True if the logged document is unchanged and states that it reproduces the receipt."""
-        if not self._stands(entry) or list(self._fate(entry.receipt_id)):
+        if not self._is_covered(entry) or list(self._withdrawal_findings(entry.receipt_id)):
             return False
         document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
         if not isinstance(document, dict) or document.get("reproduces") != receipt.receipt_id:
             return False
-        return entry.receipt_sha256 == digest(document) and misstated(entry, document) is None
+        return entry.receipt_sha256 == digest(document) and differing_field(entry, document) is None

@@ -5,7 +5,7 @@ A run is announced before its first call. A child process announces it, so that 
 Example::
 
     published = publish(path, ring, at=stamp(now))
-    published.index, published.fresh        # fresh is False if the same receipt was published before
+    published.index, published.is_new        # is_new is False if the same receipt was published before
     index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
 
     python -m bench.receipt.log.publish < announcement.json        # the child process
@@ -26,24 +26,24 @@ from bench.canonical import digest, parse_file, sha256_hex
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.journal import RunMeta
 from bench.plan import Plan
-from bench.plan.job_record import read
-from bench.receipt.base_model import admit, commit_or_none, emit, stamp
+from bench.plan.job_record import read_jobs
+from bench.receipt.base_model import commit_or_none, format_time, json_of, validate
 from bench.receipt.log.log_store import (
     RECEIPTS,
     AnyEntry,
     ReceiptLogged,
-    Retracted,
+    ReceiptRetracted,
+    ReceiptSuperseded,
     RunAbandoned,
     RunStarted,
-    Superseded,
     has_log,
     read_log,
 )
-from bench.receipt.log.public_log import LogPlace, append
-from bench.receipt.metadata import Facts
+from bench.receipt.log.public_log import CheckedLog, append
+from bench.receipt.metadata import JobMetadata
 from bench.receipt.schema import items_file_name
 from bench.receipt.schema_run import LogHead, Preregistration
-from bench.receipt.signing.keyring import PUBLISHED, Keyring, Words, answer_with, ask, ask_passphrase
+from bench.receipt.signing.keyring import PUBLISHED, Keyring, Message, ask_passphrase, run_in_child, serve_parent
 from bench.receipt.verification.findings import ReceiptVerdict
 from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
 
@@ -61,17 +61,17 @@ class NotPublishable(VerificationError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """The index of an entry; ``fresh`` is true if the entry is new."""
+class PublishedEntry:
+    """The index of an entry; ``is_new`` is true if the entry is new."""
 
     index: int
-    fresh: bool
+    is_new: bool
     folder: Path
 
 
 def publish(
     path: Path, ring: Keyring, *, at: str, supersedes: str | None = None, reason: str | None = None
-) -> Published:
+) -> PublishedEntry:
     """Copy a VALID receipt and its items file into the log's folder and append its entry.
 
     Publishing the same receipt again returns its existing entry.
@@ -82,47 +82,49 @@ def publish(
         KeyRefused: no key may sign the log.
     """
     folder = ring.workspace / PUBLISHED
-    known = _known(path, folder)
+    known = _existing_entry(path, folder)
     if supersedes is not None:
         _refuse_unknown(folder, supersedes)
         _refuse_empty(reason)
     if known is not None:
         _restore_files(path, folder, known)
-        return _known_again(known, ring, supersedes, reason, at)
+        return _publish_again(known, ring, supersedes, reason, at)
     outcome = _verified(path, ring, folder)
     key = ring.signing_key("log")
     entry = _entry(outcome, at)
     copied = _copy(path, folder, entry.receipt_id)
     drafts: list[AnyEntry] = [entry]
     if supersedes is not None:
-        drafts.append(Superseded(index=0, at=at, old=supersedes, new=entry.receipt_id, reason=str(reason)))
+        drafts.append(ReceiptSuperseded(index=0, at=at, old=supersedes, new=entry.receipt_id, reason=str(reason)))
     try:
         made = append(folder, drafts, ring.trusted(), key, at)
     except BaseException:
         for target in copied:  # a file without an entry would be a fault of the log
             target.unlink()
         raise
-    return Published(index=made.entries[0].index, fresh=True, folder=folder)
+    return PublishedEntry(index=made.entries[0].index, is_new=True, folder=folder)
 
 
-def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str) -> Published:
+def _publish_again(
+    known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str
+) -> PublishedEntry:
     """Record what a published receipt supersedes, unless the log has this entry already."""
     folder = ring.workspace / PUBLISHED
-    said = {(entry.old, entry.new) for entry in read_log(folder).of(Superseded)}
-    if supersedes is None or (supersedes, known.receipt_id) in said:
-        return Published(index=known.index, fresh=False, folder=folder)
+    superseded = {(entry.old, entry.new) for entry in read_log(folder).of(ReceiptSuperseded)}
+    if supersedes is None or (supersedes, known.receipt_id) in superseded:
+        return PublishedEntry(index=known.index, is_new=False, folder=folder)
     if supersedes == known.receipt_id:
         raise UsageError(f"receipt {supersedes} cannot replace itself", hint="give the id of the older receipt")
-    _refuse_circle(said, old=supersedes, new=known.receipt_id)
-    entry = Superseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
+    _refuse_circle(superseded, old=supersedes, new=known.receipt_id)
+    entry = ReceiptSuperseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
     return _append_one(ring, entry, at)
 
 
-def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
+def _refuse_circle(superseded: set[tuple[str, str]], *, old: str, new: str) -> None:
     """Raise UsageError if ``old`` itself supersedes ``new``, directly or through other receipts."""
     later, reached = {new}, {new}
     while later:
-        later = {after for before, after in said if before in later} - reached
+        later = {after for before, after in superseded if before in later} - reached
         reached |= later
     if old in reached:
         raise UsageError(
@@ -131,14 +133,14 @@ def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
         )
 
 
-def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
+def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> PublishedEntry:
     """Append an entry that retracts a published receipt."""
     _refuse_unknown(ring.workspace / PUBLISHED, receipt_id)
     _refuse_empty(reason)
-    return _append_one(ring, Retracted(index=0, at=at, receipt_id=receipt_id, reason=str(reason)), at)
+    return _append_one(ring, ReceiptRetracted(index=0, at=at, receipt_id=receipt_id, reason=str(reason)), at)
 
 
-def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
+def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> PublishedEntry:
     """Append an entry that an announced run was abandoned; return an existing entry if there is one.
 
     Raises:
@@ -153,7 +155,7 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
     _refuse_empty(reason)
     for gone in log.of(RunAbandoned):
         if gone.run_id == run_id:
-            return Published(index=gone.index, fresh=False, folder=folder)
+            return PublishedEntry(index=gone.index, is_new=False, folder=folder)
     for kept in log.of(ReceiptLogged):
         if kept.run_id == run_id:
             raise UsageError(
@@ -163,12 +165,12 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
     return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
 
 
-def announce(ring: Keyring, started: RunStarted) -> Published:
+def announce(ring: Keyring, started: RunStarted) -> PublishedEntry:
     """Append ``run-started``; call it before the first call to a provider."""
     return _append_one(ring, started, started.at)
 
 
-def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
+def find_announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
     """Return a run's announcement in the log and the first log head that covers it; None if one of them is missing."""
     if not has_log(folder):
         return None
@@ -188,13 +190,13 @@ def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregist
 # ------------------------------------------------------------------------- inside
 
 
-def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> Published:
+def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> PublishedEntry:
     folder = ring.workspace / PUBLISHED
     made = append(folder, [entry], ring.trusted(), ring.signing_key("log"), at)
-    return Published(index=made.entries[0].index, fresh=True, folder=folder)
+    return PublishedEntry(index=made.entries[0].index, is_new=True, folder=folder)
 
 
-def _known(path: Path, folder: Path) -> ReceiptLogged | None:
+def _existing_entry(path: Path, folder: Path) -> ReceiptLogged | None:
     """Return the log entry of exactly this document, if any; raise NotPublishable if another document has its id."""
     if not has_log(folder):
         return None
@@ -215,9 +217,9 @@ def _known(path: Path, folder: Path) -> ReceiptLogged | None:
 
 
 def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
-    question = VerificationRequest(trust=ring.trusted())
-    place = LogPlace.open(folder, question.trust) if has_log(folder) else None
-    outcome = verify_file(path, question, place)
+    request = VerificationRequest(trust=ring.trusted())
+    log = CheckedLog.open(folder, request.trust) if has_log(folder) else None
+    outcome = verify_file(path, request, log)
     if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
         raise NotPublishable(str(bad.code), f"{outcome.verdict}: {bad.detail}", outcome.verdict, where=str(path))
@@ -294,13 +296,13 @@ class Announcement:
 
 def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
     """Return the announcement of a planned run; ``meta`` is the metadata that its journal will have."""
-    jobs = read(meta.extra)
+    jobs = read_jobs(meta.extra)
     started = RunStarted(
         index=0,
-        at=stamp(datetime.now(UTC)),
+        at=format_time(datetime.now(UTC)),
         run_id=meta.run_id,
         plan_digest=plan.digest,
-        config_digests=tuple(sorted({digest(Facts(meta=meta, record=job).config_tree()) for job in jobs})),
+        config_digests=tuple(sorted({digest(JobMetadata(meta=meta, record=job).config_tree()) for job in jobs})),
         items_planned=sum(job.n_repeats for job in jobs),
         seed=plan.request.seed,
         code_commit=commit_or_none(meta.code_state.get("commit")),
@@ -308,21 +310,21 @@ def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
     return Announcement(workspace=plan.workspace, started=started)
 
 
-def announce_in_child(announcement: Announcement) -> int:
+def announce_in_child(find_announcement: Announcement) -> int:
     """Append ``run-started`` in a child process; return its log index.
 
     Raises:
         UsageError: the child process reported an error.
     """
-    question = {"workspace": str(announcement.workspace.resolve()), "entry": emit(announcement.started)}
-    return int(str(ask("bench.receipt.log.publish", question)["logIndex"]))
+    question = {"workspace": str(find_announcement.workspace.resolve()), "entry": json_of(find_announcement.started)}
+    return int(str(run_in_child("bench.receipt.log.publish", question)["logIndex"]))
 
 
-def append_started(told: Words) -> Words:
+def append_started(question: Message) -> Message:
     """Append the entry that a question contains; runs in the child process."""
-    ring = Keyring(workspace=Path(str(told["workspace"])), prompt=ask_passphrase)
-    return {"logIndex": announce(ring, admit(RunStarted, told["entry"])).index}
+    ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
+    return {"logIndex": announce(ring, validate(RunStarted, question["entry"])).index}
 
 
 if __name__ == "__main__":
-    sys.exit(answer_with(append_started))
+    sys.exit(serve_parent(append_started))

@@ -21,7 +21,7 @@ from bench.receipt.signing.trust_store import TrustStore
 
 WIDTH = 256
 """number of hashes in a full tile"""
-MOST = 0xFFFF
+MAX_ENTRY_BYTES = 0xFFFF
 """maximum number of bytes of an entry in a bundle"""
 
 
@@ -35,15 +35,17 @@ def tile_files(view: LogView) -> dict[str, bytes]:
     if view.note is None or not size:
         raise VerificationError("log_pending", "no checkpoint covers any entry", hint="bench publish signs one")
     lines = view.lines[:size]
-    long = next((at for at, line in enumerate(lines) if len(line) > MOST), None)
+    long = next((at for at, line in enumerate(lines) if len(line) > MAX_ENTRY_BYTES), None)
     if long is not None:
-        raise VerificationError("log_entry", f"entry {long} has {len(lines[long])} bytes, expected at most {MOST}")
+        raise VerificationError(
+            "log_entry", f"entry {long} has {len(lines[long])} bytes, expected at most {MAX_ENTRY_BYTES}"
+        )
     files = {CHECKPOINT: view.note}
     bundle = [len(line).to_bytes(2, "big") + line for line in lines]
-    files |= {f"tile/entries/{path}": b"".join(parts) for path, parts in _cut(bundle)}
+    files |= {f"tile/entries/{path}": b"".join(parts) for path, parts in _tiles(bundle)}
     level, hashes = 0, [leaf_hash(line) for line in lines]
     while hashes:
-        files |= {f"tile/{level}/{path}": b"".join(parts) for path, parts in _cut(hashes)}
+        files |= {f"tile/{level}/{path}": b"".join(parts) for path, parts in _tiles(hashes)}
         full = len(hashes) // WIDTH
         level, hashes = level + 1, [_root(hashes[at * WIDTH : (at + 1) * WIDTH]) for at in range(full)]
     return files
@@ -64,7 +66,7 @@ def log_keys(view: LogView, store: TrustStore) -> list[str]:
     return [vkey(origin, one.key) for one in store.keys if note.signed_by(origin, one.key)]
 
 
-def _cut(parts: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
+def _tiles(parts: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
     """Yield (path below the level, content) of each tile."""
     for number, start in enumerate(range(0, len(parts), WIDTH)):
         some = parts[start : start + WIDTH]

@@ -3,7 +3,7 @@
 Example::
 
     line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
-    WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").saw(note)    # 1764410000; None = not cosigned
+    WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").cosigned_at(note)    # 1764410000; None = not cosigned
 
 For each log, a witness stores the newest checkpoint that it cosigned, next to its private key. It cosigns only
 checkpoints that continue this one.
@@ -21,7 +21,7 @@ from bench.errors import UsageError, VerificationError
 from bench.receipt.files import write_atomically
 from bench.receipt.log.log_check import LogOutcome, check_log
 from bench.receipt.log.log_store import CHECKPOINT, CHECKPOINTS, Note, key_id, read_log, read_note, vkey
-from bench.receipt.signing.signature import PublicKey, SigningKey, holds
+from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, ok
 
@@ -67,11 +67,11 @@ class WitnessKey:
     def __str__(self) -> str:
         return vkey(self.name, self.key, COSIGNATURE)
 
-    def saw(self, note: Note) -> int | None:
+    def cosigned_at(self, note: Note) -> int | None:
         """Return the time at which the witness cosigned, in seconds since 1970; None if it did not."""
         for line in note.signatures:
             at = int.from_bytes(line.value[:TIMESTAMP], "big")
-            if (line.name, line.key_id) == (self.name, self.id) and holds(
+            if (line.name, line.key_id) == (self.name, self.id) and is_valid_signature(
                 self.key, line.value[TIMESTAMP:], _signed(note, at)
             ):
                 return at
@@ -79,7 +79,7 @@ class WitnessKey:
 
     def check(self, data: bytes | None) -> Finding:
         """Return a finding: ``ok`` if the witness cosigned the checkpoint ``data``, else a failure."""
-        at = None if data is None else self.saw(read_note(data))
+        at = None if data is None else self.cosigned_at(read_note(data))
         if at is None:
             return fail("log", "log_witness", f"{self.name} did not cosign this checkpoint")
         return ok("log", f"cosigned by {self.name} at {at}")
@@ -97,7 +97,7 @@ def cosign(note: bytes, name: str, key: SigningKey, at: int) -> bytes:
 
 
 def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: SigningKey, at: int) -> LogOutcome:
-    """Check a log against the newest checkpoint that the witness saw, and add the witness's line to its checkpoint.
+    """Check a log against the newest checkpoint that the witness cosigned, and cosign its checkpoint.
 
     The checkpoint is stored for the witness before the line is written. A log that is not VALID gets no line; see the
     verdict of the outcome.

@@ -17,7 +17,7 @@ from typing import cast
 
 from bench.canonical import JSON, dumps, parse, sha256_hex, without_members
 from bench.errors import VerificationError
-from bench.receipt.signing.signature import PublicKey, SigningKey, holds, signed_bytes
+from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature, signed_bytes
 from bench.scalars import object_or_empty
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -66,7 +66,7 @@ def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
         raw = b64decode(str(object_or_empty(signature)["sig"]), validate=True)
     except (ValueError, KeyError, TypeError, VerificationError) as error:
         raise VerificationError("dsse_form", "the file is not a DSSE envelope with one signature") from error
-    if found["payloadType"] != PAYLOAD_TYPE or not holds(key, raw, pae(payload)):
+    if found["payloadType"] != PAYLOAD_TYPE or not is_valid_signature(key, raw, pae(payload)):
         raise VerificationError("signature_invalid", "the signature does not match the envelope")
     return cast("Mapping[str, JSON]", parse(payload))
 

@@ -3,7 +3,7 @@
 Also in this module:
 
 * ``check_in_child`` checks, before a run that will be signed, that a key is available.
-* ``ask`` runs work with a private key in a child process; the process that runs providers never reads a private key.
+* ``run_in_child`` runs work with a private key in a child process. The process that runs providers never reads one.
 
 Example::
 
@@ -13,8 +13,8 @@ Example::
 
     python -m bench.receipt.signing.keyring < question.json           # the child process, which reads the key
 
-    answer = ask("bench.receipt.log.publish", {"runId": "r1", ...})     # in the runner
-    sys.exit(answer_with(function))                                     # in the child: stdin -> function -> stdout
+    answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...})     # in the runner
+    sys.exit(serve_parent(function))                                     # in the child: stdin -> function -> stdout
 
 Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder; for the
 log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. No key, or several to choose from, is an error that names them. An error
@@ -94,10 +94,10 @@ class Keyring:
         self._refuse_out_of_use(key, role, where)
         return key
 
-    def log_key_or_none(self, *, but: str | None = None) -> SigningKey | None:
-        """Return a key that may sign the log; None if there is none. ``but`` is a fingerprint to exclude."""
+    def log_key_or_none(self, *, excluding: str | None = None) -> SigningKey | None:
+        """Return a key that may sign the log; None if there is none. ``excluding`` is a fingerprint to exclude."""
         store = self.trusted()
-        allowed = {key.fingerprint for key in store.active("log")} - {but}
+        allowed = {key.fingerprint for key in store.active("log")} - {excluding}
         for path in self._log_candidates(store):
             if path.is_file():
                 key = SigningKey.load(path, self._passphrase)
@@ -118,7 +118,7 @@ class Keyring:
         """Load a private key without a role in this workspace, such as a witness's; ask for its passphrase."""
         return SigningKey.load(file, self._passphrase)
 
-    def public_half(self, private: Path) -> PublicKey:
+    def public_key_of(self, private: Path) -> PublicKey:
         """Return the public key of a private key file; ask for its passphrase."""
         return self.private_key(private).public
 
@@ -135,7 +135,7 @@ class Keyring:
         store = self.trusted()
         found = [key for key in store.active(role) if (self.key_folder / f"{key.name}.key").is_file()]
         if len(found) != 1:
-            raise _choose(role, [key.name for key in found], self.key_folder)
+            raise _no_single_key(role, [key.name for key in found], self.key_folder)
         return self.private_key_of(found[0].name)
 
     def _refuse_out_of_use(self, key: SigningKey, role: Role, where: str) -> None:
@@ -163,7 +163,7 @@ class Keyring:
         return self.prompt() if self.prompt else None
 
 
-def _choose(role: Role, names: list[str], folder: Path) -> KeyRefused:
+def _no_single_key(role: Role, names: list[str], folder: Path) -> KeyRefused:
     if names:
         return KeyRefused(
             "key_ambiguous",
@@ -182,11 +182,11 @@ def ask_passphrase() -> bytes | None:
     return getpass.getpass("passphrase: ").encode() if sys.stderr.isatty() else None
 
 
-Words = Mapping[str, object]
+Message = Mapping[str, object]
 REFUSED = "refused"
 
 
-class ChildRefused(UsageError):
+class ChildError(UsageError):
     """An error that a child process reported; nothing was started."""
 
     def __init__(self, kind: str, message: str, *, where: str | None, hint: str) -> None:
@@ -194,7 +194,7 @@ class ChildRefused(UsageError):
         self.kind = kind  # type: ignore[misc]
 
 
-def ask(module: str, question: Words) -> Words:
+def run_in_child(module: str, question: Message) -> Message:
     """Run ``python -m module`` with a question on stdin and return its answer.
 
     Raises:
@@ -205,19 +205,19 @@ def ask(module: str, question: Words) -> Words:
         command, input=json.dumps(question), stdout=subprocess.PIPE, text=True, check=False
     )
     try:
-        answer: Words = json.loads(done.stdout)
+        answer: Message = json.loads(done.stdout)
     except ValueError:
-        raise ChildRefused(
+        raise ChildError(
             "internal", f"{module} ended with exit code {done.returncode}", where=None, hint="see its output above"
         ) from None
     refused = answer.get(REFUSED)
     if refused is not None:
         told = cast("Mapping[str, str]", refused)
-        raise ChildRefused(told["kind"], told["message"], where=told["where"], hint=told["hint"])
+        raise ChildError(told["kind"], told["message"], where=told["where"], hint=told["hint"])
     return answer
 
 
-def answer_with(work: Callable[[Words], Words]) -> int:
+def serve_parent(work: Callable[[Message], Message]) -> int:
     """Read the question on stdin, call ``work``, and write the answer or the error to stdout; return 0."""
     try:
         answer = work(json.load(sys.stdin))
@@ -231,10 +231,10 @@ def answer_with(work: Callable[[Words], Words]) -> int:
 def check_in_child(workspace: Path, key: str | None) -> str:
     """Return the fingerprint of the key that ``bench sign`` would use; raise UsageError if it would refuse."""
     question = {"workspace": str(workspace.resolve()), "key": key}
-    return str(ask("bench.receipt.signing.keyring", question)["fingerprint"])
+    return str(run_in_child("bench.receipt.signing.keyring", question)["fingerprint"])
 
 
-def check(question: Words) -> Words:
+def check_key(question: Message) -> Message:
     """Return the fingerprint of the key that a question names; runs in the child process."""
     ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
     named = question["key"]
@@ -243,4 +243,4 @@ def check(question: Words) -> Words:
 
 
 if __name__ == "__main__":
-    sys.exit(answer_with(check))
+    sys.exit(serve_parent(check_key))

@@ -21,15 +21,15 @@ from pathlib import Path
 from bench.canonical import JSON, dumps
 from bench.config.value_rules import require_portable
 from bench.errors import UsageError
-from bench.receipt.base_model import SEGMENT, emit
-from bench.receipt.files import changed, in_work_tree, is_ignored, write_atomically
+from bench.receipt.base_model import SEGMENT, json_of
+from bench.receipt.files import in_work_tree, is_ignored, uncommitted, write_atomically
 from bench.receipt.log.log_store import AnyEntry, KeyAdded, KeyRetired, KeyRevoked, read_log
 from bench.receipt.log.public_log import append, refuse_altered
 from bench.receipt.signing.keyring import PUBLISHED, Keyring
 from bench.receipt.signing.signature import ALGORITHM, KeyRefused, PublicKey, SigningKey, encode
 from bench.receipt.signing.trust_store import Role, TrustedKey, TrustStore
 
-PUBLIC = (Path("keys"), PUBLISHED)
+COMMITTED_FOLDERS = (Path("keys"), PUBLISHED)
 """folders that a step changes and that must be committed"""
 
 
@@ -39,7 +39,7 @@ class KeyChange:
 
     key: TrustedKey
     files: tuple[Path, ...] = ()
-    made: bool = True
+    is_new: bool = True
     """True if the private key is new"""
     logged: bool = False
     """True if an entry was added to the log"""
@@ -51,7 +51,7 @@ class KeyChange:
 
 def list_keys(ring: Keyring) -> list[dict[str, JSON]]:
     """Return every trusted key with its range of log indices, without the key bytes."""
-    return [{name: value for name, value in emit(key).items() if name != "publicKey"} for key in ring.trusted().keys]
+    return [{name: value for name, value in json_of(key).items() if name != "publicKey"} for key in ring.trusted().keys]
 
 
 # --------------------------------------------------------------------------- new
@@ -65,9 +65,9 @@ def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
     store = ring.trusted()
     private = ring.key_folder / f"{name}.key"
     if re.fullmatch(SEGMENT, name) and private.is_file() and all(key.name != name for key in store.keys):
-        return _publish(ring, ring.public_half(private), name, roles, own=private)
-    _, change = _make(ring, store, name, roles, _log_size(ring))
-    return replace(change, to_commit=changed(ring.workspace, PUBLIC))
+        return _publish(ring, ring.public_key_of(private), name, roles, own=private)
+    _, change = _create(ring, store, name, roles, _log_size(ring))
+    return replace(change, to_commit=uncommitted(ring.workspace, COMMITTED_FOLDERS))
 
 
 def trust_key(ring: Keyring, file: Path, name: str, roles: Sequence[Role]) -> KeyChange:
@@ -99,10 +99,10 @@ def _publish(ring: Keyring, key: PublicKey, name: str, roles: Sequence[Role], ow
     public.write_text(key.pem, encoding="ascii")
     store.with_key(entry).save(ring.trusted_path)
     files = (*([own] if own else []), public, ring.trusted_path)
-    return KeyChange(key=entry, files=files, made=False, to_commit=changed(ring.workspace, PUBLIC))
+    return KeyChange(key=entry, files=files, is_new=False, to_commit=uncommitted(ring.workspace, COMMITTED_FOLDERS))
 
 
-def _make(
+def _create(
     ring: Keyring, store: TrustStore, name: str, roles: Sequence[Role], from_index: int
 ) -> tuple[SigningKey, KeyChange]:
     private, public = ring.key_folder / f"{name}.key", ring.workspace / "keys" / f"{name}.pub"
@@ -196,7 +196,7 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
     if ring.log_folder is not None:
         refuse_altered(read_log(ring.log_folder), store)
     old_key, index = ring.private_key_of(leaving.name), _log_size(ring)
-    new_key, made = _make(ring, store, new or _next_name(store, leaving.name), leaving.roles, index)
+    new_key, made = _create(ring, store, new or _next_name(store, leaving.name), leaving.roles, index)
     store = store.with_key(leaving.model_copy(update={"status": "retired", "valid_to_index": index}))
     store = store.with_key(made.key)
     store.save(ring.trusted_path)
@@ -206,7 +206,7 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
         KeyAdded.of(made.key, at),
         KeyRetired(index=0, at=at, fingerprint=leaving.fingerprint),
     ]
-    log_key = new_key if "log" in made.key.roles else ring.log_key_or_none(but=leaving.fingerprint)
+    log_key = new_key if "log" in made.key.roles else ring.log_key_or_none(excluding=leaving.fingerprint)
     files = (*made.files, statement)
     return _log_change(ring, made.key, files, drafts, log_key, at)
 
@@ -252,13 +252,13 @@ def _write_statement(
         }
         for key in keys
     ]
-    path = _free(ring.workspace / "keys" / "rotations", index)
+    path = _free_path(ring.workspace / "keys" / "rotations", index)
     text = json.dumps({**body, "signatures": signatures}, indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(path, (text + "\n").encode())
     return path
 
 
-def _free(folder: Path, index: int) -> Path:
+def _free_path(folder: Path, index: int) -> Path:
     """Return a free path for a statement: without a log, every rotation has index 0, and none may be overwritten."""
     names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
     return next(path for name in names if not (path := folder / name).exists())
@@ -294,7 +294,7 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
     gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
     store.with_key(gone).save(ring.trusted_path)
     draft = KeyRevoked(index=0, at=at, fingerprint=gone.fingerprint, from_index=from_index, reason=reason)
-    log_key = ring.log_key_or_none(but=gone.fingerprint) if ring.log_folder else None
+    log_key = ring.log_key_or_none(excluding=gone.fingerprint) if ring.log_folder else None
     return _log_change(ring, gone, (ring.trusted_path,), [draft], log_key, at)
 
 
@@ -308,8 +308,12 @@ def _log_change(
 ) -> KeyChange:
     folder = ring.log_folder
     if folder is None:
-        return KeyChange(key=key, files=files, to_commit=changed(ring.workspace, PUBLIC))
+        return KeyChange(key=key, files=files, to_commit=uncommitted(ring.workspace, COMMITTED_FOLDERS))
     append(folder, drafts, ring.trusted(), log_key, at)
     return KeyChange(
-        key=key, files=files, logged=True, log_pending=log_key is None, to_commit=changed(ring.workspace, PUBLIC)
+        key=key,
+        files=files,
+        logged=True,
+        log_pending=log_key is None,
+        to_commit=uncommitted(ring.workspace, COMMITTED_FOLDERS),
     )

@@ -2,14 +2,14 @@
 
 Also in this module:
 
-* ``earlier``: find an existing receipt of the same key with the same content; then no new one is made.
+* ``existing_receipt``: find an existing receipt of the same key with the same content; then no new one is made.
 * ``new_ulid``: receipt ids of 48 bits of milliseconds and 80 random bits in Crockford's base 32, sorted by time.
 
 Example::
 
     outcome = await sign_run(Path("checkpoints/r1"), key, SigningRequest(output=Path("results/r1/receipts")))
     outcome.receipts, outcome.refused
-    earlier(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
+    existing_receipt(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
     new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 
 Two receipts of a job differ in content only after a rescore or a retry, or if only one has the answers in its items
@@ -30,11 +30,11 @@ from typing import cast
 from bench.canonical import JSON, parse_file, without_members
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
-from bench.receipt.base_model import emit, stamp
-from bench.receipt.build import ReceiptOrder, ReceiptRefused, build, learn_secrets, refuse_secrets
+from bench.receipt.base_model import format_time, json_of
+from bench.receipt.build import ReceiptRefused, ReceiptSettings, build, learn_secrets, refuse_secrets
 from bench.receipt.files import write_atomically
-from bench.receipt.items_file import collecting_rarely
-from bench.receipt.log.publish import announcement
+from bench.receipt.items_file import rare_garbage_collection
+from bench.receipt.log.publish import find_announcement
 from bench.receipt.signing.dsse import envelope, opened
 from bench.receipt.signing.signature import SigningKey, sign
 from bench.receipt.signing.trust_store import TrustStore
@@ -45,13 +45,13 @@ from bench.scalars import object_or_empty
 from bench.settings import Environment
 
 STATEMENT_SUFFIX = ".intoto.jsonl"
-OWN = ("receiptId", "issuedAt", "signer", "signature")
+UNCOMPARED = ("receiptId", "issuedAt", "signer", "signature")
 
 
-def earlier(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
+def existing_receipt(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
     """Return an existing valid receipt of the same key whose content equals ``body``; None without one."""
     trust = VerificationRequest(trust=TrustStore.pin([key.public]))
-    return next((path for path in sorted(files) if _states(path, body) and _holds(path, trust)), None)
+    return next((path for path in sorted(files) if _has_content(path, body) and _is_valid(path, trust)), None)
 
 
 def items_of(path: Path) -> Path:
@@ -59,32 +59,32 @@ def items_of(path: Path) -> Path:
     return path.parent / str(object_or_empty(object_or_empty(parse_file(path)).get("perQuery")).get("file"))
 
 
-def _states(path: Path, body: Mapping[str, JSON]) -> bool:
+def _has_content(path: Path, body: Mapping[str, JSON]) -> bool:
     try:
         found = parse_file(path)
     except (OSError, CanonicalError):
         return False
-    return isinstance(found, dict) and _statement(found) == _statement(body)
+    return isinstance(found, dict) and _content(found) == _content(body)
 
 
-def _statement(document: Mapping[str, JSON]) -> dict[str, JSON]:
+def _content(document: Mapping[str, JSON]) -> dict[str, JSON]:
     rows = document.get("perQuery")
-    kept = {name: value for name, value in document.items() if name not in OWN}
+    kept = {name: value for name, value in document.items() if name not in UNCOMPARED}
     return {**kept, "perQuery": without_members(rows, "file") if isinstance(rows, dict) else rows}
 
 
-def _holds(path: Path, trust: VerificationRequest) -> bool:
+def _is_valid(path: Path, trust: VerificationRequest) -> bool:
     return items_of(path).is_file() and verify_file(path, trust).verdict is ReceiptVerdict.VALID
 
 
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-LENGTH = 26
+ULID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ULID_LENGTH = 26
 
 
 def new_ulid(when: datetime, entropy: bytes) -> str:
     """Return a ULID; ``when`` is a timezone-aware time, ``entropy`` is 10 random bytes."""
     number = int(when.timestamp() * 1000) << 80 | int.from_bytes(entropy, "big")
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
+    return "".join(ULID_ALPHABET[number >> shift & 31] for shift in range(5 * (ULID_LENGTH - 1), -1, -5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class SigningRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class SignedFile:
     """One receipt that exists and was verified."""
 
     receipt_id: str
@@ -117,9 +117,9 @@ class Signed:
     benchmark: str
     provider: str
     result_digest: str
-    also: Path | None = None
+    statement: Path | None = None
     """path of the in-toto statement"""
-    made: bool = True
+    is_new: bool = True
     """False if the receipt existed already and the job has not changed since"""
 
 
@@ -138,7 +138,7 @@ class RefusedJob:
 class SignOutcome:
     """The receipts of one call of sign, and the jobs that it refused."""
 
-    receipts: tuple[Signed, ...]
+    receipts: tuple[SignedFile, ...]
     refused: tuple[RefusedJob, ...]
 
     @property
@@ -157,7 +157,7 @@ class SignOutcome:
                     "benchmark": one.benchmark,
                     "provider": one.provider,
                     "resultDigest": one.result_digest,
-                    **({"dsse": str(one.also)} if one.also else {}),
+                    **({"dsse": str(one.statement)} if one.statement else {}),
                 }
                 for one in self.receipts
             ],
@@ -175,7 +175,7 @@ async def sign_run(run: Path, key: SigningKey, request: SigningRequest) -> SignO
         UsageError: no job matches, or ``output`` is one file for several jobs.
         Locked: a live process writes the run.
     """
-    with collecting_rarely():
+    with rare_garbage_collection():
         return await _sign_jobs(run, key, request)
 
 
@@ -185,15 +185,15 @@ async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> Sig
         report = await fold(reader)
         jobs = _chosen(report, request)
         learn_secrets(request.environment, request.workspace, [job.record.provider for job in jobs])
-        announced = announcement(request.log, reader.meta.run_id, reader.meta.plan_digest) if request.log else None
-        receipts: list[Signed] = []
+        announced = find_announcement(request.log, reader.meta.run_id, reader.meta.plan_digest) if request.log else None
+        receipts: list[SignedFile] = []
         refused: list[RefusedJob] = []
         for job in jobs:
             now = datetime.now(UTC)
-            order = ReceiptOrder(
+            settings = ReceiptSettings(
                 receipt_id=new_ulid(now, secrets.token_bytes(10)),
                 folder=_folder(request.output),
-                issued_at=stamp(now),
+                issued_at=format_time(now),
                 gaps=bool(report.gaps),
                 allow_partial=request.allow_partial,
                 with_answers=request.with_answers,
@@ -201,8 +201,8 @@ async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> Sig
                 announced=announced,
             )
             try:
-                signed = await _sign_job(reader, job, order, key, request.output)
-                receipts.append(_attested(signed, key) if request.dsse else signed)
+                signed = await _sign_job(reader, job, settings, key, request.output)
+                receipts.append(_with_statement(signed, key) if request.dsse else signed)
             except (VerificationError, CanonicalError) as error:
                 refused.append(_refused(job, error))
     return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
@@ -232,25 +232,27 @@ def _folder(output: Path) -> Path:
     return folder
 
 
-async def _sign_job(reader: Reader, job: JobReport, order: ReceiptOrder, key: SigningKey, output: Path) -> Signed:
-    path = output if output.suffix == ".json" else order.folder / f"{order.receipt_id}.json"
-    draft = await build(reader, job, order)
+async def _sign_job(
+    reader: Reader, job: JobReport, settings: ReceiptSettings, key: SigningKey, output: Path
+) -> SignedFile:
+    path = output if output.suffix == ".json" else settings.folder / f"{settings.receipt_id}.json"
+    draft = await build(reader, job, settings)
     try:
         refuse_secrets(draft)
-        body = emit(draft.body)
-        there = earlier([path] if path == output else order.folder.glob("*.json"), body, key)
+        body = json_of(draft.body)
+        there = existing_receipt([path] if path == output else settings.folder.glob("*.json"), body, key)
         if there is not None:
             draft.items.unlink()
-            return _signed(there, job, made=False)
+            return _signed_file(there, job, is_new=False)
         _write(path, sign(body, key))
         _verify_own(path, key)
     except BaseException:
         draft.items.unlink(missing_ok=True)
         raise
-    return _signed(path, job, made=True)
+    return _signed_file(path, job, is_new=True)
 
 
-def _attested(signed: Signed, key: SigningKey) -> Signed:
+def _with_statement(signed: SignedFile, key: SigningKey) -> SignedFile:
     """Write the in-toto statement of a receipt, unless it exists, and verify it with the public key."""
     path = signed.file.with_suffix(STATEMENT_SUFFIX)
     if not path.exists():
@@ -258,19 +260,19 @@ def _attested(signed: Signed, key: SigningKey) -> Signed:
         line = envelope(receipt, signed.items_file.read_bytes(), key)
         opened(line, key.public)
         write_atomically(path, line)
-    return replace(signed, also=path)
+    return replace(signed, statement=path)
 
 
-def _signed(path: Path, job: JobReport, *, made: bool) -> Signed:
+def _signed_file(path: Path, job: JobReport, *, is_new: bool) -> SignedFile:
     document = object_or_empty(parse_file(path))
-    return Signed(
+    return SignedFile(
         receipt_id=str(document["receiptId"]),
         file=path,
         items_file=items_of(path),
         benchmark=job.record.benchmark,
         provider=job.record.provider,
         result_digest=str(document["resultDigest"]),
-        made=made,
+        is_new=is_new,
     )
 
 

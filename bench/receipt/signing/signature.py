@@ -248,7 +248,7 @@ def sign(document: Mapping[str, JSON], key: SigningKey) -> dict[str, JSON]:
     return {**body, "signature": {**names, "value": encode(key.sign(dumps(body)))}}
 
 
-def holds(key: PublicKey, signature: bytes, message: bytes) -> bool:
+def is_valid_signature(key: PublicKey, signature: bytes, message: bytes) -> bool:
     """Return True if ``signature`` is valid for the key and the message."""
     try:
         key.verify(signature, message)
@@ -294,7 +294,7 @@ def check_signature(document: Mapping[str, JSON], key: PublicKey) -> None:
     raw = check_form(document)
     if signature_of(document).get("publicKeyFingerprint") != key.fingerprint:
         raise VerificationError("fingerprint_mismatch", f"the document does not name the key {key.fingerprint}")
-    if not holds(key, raw, signed_bytes(document)):
+    if not is_valid_signature(key, raw, signed_bytes(document)):
         raise VerificationError(
             "signature_invalid", "the signature does not match the document, so the document was altered"
         )

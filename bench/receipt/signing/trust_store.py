@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from bench.canonical import parse_file
 from bench.errors import CanonicalError
-from bench.receipt.base_model import Fingerprint, Misfit, Natural, Segment, Text, Wire, admit, emit
+from bench.receipt.base_model import ClosedModel, Fingerprint, Natural, SchemaMismatch, Segment, Text, json_of, validate
 from bench.receipt.files import write_atomically
 from bench.receipt.signing.signature import KeyRefused, PublicKey
 
@@ -28,7 +28,7 @@ DEFAULT_ORIGIN = "bench.local/log"
 FILE = Path("keys/trusted.json")
 
 
-class TrustedKey(Wire):
+class TrustedKey(ClosedModel):
     """One public key: its roles, its status, and its range of log indices."""
 
     name: Segment
@@ -73,7 +73,7 @@ class TrustedKey(Wire):
         return self.valid_from_index <= index and all(index < end for end in ends)
 
 
-class TrustedFile(Wire):
+class TrustedFile(ClosedModel):
     """The content of trusted.json."""
 
     schema_: Annotated[Literal["bench.trusted/1"], Field(alias="schema")] = "bench.trusted/1"
@@ -82,7 +82,7 @@ class TrustedFile(Wire):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class TrustDecision:
     """The decision whether a signature is trusted; ``code`` is the reason of a refusal, or of a warning."""
 
     trusted: bool
@@ -106,13 +106,13 @@ class TrustStore:
             KeyRefused: the file or a key in it is not valid.
         """
         try:
-            file = admit(TrustedFile, parse_file(path))
+            file = validate(TrustedFile, parse_file(path))
         except OSError as error:
             told = error.strerror or "cannot be read"
             raise KeyRefused(
                 "key_unreadable", told, where=str(path), hint="name the trusted.json of a workspace"
             ) from error
-        except (CanonicalError, Misfit) as error:
+        except (CanonicalError, SchemaMismatch) as error:
             raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error
         _refuse_bad_keys(file.keys, path)
         return cls(origin=file.log_origin, keys=file.keys)
@@ -131,7 +131,7 @@ class TrustStore:
     def save(self, path: Path) -> None:
         """Write trusted.json atomically."""
         file = TrustedFile(log_origin=self.origin or DEFAULT_ORIGIN, keys=self.keys)
-        write_atomically(path, (json.dumps(emit(file), indent=2, ensure_ascii=False) + "\n").encode())
+        write_atomically(path, (json.dumps(json_of(file), indent=2, ensure_ascii=False) + "\n").encode())
 
     def find(self, fingerprint: str) -> TrustedKey | None:
         """Return the key with this fingerprint; None if it is not in the store."""
@@ -156,31 +156,33 @@ class TrustStore:
         """Return the active keys of a role."""
         return tuple(key for key in self.keys if key.status == "active" and role in key.roles)
 
-    def decide(self, fingerprint: str, role: Role, log_index: int | None) -> Decision:
+    def decide(self, fingerprint: str, role: Role, log_index: int | None) -> TrustDecision:
         """Decide whether a key may have signed the document at ``log_index`` (None = not in the log)."""
         key = self.find(fingerprint)
         if key is None:
             kind = "one of the given public keys" if self.pinned else "in trusted.json"
-            return Decision(trusted=False, code="key_unknown", detail=f"the key {fingerprint} is not {kind}")
+            return TrustDecision(trusted=False, code="key_unknown", detail=f"the key {fingerprint} is not {kind}")
         if role not in key.roles:
-            return Decision(trusted=False, code="key_role", detail=f"{key.name} has no role {role}")
+            return TrustDecision(trusted=False, code="key_role", detail=f"{key.name} has no role {role}")
         return _decide_by_status(key, log_index)
 
 
-def _decide_by_status(key: TrustedKey, log_index: int | None) -> Decision:
+def _decide_by_status(key: TrustedKey, log_index: int | None) -> TrustDecision:
     place = "not in the log" if log_index is None else f"at log index {log_index}"
     inside = log_index is not None and key.covers(log_index)
     if key.status == "revoked":
         if inside:
-            return Decision(trusted=True, code="key_revoked_later", detail=f"{key.name} was revoked later")
-        return Decision(
+            return TrustDecision(trusted=True, code="key_revoked_later", detail=f"{key.name} was revoked later")
+        return TrustDecision(
             trusted=False,
             code="key_revoked",
             detail=f"the key {key.name} was revoked: {key.reason}; the document is {place}",
         )
     if inside or (key.status == "active" and log_index is None):
-        return Decision(trusted=True, code=None, detail=key.name)
-    return Decision(trusted=False, code="key_retired", detail=f"the key {key.name} is not valid for a document {place}")
+        return TrustDecision(trusted=True, code=None, detail=key.name)
+    return TrustDecision(
+        trusted=False, code="key_retired", detail=f"the key {key.name} is not valid for a document {place}"
+    )
 
 
 def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:

@@ -17,16 +17,16 @@ from pathlib import Path
 
 from bench.canonical import JSON
 from bench.errors import VerificationError
-from bench.receipt.base_model import moment
+from bench.receipt.base_model import parse_time
 from bench.receipt.digests import config_digest, result_digest
-from bench.receipt.items_file import ItemRow, ReadLine, Seal, Sealed, collecting_rarely, read_items
+from bench.receipt.items_file import FileDigests, ItemRow, ReadLine, RunningDigests, rare_garbage_collection, read_items
 from bench.receipt.log.log_check import file_sha256
 from bench.receipt.schema import Body, Receipt
 from bench.receipt.schema_results import Pace, ReceiptScore
-from bench.receipt.signing.signature import PublicKey, check_form, holds, signed_bytes
+from bench.receipt.signing.signature import PublicKey, check_form, is_valid_signature, signed_bytes
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
-from bench.receipt.verification.recompute import Recompute, cut_of, read_definition
+from bench.receipt.verification.recompute import Recomputation, cut_of, read_definition
 
 TOLERANCE = 1e-12
 HIT_BASES = ("hit", "recall_any")
@@ -159,7 +159,7 @@ def percentiles_rise(body: Body) -> Iterator[Finding]:
 
 def times_rise(body: Body) -> Iterator[Finding]:
     """Check that a run begins, ends and is signed in this order."""
-    if not moment(body.ran_at) <= moment(body.finished_at) <= moment(body.issued_at):
+    if not parse_time(body.ran_at) <= parse_time(body.finished_at) <= parse_time(body.issued_at):
         yield _broken("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
 
 
@@ -204,7 +204,7 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
         return fail("signature", error.code, str(error))
     if key is None:
         return skip("signature", "not checked: the key is not known")
-    if not holds(key, raw, signed_bytes(document)):
+    if not is_valid_signature(key, raw, signed_bytes(document)):
         return fail(
             "signature", "signature_invalid", "the signature does not match the document, so the document was altered"
         )
@@ -221,20 +221,20 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
         yield warn("items", "items_missing", told)
         yield skip("recompute", "the items file is missing, so scores were not recomputed")
         return
-    recompute = Recompute(receipt)
-    rows = _Rows(receipt.run.epochs)
-    seal = Seal()
-    with path.open("rb") as file, collecting_rarely():
-        for line in read_items(file, seal):
-            rows.look_at(line)
+    recompute = Recomputation(receipt)
+    rows = _RowCheck(receipt.run.epochs)
+    running = RunningDigests()
+    with path.open("rb") as file, rare_garbage_collection():
+        for line in read_items(file, running):
+            rows.add(line)
             if line.row is not None:
                 recompute.add(line.row)
-    yield from or_ok("items", [*rows.findings(), *_compare_seal(receipt, seal.sealed())], path.name)
+    yield from or_ok("items", [*rows.findings(), *_compare_digests(receipt, running.digests())], path.name)
     yield from recompute.findings()
     yield from recompute.hit_findings()
 
 
-class _Rows:
+class _RowCheck:
     """A check of the order and form of lines, which stores only the first faults."""
 
     def __init__(self, epochs: int) -> None:
@@ -243,16 +243,16 @@ class _Rows:
         self._disorder: list[int] = []
         self._bad: list[str] = []
 
-    def look_at(self, line: ReadLine) -> None:
+    def add(self, line: ReadLine) -> None:
         row, problem = line.row, line.problem
         if row is not None:
-            self._follow(line.number, row)
+            self._check_order(line.number, row)
             if row.epoch > self._epochs:
                 problem = f"epoch {row.epoch}, but the run has {self._epochs}"
         if problem is not None and len(self._bad) < SHOWN:
             self._bad.append(f"line {line.number}: {problem}")
 
-    def _follow(self, number: int, row: ItemRow) -> None:
+    def _check_order(self, number: int, row: ItemRow) -> None:
         if self._last is not None and row.order <= self._last and len(self._disorder) < SHOWN:
             self._disorder.append(number)
         self._last = row.order
@@ -265,15 +265,15 @@ class _Rows:
             yield fail("items", "items_order", f"lines not sorted by itemId and epoch, or repeated: {numbers}")
 
 
-def _compare_seal(receipt: Receipt, sealed: Sealed) -> Iterator[Finding]:
+def _compare_digests(receipt: Receipt, found: FileDigests) -> Iterator[Finding]:
     stated = receipt.per_query
-    if (sealed.sha256, sealed.bytes) != (stated.sha256, stated.bytes):
+    if (found.sha256, found.bytes) != (stated.sha256, stated.bytes):
         yield fail("items", "items_sha256", "the items file is not the signed one: its sha256 or size differs")
-    if sealed.count != stated.count:
-        yield fail("items", "items_count", f"{sealed.count} rows, expected {stated.count}")
-    if sealed.merkle_root != stated.merkle_root:
+    if found.count != stated.count:
+        yield fail("items", "items_count", f"{found.count} rows, expected {stated.count}")
+    if found.merkle_root != stated.merkle_root:
         yield fail("items", "items_root", "the hash of the rows is not perQuery.merkleRoot")
-    if sealed.deterministic_root != stated.deterministic_root:
+    if found.deterministic_root != stated.deterministic_root:
         yield fail("items", "deterministic_root", "the hash of the rows is not perQuery.deterministicRoot")
 
 

@@ -4,7 +4,7 @@ Example::
 
     check = CostCheck(body)
     for row in rows: check.add(row)
-    findings = [*check.faults(), *check.taken()]
+    findings = [*check.faults(), *check.unchecked()]
 
 Rows contain the searched items, the context tokens of each answer, and the correctness of answers. They do not contain
 calls, money or time by phase, the size of a corpus, or the cost of the ingest.
@@ -48,10 +48,15 @@ class CostCheck:
         cost = self._body.memory_cost
         if cost is None:
             return
-        for name, detail in (*self._questions(cost), *self._context(cost.context), *self._paid(cost), *_even(cost)):
+        for name, detail in (
+            *self._questions(cost),
+            *self._context(cost.context),
+            *self._paid(cost),
+            *_break_even(cost),
+        ):
             yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
 
-    def taken(self) -> Iterator[Finding]:
+    def unchecked(self) -> Iterator[Finding]:
         """Yield a finding that names the parts of the memory cost that no row contains: they were not recomputed."""
         if self._body.memory_cost is not None:
             yield skip(
@@ -108,7 +113,7 @@ def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
     return known and all(part <= whole for part, whole in pairs)
 
 
-def _even(cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
+def _break_even(cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
     even = cost.break_even
     if even is not None and ((even.questions is None) is (even.reason == "") or (even.never and even.questions)):
         yield "breakEven", f"contradictory: questions {even.questions}, never {even.never}, reason {even.reason!r}"

@@ -16,9 +16,9 @@ from typing import BinaryIO
 from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.plan.identity import changes
-from bench.receipt.base_model import Misfit, emit
+from bench.receipt.base_model import SchemaMismatch, json_of
 from bench.receipt.digests import config_tree
-from bench.receipt.items_file import ItemRow, Seal, read_items
+from bench.receipt.items_file import ItemRow, RunningDigests, read_items
 from bench.receipt.log.log_check import file_sha256
 from bench.receipt.schema import Receipt, read_receipt
 
@@ -27,7 +27,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ReceiptChange:
     """One leaf in which two receipts differ.
 
     ``part`` is config, selection, code, environment, counts or score.
@@ -40,11 +40,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ReceiptDifference:
     """The outcome of a comparison; ``equal`` is true if the result digests are equal."""
 
     equal: bool
-    changes: tuple[Change, ...]
+    changes: tuple[ReceiptChange, ...]
     items: tuple[str, ...] | None
     """ids of items whose deterministic part differs; None if an items file is missing"""
 
@@ -71,7 +71,7 @@ class Difference:
         }
 
 
-def diff(a: Path, b: Path) -> Difference:
+def diff(a: Path, b: Path) -> ReceiptDifference:
     """Compare two receipt files; raise VerificationError for a file that is not a receipt."""
     one, other = load(a), load(b)
     return compare(one, other, _items_beside(a, one), _items_beside(b, other))
@@ -90,31 +90,31 @@ def load(path: Path) -> Receipt:
         raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file") from error
     except CanonicalError as error:
         raise VerificationError(error.code, str(error), where=str(path)) from error
-    except Misfit as misfit:
-        raise VerificationError(misfit.code, misfit.message, where=str(path)) from misfit
+    except SchemaMismatch as mismatch:
+        raise VerificationError(mismatch.code, mismatch.message, where=str(path)) from mismatch
 
 
-def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> Difference:
+def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> ReceiptDifference:
     """Compare two receipts, and their items files if both exist."""
     items = None if items_a is None or items_b is None else tuple(_changed_items(items_a, items_b))
-    return Difference(
+    return ReceiptDifference(
         equal=one.result_digest == other.result_digest,
         changes=tuple(_changes(one, other)),
         items=items,
     )
 
 
-def _changes(one: Receipt, other: Receipt) -> Iterator[Change]:
+def _changes(one: Receipt, other: Receipt) -> Iterator[ReceiptChange]:
     for part, left, right in (
         ("config", _config(one), _config(other)),
-        ("selection", emit(one.benchmark.selection), emit(other.benchmark.selection)),
+        ("selection", json_of(one.benchmark.selection), json_of(other.benchmark.selection)),
         ("code", _code(one), _code(other)),
         ("environment", _environment(one), _environment(other)),
-        ("counts", emit(one.counts), emit(other.counts)),
+        ("counts", json_of(one.counts), json_of(other.counts)),
         ("score", _scores(one), _scores(other)),
     ):
         for path, a, b in changes(left, right):
-            yield Change(part=part, path=path, a=a, b=b)
+            yield ReceiptChange(part=part, path=path, a=a, b=b)
 
 
 def _config(receipt: Receipt) -> dict[str, JSON]:
@@ -127,14 +127,14 @@ def _code(receipt: Receipt) -> dict[str, JSON]:
     environment = receipt.environment
     return {
         "benchVersion": receipt.bench_version,
-        "git": emit(environment.git),
+        "git": json_of(environment.git),
         "codeTreeSha256": environment.code_tree_sha256,
         "lockSha256": environment.lock_sha256,
     }
 
 
 def _environment(receipt: Receipt) -> dict[str, JSON]:
-    told = emit(receipt.environment)
+    told = json_of(receipt.environment)
     return {name: told[name] for name in told if name not in ("git", "codeTreeSha256", "lockSha256", "hostHash")}
 
 
@@ -175,14 +175,14 @@ def _changed_items(a: Path, b: Path) -> Iterator[str]:
                 yield other.item_id
                 other = next(rows_b, None)
             else:
-                if _fixed(one) != _fixed(other):
+                if _deterministic(one) != _deterministic(other):
                     yield one.item_id
                 one, other = next(rows_a, None), next(rows_b, None)
 
 
 def _rows(file: BinaryIO) -> Iterator[ItemRow]:
-    return (line.row for line in read_items(file, Seal()) if line.row is not None)
+    return (line.row for line in read_items(file, RunningDigests()) if line.row is not None)
 
 
-def _fixed(row: ItemRow) -> tuple[object, ...]:
+def _deterministic(row: ItemRow) -> tuple[object, ...]:
     return (row.gold, row.labels, row.retrieved, row.metrics, row.state)

@@ -120,7 +120,7 @@ def worst(verdicts: Iterable[ReceiptVerdict]) -> ReceiptVerdict:
     return next((verdict for verdict in _WORST_FIRST if verdict in found), ReceiptVerdict.VALID)
 
 
-def judge(findings: Iterable[Finding]) -> ReceiptVerdict:
+def overall_verdict(findings: Iterable[Finding]) -> ReceiptVerdict:
     """Return the verdict that follows from all findings."""
     return worst(finding.verdict for finding in findings)
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from bench.canonical import JSON, dumps, without_members
 from bench.errors import VerificationError
-from bench.receipt.signing.signature import ALGORITHM, FIELDS, decode, holds, signature_of
+from bench.receipt.signing.signature import ALGORITHM, FIELDS, decode, is_valid_signature, signature_of
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
 
@@ -95,7 +95,7 @@ def _signature(document: Document, profile: Profile, store: TrustStore) -> Itera
     known = store.find(fingerprint)
     if known is None:
         yield skip("signature", "not checked: the key is not known")
-    elif holds(known.key, raw, foreign_signed_bytes(document, profile)):
+    elif is_valid_signature(known.key, raw, foreign_signed_bytes(document, profile)):
         yield ok("signature", f"good under {profile}")
     else:
         yield fail("signature", "signature_invalid", f"the signature does not match the document under {profile}")

@@ -42,7 +42,7 @@ from bench.visible import counted
 NO_LABEL = "(none)"
 MACRO = "macro:"
 
-Place = tuple[str, str]
+LabelKey = tuple[str, str]
 """(dimension, label)"""
 
 
@@ -107,14 +107,14 @@ def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
     return tuple(sorted({*breakdown, *own}))
 
 
-class Places:
+class RowLabels:
     """The labels under which one row counts, cached for metrics with the same dimensions."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
-        self._known: dict[tuple[str, ...], list[Place]] = {}
+        self._known: dict[tuple[str, ...], list[LabelKey]] = {}
 
-    def under(self, wanted: tuple[str, ...]) -> list[Place]:
+    def under(self, wanted: tuple[str, ...]) -> list[LabelKey]:
         """Return the row's label in each of the dimensions ``wanted``."""
         found = self._known.get(wanted)
         if found is None:
@@ -139,7 +139,7 @@ RATES = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class MetricDefinition:
     """The parts of a definition id."""
 
     base: str
@@ -153,13 +153,13 @@ class Definition:
         return self.base.partition(".")[0] in RATES
 
 
-def read_definition(text: str) -> Definition:
+def read_definition(text: str) -> MetricDefinition:
     """Parse a definition id; an id of another form becomes the base, without k and version."""
     match = _DEFINITION.fullmatch(text)
     if match is None:
-        return Definition(base=text, k=None, options={}, version="")
+        return MetricDefinition(base=text, k=None, options={}, version="")
     pairs = [option.partition("=") for option in (match["options"] or "").split(",") if option]
-    return Definition(
+    return MetricDefinition(
         base=match["base"],
         k=int(match["k"]) if match["k"] else None,
         options={name: value for name, _, value in pairs},
@@ -167,7 +167,7 @@ def read_definition(text: str) -> Definition:
     )
 
 
-def cut_of(name: str, definition: Definition) -> int | None:
+def cut_of(name: str, definition: MetricDefinition) -> int | None:
     """Return the K of a metric, from its definition or its name (``mrr_at_10`` with ``mrr/1``); None without one."""
     if definition.k is not None:
         return definition.k
@@ -183,7 +183,7 @@ FROM_VERDICTS = frozenset(
 )
 
 
-class _Column:
+class _MetricCheck:
     """One metric of the receipt: its stated value, the values of the rows, and its measure.
 
     ``measure`` is None if the metric cannot be computed from rows.
@@ -193,15 +193,15 @@ class _Column:
         self.name, self.score, self.tally = name, score, RecomputedTally()
         self.unscored_excluded = RecomputedTally()
         """the same values by the rule of older receipts, which excluded items without a verdict of the judge"""
-        self.measure = rebuilt(name, score)
+        self.measure = measure_of(name, score)
         self.dimensions = dimensions(score.breakdown, score.aggregate)
 
-    def add_judged(self, row: Row, places: Places) -> None:
+    def add_judged(self, row: Row, places: RowLabels) -> None:
         """Count the value that a row's state and verdicts give."""
         assert self.measure is not None
         where, value = places.under(self.dimensions), self.measure.score(row)
-        owed = value is None and row.state is State.UNSCORED and self.measure.needs_verdict
-        for tally, lost in ((self.tally, owed), (self.unscored_excluded, False)):
+        needs_verdict = value is None and row.state is State.UNSCORED and self.measure.needs_verdict
+        for tally, lost in ((self.tally, needs_verdict), (self.unscored_excluded, False)):
             if row.state in FAILED_STATES or lost:
                 tally.lost(where)
             elif value is None:
@@ -209,21 +209,21 @@ class _Column:
             else:
                 tally.scored(value, where)
 
-    def settle(self) -> None:
+    def choose_rule(self) -> None:
         """Use the rule of older receipts if the stated counts were made by it."""
         if self.unscored_excluded.excluded == self.score.n_excluded:
             self.tally = self.unscored_excluded
 
 
-class Recompute:
+class Recomputation:
     """The recomputation of a receipt: it aggregates rows one by one, and compares the results with the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
-        self._deterministic = [_Column(name, score) for name, score in body.scores.deterministic.items()]
-        judged = [_Column(name, score) for name, score in body.scores.judged.items()]
+        self._deterministic = [_MetricCheck(name, score) for name, score in body.scores.deterministic.items()]
+        judged = [_MetricCheck(name, score) for name, score in body.scores.judged.items()]
         self._judged = [column for column in judged if column.measure is not None]
-        self._taken = [column.name for column in (*self._deterministic, *judged) if column.measure is None]
+        self._unchecked = [column.name for column in (*self._deterministic, *judged) if column.measure is None]
         self._cost = CostCheck(body)
         self._states: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
@@ -237,14 +237,14 @@ class Recompute:
         if row.error_kind is not None:
             self._errors[row.error_kind] += 1
         self._cost.add(row)
-        self._look_at_hits(row)
-        plain, places = plain_row(row), Places(row.labels)
+        self._check_hits(row)
+        plain, places = plain_row(row), RowLabels(row.labels)
         for column in self._deterministic:
             self._add_deterministic(column, row, plain, places)
         for column in self._judged:
             column.add_judged(plain, places)
 
-    def _look_at_hits(self, row: ItemRow) -> None:
+    def _check_hits(self, row: ItemRow) -> None:
         if row.retrieved is None:
             return
         k = self._body.run.k
@@ -252,7 +252,7 @@ class Recompute:
             self._over_k.append(row.item_id)
         self._duplicates += _has_duplicates(row.retrieved)
 
-    def _add_deterministic(self, column: _Column, row: ItemRow, plain: Row, places: Places) -> None:
+    def _add_deterministic(self, column: _MetricCheck, row: ItemRow, plain: Row, places: RowLabels) -> None:
         failed, there = row.state in FAILED_STATES, column.name in row.metrics
         if failed is there:
             word = "failed, but has a value of" if failed else "did not fail, but has no value of"
@@ -274,16 +274,16 @@ class Recompute:
         """Yield failures for totals that do not follow from the rows, else one ``ok``; and the unchecked parts."""
         faults = list(self._faults())
         yield from faults or [ok("recompute", "every total was recomputed from the rows")]
-        if self._taken:
-            yield skip("recompute", f"not recomputed, stated by the signer: {', '.join(self._taken)}")
-        yield from self._cost.taken()
+        if self._unchecked:
+            yield skip("recompute", f"not recomputed, stated by the signer: {', '.join(self._unchecked)}")
+        yield from self._cost.unchecked()
 
     def _faults(self) -> Iterator[Finding]:
         for detail in _shortened(self._wrong_rows):
             yield fail("recompute", "score_mismatch", detail)
         yield from self._count_findings()
         for column in self._judged:
-            column.settle()
+            column.choose_rule()
         for column in (*self._deterministic, *self._judged):
             yield from _compare(column, self._body.counts.pending)
         yield from self._cost.faults()
@@ -305,7 +305,7 @@ class Recompute:
             yield fail("recompute", "count_mismatch", f"counts.errorKinds: the rows give {dict(self._errors)}")
 
 
-def rebuilt(name: str, score: ReceiptScore) -> Measure | None:
+def measure_of(name: str, score: ReceiptScore) -> Measure | None:
     """Return the metric if rows suffice to compute it, else None.
 
     This holds for retrieval metrics, and for metrics that follow from states and verdicts.
@@ -313,7 +313,7 @@ def rebuilt(name: str, score: ReceiptScore) -> Measure | None:
     definition = read_definition(score.definition)
     options = dict(definition.options)
     try:
-        if registry().take_apart(name) is None:
+        if registry().parse_name(name) is None:
             return None  # a plug-in: a receipt must not choose what code is loaded
         measure = registry().measure(name, options, default_k=definition.k)
     except ConfigError:
@@ -365,7 +365,7 @@ def _close(one: float | None, other: float | None) -> bool:
 # ----------------------------------------------------------------------- comparing
 
 
-def _compare(column: _Column, pending: int) -> Iterator[Finding]:
+def _compare(column: _MetricCheck, pending: int) -> Iterator[Finding]:
     name, score, tally = column.name, column.score, column.tally
     if column.measure is not None and column.measure.aggregation != score.aggregate:
         folds = f"but {score.definition} is aggregated by {column.measure.aggregation}"
@@ -392,13 +392,17 @@ def _values(
 def _compare_labels(name: str, score: ReceiptScore, tally: RecomputedTally) -> Iterator[Finding]:
     for dimension, stated in score.breakdown.items():
         computed = tally.labels_of(dimension)
-        told = {label: entry for label, entry in stated.items() if entry.n}
+        stated_labels = {label: entry for label, entry in stated.items() if entry.n}
         if score.aggregate == "other":  # only the numbers of items follow from the rows
-            told, computed = (
-                {label: Label(value=None, n=one.n) for label, one in side.items()} for side in (told, computed)
+            stated_labels, computed = (
+                {label: Label(value=None, n=one.n) for label, one in side.items()} for side in (stated_labels, computed)
             )
-        if told != computed:
-            wrong = sorted(label for label in told.keys() | computed.keys() if told.get(label) != computed.get(label))
+        if stated_labels != computed:
+            wrong = sorted(
+                label
+                for label in stated_labels.keys() | computed.keys()
+                if stated_labels.get(label) != computed.get(label)
+            )
             yield fail("recompute", "breakdown_mismatch", f"{name}.{dimension}: {', '.join(wrong[:SHOWN])}")
 
 

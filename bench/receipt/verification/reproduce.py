@@ -27,14 +27,14 @@ from bench.journal import Reader
 from bench.journal.paths import report_folder
 from bench.plan import Plan, make_plan
 from bench.plan.identity import changes
-from bench.plan.job_record import read
-from bench.receipt.base_model import stamp
-from bench.receipt.build import ReceiptOrder, build
+from bench.plan.job_record import read_jobs
+from bench.receipt.base_model import format_time
+from bench.receipt.build import ReceiptSettings, build
 from bench.receipt.digests import config_tree
-from bench.receipt.metadata import Facts
+from bench.receipt.metadata import JobMetadata
 from bench.receipt.metadata import environment as environment_of
 from bench.receipt.schema import Receipt, Signer, items_file_name
-from bench.receipt.signing.sign import Signed, SigningRequest, new_ulid, sign_run
+from bench.receipt.signing.sign import SignedFile, SigningRequest, new_ulid, sign_run
 from bench.receipt.signing.signature import SigningKey
 from bench.receipt.verification.diff import DIFFERS, SHOWN, compare
 from bench.receipt.verification.findings import ReceiptVerdict
@@ -66,11 +66,11 @@ class NotVerified(BenchError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class ReproductionSettings:
     """The workspace, the verification request, and the key that signs the outcome (None = do not sign)."""
 
     workspace: Path
-    question: VerificationRequest
+    request: VerificationRequest
     key: SigningKey | None = None
 
 
@@ -87,7 +87,7 @@ class Reproduction:
     """ids of the first items whose deterministic part differs"""
     notes: tuple[str, ...]
     """differences of commit, lock file and code, which need not change the result digest"""
-    signed: Signed | None = None
+    signed: SignedFile | None = None
 
     @property
     def same(self) -> bool:
@@ -114,7 +114,7 @@ class Reproduction:
         }
 
 
-async def reproduce(path: Path, setting: Setting) -> Reproduction:
+async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
     """Verify a receipt, repeat its run, and compare the results.
 
     Raises:
@@ -122,7 +122,7 @@ async def reproduce(path: Path, setting: Setting) -> Reproduction:
         CannotReproduce: the receipt is not of class ``exact``, the plan differs here, or the rerun failed.
         ConfigError: a config is not valid.
     """
-    outcome = verify_file(path, setting.question)
+    outcome = verify_file(path, setting.request)
     if outcome.verdict is not ReceiptVerdict.VALID:
         raise NotVerified(outcome)
     receipt = outcome.receipt
@@ -183,7 +183,7 @@ def _refuse_inexact(receipt: Receipt) -> None:
 def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
     """Raise CannotReproduce if the plan differs from the receipt; return differences of the code."""
     meta = run_meta(plan, "reproduce", CodeState.read(environment))
-    facts = Facts(meta=meta, record=read(meta.extra)[0])
+    facts = JobMetadata(meta=meta, record=read_jobs(meta.extra)[0])
     here = facts.config_tree()
     stated = config_tree(
         receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
@@ -210,20 +210,20 @@ def _without_version(tree: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 async def _compare(
-    path: Path, receipt: Receipt, folder: Path, setting: Setting, notes: tuple[str, ...]
+    path: Path, receipt: Receipt, folder: Path, setting: ReproductionSettings, notes: tuple[str, ...]
 ) -> Reproduction:
     with TemporaryDirectory() as scratch:
         async with Reader.open(folder) as reader:
             job = (await fold(reader)).jobs[0]
             now = datetime.now(UTC)
-            order = ReceiptOrder(
-                receipt_id=new_ulid(now, secrets.token_bytes(10)), folder=Path(scratch), issued_at=stamp(now)
+            settings = ReceiptSettings(
+                receipt_id=new_ulid(now, secrets.token_bytes(10)), folder=Path(scratch), issued_at=format_time(now)
             )
-            draft = await build(reader, job, order)
+            draft = await build(reader, job, settings)
             run_id = reader.meta.run_id
         signer = Signer(algorithm="", public_key_fingerprint="")
         again = Receipt.model_construct(**dict(draft.body), signer=signer)
-        beside = setting.question.items or path.parent / items_file_name(receipt.receipt_id)
+        beside = setting.request.items or path.parent / items_file_name(receipt.receipt_id)
         found = compare(receipt, again, beside if beside.is_file() else None, draft.items)
     differs = () if found.equal else tuple(f"{one.part} {one.path}: {one.a} -> {one.b}" for one in found.changes)
     return Reproduction(
@@ -237,7 +237,7 @@ async def _compare(
     )
 
 
-async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Setting) -> Signed | None:
+async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: ReproductionSettings) -> SignedFile | None:
     if setting.key is None:
         return None
     output = report_folder(setting.workspace / "results", run_id) / "receipts"

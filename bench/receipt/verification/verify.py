@@ -6,7 +6,7 @@ Example::
 
     outcome = verify_file(path, VerificationRequest(trust=TrustStore.load(Path("keys/trusted.json"))))
     outcome.verdict, [finding.code for finding in outcome.findings]
-    print(export(outcome, question, folder))     # the openssl command
+    print(export(outcome, request, folder))     # the openssl command
 
 Verification is offline. If parsing or the schema fails, the other checks are skipped; otherwise all findings are
 reported, not only the first.
@@ -21,22 +21,22 @@ from typing import Literal
 
 from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
-from bench.receipt.base_model import Misfit
+from bench.receipt.base_model import SchemaMismatch
 from bench.receipt.files import write_atomically
 from bench.receipt.log.log_check import LogOutcome, check_log
-from bench.receipt.log.log_store import RECEIPTS, Superseded, has_log, read_log
-from bench.receipt.log.public_log import LogPlace
+from bench.receipt.log.log_store import RECEIPTS, ReceiptSuperseded, has_log, read_log
+from bench.receipt.log.public_log import CheckedLog
 from bench.receipt.schema import Receipt, read_receipt
 from bench.receipt.signing.signature import decode, signature_of, signed_bytes
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification import checks
-from bench.receipt.verification.findings import CHECKS, Finding, ReceiptVerdict, fail, judge, ok, skip, worst
+from bench.receipt.verification.findings import CHECKS, Finding, ReceiptVerdict, fail, ok, overall_verdict, skip, worst
 from bench.receipt.verification.foreign import Profile, check_foreign, foreign_signed_bytes
 
 CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
-ROWS = ".items.jsonl"
+ITEMS_SUFFIX = ".items.jsonl"
 NO_LOG = "there is no public log, so publication and other runs were not checked"
-Answer = Literal["yes", "no", "unknown"]
+ChecklistAnswer = Literal["yes", "no", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +60,12 @@ class VerificationOutcome:
     findings: tuple[Finding, ...]
     receipt: Receipt | None = None
     document: JSON = None
-    checklist: Mapping[str, Answer] = field(default_factory=lambda: dict.fromkeys(CHECKLIST, "unknown"))
+    checklist: Mapping[str, ChecklistAnswer] = field(default_factory=lambda: dict.fromkeys(CHECKLIST, "unknown"))
 
     @property
     def verdict(self) -> ReceiptVerdict:
         """The worst verdict of the findings."""
-        return judge(self.findings)
+        return overall_verdict(self.findings)
 
     @property
     def receipt_id(self) -> str | None:
@@ -84,7 +84,7 @@ class VerificationOutcome:
         return all(answer == "yes" for answer in self.checklist.values())
 
     @property
-    def foreign(self) -> Mapping[str, JSON] | None:
+    def original_document(self) -> Mapping[str, JSON] | None:
         """The document if it is a receipt of the original system and its profile was requested, else None."""
         fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
         return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
@@ -148,7 +148,7 @@ class Verification:
         return told
 
 
-def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification:
+def verify(paths: Sequence[Path], request: VerificationRequest) -> Verification:
     """Check receipts; for a folder, all its ``*.json`` receipts, and its log if it has one.
 
     Raises:
@@ -157,19 +157,19 @@ def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification
     outcomes: list[VerificationOutcome] = []
     logs: list[LogOutcome] = []
     successors: dict[str, str] = {}
-    place = LogPlace.open(question.log, question.trust) if question.log else None
+    log = CheckedLog.open(request.log, request.trust) if request.log else None
     for path in paths:
         if not path.is_dir():
-            outcomes.append(verify_file(path, question, place))
+            outcomes.append(verify_file(path, request, log))
             continue
         files, own_log = _files_of(path)
         if own_log is not None:
             view = read_log(own_log)
-            logs.append(check_log(view, question.trust))
-            successors |= {entry.old: entry.new for entry in view.of(Superseded)}
-        inside = LogPlace.open(own_log, question.trust) if own_log and place is None else place
-        outcomes += [verify_file(file, question, inside) for file in files]
-    if question.items is not None and len(outcomes) > 1:
+            logs.append(check_log(view, request.trust))
+            successors |= {entry.old: entry.new for entry in view.of(ReceiptSuperseded)}
+        inside = CheckedLog.open(own_log, request.trust) if own_log and log is None else log
+        outcomes += [verify_file(file, request, inside) for file in files]
+    if request.items is not None and len(outcomes) > 1:
         raise UsageError(
             f"--items can be used with one receipt only, but {len(outcomes)} receipts were checked",
             hint="name a single receipt file",
@@ -193,66 +193,66 @@ def _json_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.json") if path.is_file())
 
 
-def verify_file(path: Path, question: VerificationRequest, place: LogPlace | None = None) -> VerificationOutcome:
+def verify_file(path: Path, request: VerificationRequest, log: CheckedLog | None = None) -> VerificationOutcome:
     """Check one receipt file.
 
     Raises:
         UsageError: the file cannot be read, or is an items file.
     """
-    if path.name.endswith(ROWS):
+    if path.name.endswith(ITEMS_SUFFIX):
         raise _rows_not_receipt(path)
     try:
         document = parse_file(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file, or a folder of receipts") from error
     except CanonicalError as error:
-        return VerificationOutcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
-    if question.profile == "bench":
-        findings, receipt = _check_own(path, document, question, place)
+        return VerificationOutcome(file=path, findings=_failed_early("parse", [fail("parse", error.code, str(error))]))
+    if request.profile == "bench":
+        findings, receipt = _check_receipt(path, document, request, log)
     else:
-        findings, receipt = check_foreign(document, question.profile, question.trust), None
+        findings, receipt = check_foreign(document, request.profile, request.trust), None
     findings = [ok("parse"), *findings]
-    if question.policy == "strict":
+    if request.policy == "strict":
         findings = checks.strict(findings)
     return VerificationOutcome(
         file=path,
         findings=tuple(findings),
         receipt=receipt,
         document=document,
-        checklist=_checklist(findings, receipt, question, place),
+        checklist=_checklist(findings, receipt, request, log),
     )
 
 
 def _rows_not_receipt(path: Path) -> UsageError:
-    receipt = path.with_name(path.name.removesuffix(ROWS) + ".json")
+    receipt = path.with_name(path.name.removesuffix(ITEMS_SUFFIX) + ".json")
     hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt of these rows"
     return UsageError(f"{path}: this file contains the rows of a receipt, not the receipt", hint=hint)
 
 
-def _check_own(
-    path: Path, document: JSON, question: VerificationRequest, place: LogPlace | None
+def _check_receipt(
+    path: Path, document: JSON, request: VerificationRequest, log: CheckedLog | None
 ) -> tuple[list[Finding], Receipt | None]:
     try:
         receipt = read_receipt(document)
-    except Misfit as misfit:
-        faults = [fail("schema", problem.code, str(problem)) for problem in misfit.problems]
-        return list(_stopped("schema", faults)), None
+    except SchemaMismatch as mismatch:
+        faults = [fail("schema", problem.code, str(problem)) for problem in mismatch.problems]
+        return list(_failed_early("schema", faults)), None
     assert isinstance(document, dict)
-    index = place.index_of(document, receipt) if place else None
+    index = log.index_of(document, receipt) if log else None
     findings = [
         ok("schema", receipt.schema_),
-        *checks.signature_and_trust(document, receipt, question.trust, index),
-        *checks.items_and_scores(receipt, question.items or path.parent / receipt.per_query.file),
-        *checks.digests(receipt, question.dataset),
+        *checks.signature_and_trust(document, receipt, request.trust, index),
+        *checks.items_and_scores(receipt, request.items or path.parent / receipt.per_query.file),
+        *checks.digests(receipt, request.dataset),
         *checks.invariants_of(receipt),
-        *(place.findings(document, receipt) if place else [skip("log", NO_LOG)]),
-        *(place.attempts(receipt) if place else [skip("runs", NO_LOG)]),
+        *(log.findings(document, receipt) if log else [skip("log", NO_LOG)]),
+        *(log.attempt_findings(receipt) if log else [skip("runs", NO_LOG)]),
         *checks.policy(receipt),
     ]
     return findings, receipt
 
 
-def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
+def _failed_early(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
     """Return the findings of a failed check, and skip all later checks."""
     later = CHECKS[CHECKS.index(check) + 1 :]
     return (*faults, *(skip(name, f"not checked, because {check} failed") for name in later))
@@ -262,9 +262,9 @@ def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
 
 
 def _checklist(
-    findings: Sequence[Finding], receipt: Receipt | None, question: VerificationRequest, place: LogPlace | None
-) -> dict[str, Answer]:
-    answers: dict[str, Answer] = dict.fromkeys(CHECKLIST, "unknown")
+    findings: Sequence[Finding], receipt: Receipt | None, request: VerificationRequest, log: CheckedLog | None
+) -> dict[str, ChecklistAnswer]:
+    answers: dict[str, ChecklistAnswer] = dict.fromkeys(CHECKLIST, "unknown")
     answers["signature"] = _signature_answer(findings)
     if receipt is None:
         return answers
@@ -274,15 +274,15 @@ def _checklist(
     if git.dirty is not None:
         answers["clean_tree"] = "no" if git.dirty else "yes"
     answers["container_image"] = "yes" if receipt.environment.container_digest else "no"
-    if question.dataset is not None:
+    if request.dataset is not None:
         other = any(finding.code == "dataset_mismatch" for finding in findings)
         answers["dataset_matches"] = "no" if other else "yes"
-    if place is not None:
-        answers["rerun_identical"] = "yes" if place.reproduced(receipt) else "no"
+    if log is not None:
+        answers["rerun_identical"] = "yes" if log.is_reproduced(receipt) else "no"
     return answers
 
 
-def _signature_answer(findings: Sequence[Finding]) -> Answer:
+def _signature_answer(findings: Sequence[Finding]) -> ChecklistAnswer:
     states = {finding.status for finding in findings if finding.check == "signature"}
     if "fail" in states:
         return "no"
@@ -297,25 +297,25 @@ def _text(document: object, name: str) -> str | None:
 COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pubin -inkey pub.pem"
 
 
-def export(outcome: VerificationOutcome, question: VerificationRequest, folder: Path) -> str:
+def export(outcome: VerificationOutcome, request: VerificationRequest, folder: Path) -> str:
     """Write canonical.bin, sig.bin and pub.pem; return the command to run in that folder.
 
     Raises:
         VerificationError: parse, schema or signature is not ok, or the key is unknown.
     """
-    key = _key(outcome, question.trust)
+    key = _verified_key(outcome, request.trust)
     assert isinstance(outcome.document, dict)
-    if question.profile == "bench":
+    if request.profile == "bench":
         body = signed_bytes(outcome.document)
     else:
-        body = foreign_signed_bytes(outcome.document, question.profile)
+        body = foreign_signed_bytes(outcome.document, request.profile)
     write_atomically(folder / "canonical.bin", body)
     write_atomically(folder / "sig.bin", decode(signature_of(outcome.document).get("value")))
     write_atomically(folder / "pub.pem", key.encode())
     return COMMAND
 
 
-def _key(outcome: VerificationOutcome, store: TrustStore) -> str:
+def _verified_key(outcome: VerificationOutcome, store: TrustStore) -> str:
     good = {finding.check for finding in outcome.findings if finding.status == "ok"}
     bad = {finding.check for finding in outcome.findings if finding.status == "fail"}
     known = store.find(outcome.fingerprint or "")

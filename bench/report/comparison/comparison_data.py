@@ -22,7 +22,7 @@ from functools import cached_property
 from bench.journal import Reader, ResumeRow, RunMeta, RunState
 from bench.journal.records import Values
 from bench.metrics import item_metrics
-from bench.metrics.fold_input import NO_LABEL, Ended, FoldRow, Labels, all_labels_of, reduced
+from bench.metrics.fold_input import NO_LABEL, EndState, FoldRow, Labels, labels_of_each, reduce_repeats
 from bench.metrics.protocol import Measure
 from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord
@@ -145,7 +145,7 @@ class _ColumnBuffer:
         self.items.extend(batch.items)
         self.corpora.extend(batch.corpora)
         self.states.extend(batch.states)
-        self.labels.extend(all_labels_of(batch.labels))
+        self.labels.extend(labels_of_each(batch.labels))
         for name, column in zip(self.names, self.columns, strict=True):
             found = batch.values.get(name)
             column.extend(found if found is not None else [NAN] * len(batch))
@@ -164,7 +164,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
     metrics, _ = open_measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _ColumnBuffer(names, columns=[array("d") for _ in names])
-    ended: Counter[Ended] = Counter()
+    ended: Counter[EndState] = Counter()
     rows: list[FoldRow] = []
     async for batch in reader.values(record.key):
         if record.epochs == 1:
@@ -174,7 +174,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
             rows.extend(fold_rows(batch, names))
     if record.epochs > 1:
         ended = await reader.settled(record.key, record.epochs)
-    for row in reduced(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
+    for row in reduce_repeats(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
         filling.add_row(row)
     counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
     reasons = await job_invalid_reasons(reader, record, counts, probes, await repeats_of(reader, record, counts))

@@ -20,7 +20,7 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.journal.results_db import JobSummary, ResultsDb
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.comparison.comparison_data import Side, load_side
 from bench.report.summary import RESULTS_FILE
 
@@ -114,7 +114,7 @@ async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str 
 
 async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[JobRecord]:
     async with Reader.open(find_run(workspace, run)) as reader:
-        records = read(reader.meta.extra)
+        records = read_jobs(reader.meta.extra)
     found = [one for one in records if not one.skipped and benchmark in (None, one.benchmark)]
     if not found:
         known = ", ".join(dict.fromkeys(one.benchmark for one in records)) or "none"
@@ -173,7 +173,7 @@ def _provider_names(records: Sequence[JobRecord]) -> str:
 
 async def _sides_by_benchmark(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:
     async with Reader.open(find_run(workspace, target.run)) as reader, reader.snapshot():
-        records = read(reader.meta.extra)
+        records = read_jobs(reader.meta.extra)
         fitting = [one for one in records if target.matches(one) and benchmark in (None, one.benchmark)]
         if not fitting:
             jobs = ", ".join(f"{one.benchmark} x {one.provider}" for one in records) or "none"

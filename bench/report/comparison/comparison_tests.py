@@ -24,7 +24,7 @@ from operator import sub
 from bench import stats
 from bench.errors import UsageError
 from bench.metrics import resolve
-from bench.metrics.aggregation import Macro, Mean, Percentile, Spread
+from bench.metrics.aggregation import Macro, Mean, MeanWithPercentiles, Percentile
 from bench.metrics.protocol import Measure
 from bench.report.comparison.comparison_data import Side
 from bench.stats import Comparison
@@ -91,7 +91,9 @@ def is_time(measure: Measure) -> bool:
 
 def can_be_paired(measure: Measure) -> bool:
     """Return True if the metric has a value per item, and these fold to a mean, spread, percentile or macro mean."""
-    return measure.scope == "item" and isinstance(measure.arithmetic.fold, Mean | Spread | Percentile | Macro)
+    return measure.scope == "item" and isinstance(
+        measure.arithmetic.fold, Mean | MeanWithPercentiles | Percentile | Macro
+    )
 
 
 def compare_metric(measure: Measure, pairs: PairedValues) -> Comparison:

@@ -26,7 +26,7 @@ from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord
 from bench.model import Phase, State, Verdict
 from bench.models.reply import CACHED
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.tables import safe_row
 from bench.scalars import Json, list_texts
 
@@ -230,7 +230,7 @@ FLAT_COLUMNS = (
 
 async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
     """Yield the ended items of every job."""
-    for record in read(reader.meta.extra):
+    for record in read_jobs(reader.meta.extra):
         async with aclosing(rows_of(reader, reader.meta.run_id, record)) as rows:
             async for row in rows:
                 yield row
@@ -251,7 +251,7 @@ async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
 
 
 async def _write_csv(reader: Reader, sink: TextIO) -> int:
-    metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
+    metrics = list(dict.fromkeys(metric.name for record in read_jobs(reader.meta.extra) for metric in record.metrics))
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow([*FLAT_COLUMNS, *metrics])
     written = 0
@@ -305,7 +305,7 @@ async def export_parquet(reader: Reader, path: Path) -> int:
         import pyarrow.parquet
     except ImportError:
         raise UsageError("parquet needs the extra [parquet]", hint="pip install 'memorybench[parquet]'") from None
-    metrics = list(dict.fromkeys(metric.name for record in read(reader.meta.extra) for metric in record.metrics))
+    metrics = list(dict.fromkeys(metric.name for record in read_jobs(reader.meta.extra) for metric in record.metrics))
     kinds = {"epoch": pyarrow.int32(), "score": pyarrow.float64(), "correct": pyarrow.bool_()}
     kinds |= {"truncated": pyarrow.bool_(), "reasoning_tokens": pyarrow.int64()}
     fields = [(name, kinds.get(name, pyarrow.string())) for name in FLAT_COLUMNS]

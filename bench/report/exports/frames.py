@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.metrics.latency import attempt_us
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import ExportedRow, flat_row, rows_of
 from bench.scalars import Json
 
@@ -77,7 +77,7 @@ async def load_frames(reader: Reader) -> Frames:
     except ImportError:
         raise UsageError("frames need the extra [pandas]", hint="pip install 'memorybench[pandas]'") from None
     rows: dict[str, list[Json]] = {"items": [], "hits": [], "verdicts": [], "calls": []}
-    for record in read(reader.meta.extra):
+    for record in read_jobs(reader.meta.extra):
         async with aclosing(rows_of(reader, reader.meta.run_id, record)) as found:
             async for row in found:
                 _add(rows, record, row)

@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.model import State
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.visible import visible
 
 FAILED = {
@@ -38,7 +38,7 @@ async def export_junit(reader: Reader, sink: TextIO) -> int:
     total = 0
     sink.write('<?xml version="1.0" encoding="utf-8"?>\n')
     sink.write("<testsuites>\n")
-    for record in read(reader.meta.extra):
+    for record in read_jobs(reader.meta.extra):
         total += await _write_suite(reader, record, sink)
     sink.write("</testsuites>\n")
     return total

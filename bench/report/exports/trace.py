@@ -21,7 +21,7 @@ from typing import TextIO
 from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord
 from bench.model import Phase, State
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import HITS_PAYLOAD, payload
 from bench.scalars import Json
 from bench.version import __version__
@@ -38,7 +38,7 @@ Attributes = Mapping[str, object]
 async def export_otlp(reader: Reader, sink: TextIO) -> int:
     """Write the traces of all ended items; return their number."""
     written = 0
-    for record in read(reader.meta.extra):
+    for record in read_jobs(reader.meta.extra):
         spans: list[Json] = []
         async with aclosing(reader.items(record.chain)) as items:
             async for item in items:

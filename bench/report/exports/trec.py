@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.journal import Reader
 from bench.model import Phase
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.scalars import list_texts
 
 NO_HIT = "(nothing)"
@@ -32,7 +32,7 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}
-    for record in read(reader.meta.extra):
+    for record in read_jobs(reader.meta.extra):
         stem = _stem(record, taken=found)
         found[stem] = await _export_job(reader, record, folder / stem)
     return found

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.model import Interval, Phase
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.report.judges.review import NO_TYPE, AnswerKey
 from bench.report.results_document import interval_json
@@ -199,7 +199,7 @@ async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Pa
     ``generations`` maps the number of a scoring to the name of its prompt.
     """
     groups: dict[str, list[JobRecord]] = {}
-    for record in read(reader.meta.extra):
+    for record in read_jobs(reader.meta.extra):
         if record.models.judge is not None:
             groups.setdefault(record.answer_owner, []).append(record)
     panels = [await _panel(reader, jobs, generations) for jobs in groups.values()]

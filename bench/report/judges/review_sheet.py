@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from bench.errors import UsageError
 from bench.journal import Event, Journal, Reader
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.judges.panel import item_texts
 from bench.report.judges.review import LABEL, SampledAnswer, sample_of
 from bench.report.judges.review_sampling import draw_sample
@@ -59,7 +59,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     Raises:
         UsageError: no job has a judge.
     """
-    jobs = [one for one in read(reader.meta.extra) if one.models.judge is not None]
+    jobs = [one for one in read_jobs(reader.meta.extra) if one.models.judge is not None]
     found = [one for one in jobs if provider in (None, one.provider)]
     if not found:
         whose = "" if provider is None else f" of {provider}"

@@ -23,7 +23,7 @@ from bench.config.builtin_providers import is_control
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Phase
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.comparison.comparison_text import ComparedPair, ComparisonDocument
 from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.report.leaderboard import (
@@ -114,7 +114,7 @@ def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) ->
 
 async def _planned_items(folder: Path) -> int:
     async with Reader.open(folder) as reader:
-        return planned_items(read(reader.meta.extra))
+        return planned_items(read_jobs(reader.meta.extra))
 
 
 async def comparison_of(

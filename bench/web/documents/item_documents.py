@@ -29,7 +29,7 @@ from bench.journal.pages import (
 from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Phase
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_status, payload, verdict_row
 from bench.report.failures import loss_facts, verdicts_on_item
 from bench.scalars import Json, list_texts
@@ -77,7 +77,7 @@ async def grid_document(
     text.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
-        jobs = read(reader.meta.extra)
+        jobs = read_jobs(reader.meta.extra)
         shown = select_jobs(jobs, benchmark=benchmark, provider=provider)
         if not shown:
             target = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
@@ -183,7 +183,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
         NotFound: there is no such item, or it has not begun.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
-        records = read(reader.meta.extra)
+        records = read_jobs(reader.meta.extra)
         wanted = None if provider is None else set(provider.split(","))
         corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
         sides = [await _side(reader, job, records, item, corpus) for job in records for corpus in corpora]

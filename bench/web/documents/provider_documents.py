@@ -19,7 +19,7 @@ from bench.errors import BenchError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.journal.results_db import MetricSummary, ResultsDb
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.plan.shared_builds import BUILD
 from bench.report.leaderboard import RankedJob
 from bench.report.summary import RESULTS_FILE
@@ -112,7 +112,7 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
     try:
         async with Reader.open(folder) as reader:
             builds = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
-            records = read(reader.meta.extra)
+            records = read_jobs(reader.meta.extra)
     except BenchError:
         return {}
     parts = {one.provider: builds.get(one.build, {}) for one in records}

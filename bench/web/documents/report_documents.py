@@ -16,7 +16,7 @@ from typing import Literal
 from bench.errors import BenchError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.report import Report, fold, results_json
 from bench.report.comparison.comparison_text import ComparedRow
 from bench.report.item_outcomes import RunOutcomes, item_outcomes
@@ -52,7 +52,7 @@ async def _cached(site: Site, run_id: str, make: DocumentMaker[Document], *argum
     """Return what ``make`` makes from the workspace, the run id and ``arguments``, as far as it is known now."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
-        items = planned_items(read(reader.meta.extra))
+        items = planned_items(read_jobs(reader.meta.extra))
     work = partial(make_off_loop, make, str(site.workspace), run_id, *arguments, items=items)
     key = (make.__qualname__, run_id, *arguments)
     return await site.cache.get(key, journal_stamp(folder), work, max_wait_s=max_wait_s(items))

@@ -35,7 +35,7 @@ from bench.journal.pages import ends_of, sampled_times
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.metrics.latency import attempt_us
 from bench.model import FAILED_STATES, Phase, State
-from bench.plan.job_record import JobRecord, read
+from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
 from bench.report.fold import job_invalid_reasons, repeats_of
@@ -124,7 +124,7 @@ async def make_results(place: str, run_id: str) -> Results:
     """Return the document of ``bench results --json``, with times and ends of each job."""
     workspace = Path(place)
     async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
-        records = read(reader.meta.extra)
+        records = read_jobs(reader.meta.extra)
         stored = _stored_report(workspace, run_id)
         document = _join_report(stored, records) if stored is not None else None
         if document is None:
@@ -330,7 +330,7 @@ async def run_document(site: Site, run_id: str) -> RunDocument:
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         status = await reader.status()
-        jobs = read(reader.meta.extra)
+        jobs = read_jobs(reader.meta.extra)
         meta = reader.meta
         events = [{"id": number, **event_json(event)} for number, event in await reader.events()]
     progress, counted = await progress_of(site, run_id, jobs)
@@ -401,7 +401,7 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
         Busy: the numbers are being computed; ask again.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
-        jobs = read(reader.meta.extra)
+        jobs = read_jobs(reader.meta.extra)
     return require_document(await results_of(site, run_id, items=planned_items(jobs)), "the numbers are being computed")
 
 

@@ -16,7 +16,7 @@ from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
 from bench.journal.results_db import JobSummary, ResultsDb
-from bench.plan.job_record import read
+from bench.plan.job_record import read_jobs
 from bench.report.leaderboard import RankedJob
 from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
@@ -158,7 +158,7 @@ async def _row(site: Site, folder: Path) -> RunRow:
     try:
         async with Reader.open(folder) as reader:
             status = await reader.status()
-            jobs = read(reader.meta.extra)
+            jobs = read_jobs(reader.meta.extra)
             created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
         progress, fresh = await progress_of(site, folder.name, jobs)
     except (JournalError, OSError) as error:

@@ -173,7 +173,7 @@ def _files(workspace: Path) -> list[Path]:
 async def verify_receipts(place: str, names: Sequence[str]) -> Json:
     """Verify these receipts and the public log."""
     from bench.receipt.log.log_store import has_log
-    from bench.receipt.log.public_log import LogPlace
+    from bench.receipt.log.public_log import CheckedLog
     from bench.receipt.signing.trust_store import FILE as TRUSTED
     from bench.receipt.signing.trust_store import TrustStore
     from bench.receipt.verification.verify import VerificationRequest, verify_file
@@ -182,7 +182,7 @@ async def verify_receipts(place: str, names: Sequence[str]) -> Json:
     published = workspace / "results" / PUBLISHED
     try:
         trust = TrustStore.load_or_empty(workspace / TRUSTED)
-        log_place = LogPlace.open(published, trust) if has_log(published) else None
+        log_place = CheckedLog.open(published, trust) if has_log(published) else None
         outcomes = [verify_file(workspace / name, VerificationRequest(trust=trust), log_place) for name in names]
     except BenchError as error:
         return {"receipts": [], "log": None, "problem": str(error)}
