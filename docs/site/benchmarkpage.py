@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 ALL_ROWS = "${'all'}"
 """the corpus field of a config whose rows all share one corpus"""
 MARK = "<!-- from here on made by python -m docs.site.generate; do not edit -->"
-UNITS = {"session": "one session", "turn": "one turn (a message, step or document)", "corpus": "a whole history"}
+UNITS = {"session": "one session", "turn": "one turn (a message, step or document)", "corpus": "all texts of a corpus"}
 LEAD = """\
 Configs for these public benchmarks ship with `bench`. Their data is not bundled: `bench download NAME` fetches it. If a
 file cannot be fetched, the error names the file and the place to put it.
@@ -73,7 +73,7 @@ def text(name: str) -> str:
 
 def _parts(config: BenchmarkConfig) -> Iterator[str]:
     yield from _head(config)
-    yield table(["", ""], [[label, value] for label, value in _facts(config) if value])
+    yield table(["property", "value"], [[label, value] for label, value in _facts(config) if value])
     yield _results(config)
     yield _cost_table(config)
 
@@ -84,7 +84,7 @@ def _differences(config: BenchmarkConfig, first: BenchmarkConfig) -> Iterator[st
     yield f"These values differ from those of [{first.name}](#{anchor(first.name)}):"
     same, reference = set(_facts(first)), f"same as {first.name}."
     differing = [fact for fact in _facts(config) if fact not in same and fact[1].lower() != reference]
-    yield table(["", ""], [[label, value or "none"] for label, value in differing])
+    yield table(["property", "value"], [[label, value or "none"] for label, value in differing])
     if _results(config) not in {_results(first), f"Known results: {reference}"}:
         yield _results(config)
     if _cost_table(config) != _cost_table(first):
@@ -101,7 +101,7 @@ def _results(config: BenchmarkConfig) -> str:
 
 
 def _cost_table(config: BenchmarkConfig) -> str:
-    head = [f"one hosted provider, k = {config.search.default_limit}", "calls", "tokens (estimate)"]
+    head = [f"step, for one hosted provider with k = {config.search.default_limit}", "calls", "tokens (estimate)"]
     return table(head, _cost(config))
 
 
@@ -116,13 +116,13 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
     yield "checksum", code(f"{data.sha256[:16]}...") if data.sha256 else "none recorded, so results are not publishable"
     chunk = config.ingestion.chunk
     yield "one memory is", f"a piece of at most {chunk.words} words" if chunk else UNITS[config.unit]
-    yield "one corpus is", _corpus(config)
+    yield "one corpus contains", _corpus(config)
     yield "cut-off", _cut_off(config)
     others = [
-        f"{code(method)} if {code(evaluation.methods_by)} is {code(kind)}"
+        f"if {code(evaluation.methods_by)} is {code(kind)}: {code(method)}"
         for kind, method in evaluation.methods.items()
     ]
-    yield "evaluators", ", ".join([code(evaluation.method), *others])
+    yield "evaluators", "; ".join([code(evaluation.method), *others])
     yield "metrics", ", ".join(code(one if isinstance(one, str) else one.name) for one in config.metrics)
     yield "official score", known.score or ""
     yield "computed here", known.differs or ""
@@ -130,10 +130,10 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
 
 def _corpus(config: BenchmarkConfig) -> str:
     if config.corpus is None:
-        return "the history of one row"
+        return "the memories of one row of the data"
     if config.corpus.field == ALL_ROWS:
-        return "the history of all rows"
-    return "the history of all rows with the same " + code(config.corpus.field)
+        return "the memories of all rows of the data"
+    return "the memories of all rows of the data with the same " + code(config.corpus.field)
 
 
 def _cut_off(config: BenchmarkConfig) -> str:
@@ -141,7 +141,7 @@ def _cut_off(config: BenchmarkConfig) -> str:
     if cut is None:
         return ""
     end = "up to and including" if cut.through else "before"
-    return f"a question sees the history {end} the session or turn at position {code(cut.field)}"
+    return f"the search for a question sees the memories {end} the session or turn at position {code(cut.field)}"
 
 
 def _cost(config: BenchmarkConfig) -> list[list[str]]:
@@ -149,22 +149,22 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     known, k = config.published, config.search.default_limit
     each = f"{known.items:,}" if known.items else "1 per question"
     size = known.memory_tokens
-    stored = f"{known.memories * size:,}" if known.memories and size else "all stored text"
-    context = f"about {(known.items or 1) * (k * size + 200):,}" if size else f"{k} memories + 200 per question"
+    stored = f"{known.memories * size:,}" if known.memories and size else "of all stored text"
+    context = f"about {(known.items or 1) * (k * size + 200):,}" if size else f"per question, 200 and those of {k} memories"
     rows = [
         ["add", f"at most {known.memories:,}" if known.memories else "1 per memory", stored],
         ["search", each, ""],
     ]
     methods = config.evaluation.every_method
     if _needs_answers(config):
-        rows.append(["answer", each, f"in: {context}; out: 60 per question"])
+        rows.append(["answer", each, f"input: {context}; output: 60 per question"])
     if "rubric-points" in methods:
-        rows.append(["judge", "1 per rubric point", "in: 500 per call; out: 80 per call"])
+        rows.append(["judge", "1 per rubric point", "input: 500 per call; output: 80 per call"])
     elif "memory-audit" in methods:
         calls = "1 per memory point and 1 per stored memory"
-        rows.append(["judge", calls, "in: all stored memories or the text of a session per call"])
+        rows.append(["judge", calls, "input: all stored memories, or the text of one session, per call"])
     elif not {"llm-judge", "labels", "rubric", "order-agreement"}.isdisjoint(methods):
-        rows.append(["judge", each if len(methods) == 1 else f"at most {each}", "in: 500 per call; out: 80 per call"])
+        rows.append(["judge", each if len(methods) == 1 else f"at most {each}", "input: 500 per call; output: 80 per call"])
     return rows
 
 
