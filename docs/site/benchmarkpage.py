@@ -149,22 +149,22 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     known, k = config.published, config.search.default_limit
     each = f"{known.items:,}" if known.items else "1 per question"
     size = known.memory_tokens
-    stored = f"{known.memories * size:,}" if known.memories and size else "of all stored text"
-    context = f"about {(known.items or 1) * (k * size + 200):,}" if size else f"per question, 200 and those of {k} memories"
+    stored = f"{known.memories * size:,}" if known.memories and size else "the tokens of all stored text"
+    context = f"input in total: about {(known.items or 1) * (k * size + 200):,}" if size else f"input per question: 200 + the tokens of {k} memories"
     rows = [
         ["add", f"at most {known.memories:,}" if known.memories else "1 per memory", stored],
         ["search", each, ""],
     ]
     methods = config.evaluation.every_method
     if _needs_answers(config):
-        rows.append(["answer", each, f"input: {context}; output: 60 per question"])
+        rows.append(["answer", each, f"{context}; output per question: 60"])
     if "rubric-points" in methods:
-        rows.append(["judge", "1 per rubric point", "input: 500 per call; output: 80 per call"])
+        rows.append(["judge", "1 per rubric point", "input per call: 500; output per call: 80"])
     elif "memory-audit" in methods:
         calls = "1 per memory point and 1 per stored memory"
-        rows.append(["judge", calls, "input: all stored memories, or the text of one session, per call"])
+        rows.append(["judge", calls, "input per call: all stored memories, or the text of one session"])
     elif not {"llm-judge", "labels", "rubric", "order-agreement"}.isdisjoint(methods):
-        rows.append(["judge", each if len(methods) == 1 else f"at most {each}", "input: 500 per call; output: 80 per call"])
+        rows.append(["judge", each if len(methods) == 1 else f"at most {each}", "input per call: 500; output per call: 80"])
     return rows
 
 
