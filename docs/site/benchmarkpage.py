@@ -150,7 +150,11 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     each = f"{known.items:,}" if known.items else "1 per question"
     size = known.memory_tokens
     stored = f"{known.memories * size:,}" if known.memories and size else "the tokens of all stored text"
-    context = f"input in total: about {(known.items or 1) * (k * size + 200):,}" if size else f"input per question: 200 + the tokens of {k} memories"
+    context = (
+        f"input in total: about {(known.items or 1) * (k * size + 200):,}"
+        if size
+        else f"input per question: 200 + the tokens of {k} memories"
+    )
     rows = [
         ["add", f"at most {known.memories:,}" if known.memories else "1 per memory", stored],
         ["search", each, ""],
@@ -164,7 +168,9 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
         calls = "1 per memory point and 1 per stored memory"
         rows.append(["judge", calls, "input per call: all stored memories, or the text of one session"])
     elif not {"llm-judge", "labels", "rubric", "order-agreement"}.isdisjoint(methods):
-        rows.append(["judge", each if len(methods) == 1 else f"at most {each}", "input per call: 500; output per call: 80"])
+        rows.append(
+            ["judge", each if len(methods) == 1 else f"at most {each}", "input per call: 500; output per call: 80"]
+        )
     return rows
 
 
