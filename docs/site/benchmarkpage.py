@@ -24,7 +24,7 @@ ALL_ROWS = "${'all'}"
 MARK = "<!-- from here on made by python -m docs.site.generate; do not edit -->"
 UNITS = {"session": "one session", "turn": "one turn (a message, step or document)", "corpus": "all texts of a corpus"}
 LEAD = """\
-Configs for these public benchmarks ship with `bench`. Their data is not bundled: `bench download NAME` fetches it. If a
+Configs for these public benchmarks ship with `bench`. The data is not bundled: `bench download NAME` fetches it. If a
 file cannot be fetched, the error names the file and the place to put it.
 
 Each page states what the benchmark measures, how its official score is computed, and what differs here. Known results
