@@ -142,7 +142,7 @@ def reproduce(
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
     question = VerificationRequest(trust=load_trust(trusted, pubkey or ()), items=existing_file(items))
     setting = ReproductionSettings(
-        workspace=ring.workspace, question=question, key=ring.signing_key("receipt", key) if sign else None
+        workspace=ring.workspace, request=question, key=ring.signing_key("receipt", key) if sign else None
     )
     found: Reproduction = anyio.run(rerun, receipt, setting)
     events.close()

@@ -133,8 +133,8 @@ def show_outcome(outcome: VerificationOutcome) -> None:
     believed = outcome.verdict == "VALID"
     if outcome.receipt is not None:
         _print_lines(_subject_lines(outcome.receipt, "measured" if believed else "claims"))
-    elif outcome.foreign is not None:
-        _print_lines(f"  {name:9} {text}" for name, text in subject_of(outcome.foreign))
+    elif outcome.original_document is not None:
+        _print_lines(f"  {name:9} {text}" for name, text in subject_of(outcome.original_document))
     if outcome.fingerprint:
         _print_line(f"  {'key':9} {outcome.fingerprint}")
         _print_line(f"  {'signature':9} {SIGNATURE[outcome.checklist['signature']]}")
@@ -142,8 +142,8 @@ def show_outcome(outcome: VerificationOutcome) -> None:
     if believed and outcome.receipt is not None:
         recomputed = any((finding.check, finding.status) == ("recompute", "ok") for finding in outcome.findings)
         _print_lines(_score_lines(outcome.receipt, recomputed=recomputed))
-    elif believed and outcome.foreign is not None:
-        _print_lines(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
+    elif believed and outcome.original_document is not None:
+        _print_lines(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.original_document).items())
     answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
     how = "" if outcome.defensible else '; see "A result is defensible when" in docs/methodology.md'
     _print_line(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
