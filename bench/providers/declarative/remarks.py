@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 
 from bench.events import redact
 from bench.patterns import pattern
-from bench.providers.declarative.body_errors import MESSAGE_KEYS, reports_failure
+from bench.providers.declarative.body_errors import MESSAGE_KEYS, NO_ERROR, reports_failure
 from bench.providers.declarative.response import ENVELOPE_KEYS, ResponsePath, compact
 
 MAX_REMARKS = 3
@@ -85,7 +85,7 @@ def _is_notable(name: str, value: str | int) -> bool:
     if isinstance(value, bool):
         return value and named and not _GOOD_NAME.search(name)
     if isinstance(value, int):
-        return named and value not in (0, 200)
+        return named and value not in NO_ERROR
     if _GOOD_TEXT.fullmatch(value.strip()):
         return False
     return named or not value.isascii() or len(value.split()) > 1
