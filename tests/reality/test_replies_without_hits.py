@@ -97,7 +97,7 @@ async def test_what_an_empty_result_contains_is_named(body: dict[str, Any], said
 async def test_what_other_replies_contain_too_is_not_named(body: dict[str, Any], world_on: WorldOn) -> None:
     world = await world_on(replying(body, beside={"code": 20, "tier": "free plan"}), corpora=1, items=1)
     notes = await notes_of(world, await world.run(providers="faulty"))
-    assert "1 of 1 searches returned no hit" in notes and "without hits contained" not in notes
+    assert "1 of 1 search returned no hit" in notes and "without hits contained" not in notes
 
 
 @pytest.mark.parametrize(
