@@ -209,7 +209,7 @@ def test_a_call_that_failed_is_named_and_made_again_by_the_next_dispute(
 ) -> None:
     monkeypatch.setitem(REFUSED, "hard", "The code is 3.")
     done = bench("dispute", "r", *TWO, "--json")
-    assert "1 verdicts of openai/hard, strict on r:bm25:builtin/extractive failed" in done.stderr
+    assert "1 verdict of openai/hard, strict on r:bm25:builtin/extractive failed" in done.stderr
     assert [cell["n"] for cell in json.loads(done.stdout)["sides"][0]["cells"]] == [8, 7, 8, 7]
     monkeypatch.delitem(REFUSED, "hard")
     asked = len(answered.asked)

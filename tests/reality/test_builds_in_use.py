@@ -104,7 +104,7 @@ async def test_a_k_beyond_what_a_build_holds_finds_all_of_it_and_a_note_says_so(
     await in_thread(bench, "fork", "r1", "--from", "ingest", "-k", "50", "--run-id", "r2", "-q")
     assert stub.calls("add") == adds
     shown = " ".join((await in_thread(bench, "results", "r2")).stdout.split())
-    assert "k = 50 is near the size of the corpora (1 of 1 contain fewer than 100 memories, the smallest 3)" in shown
+    assert "k = 50 is near the size of the corpora (1 of 1 contains fewer than 100 memories, the smallest 3)" in shown
 
 
 async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alone(
