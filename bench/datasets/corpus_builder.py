@@ -62,17 +62,17 @@ def build_corpus(
     joined = _SessionMerger(corpus_id, alone=alone)
     for session in raw:
         joined.add(session)
-    kept = joined.kept
-    _check_dates([session for _, session in kept])
+    named_sessions = joined.named_sessions
+    _check_dates([session for _, session in named_sessions])
     flags: Counter[str] = Counter()
-    flags[SESSION_REPEATED] = sum(name != session.id and session.has_own_id for name, session in kept)
+    flags[SESSION_REPEATED] = sum(name != session.id and session.has_own_id for name, session in named_sessions)
     flags[SESSION_JOINED] = joined.repeats
-    if kept and kept[0][1].when is not None:
+    if named_sessions and named_sessions[0][1].when is not None:
         if in_order:
-            _check_order(corpus_id, [session for _, session in kept])
-        kept.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
+            _check_order(corpus_id, [session for _, session in named_sessions])
+        named_sessions.sort(key=lambda pair: pair[1].when)  # type: ignore[arg-type,return-value]
     lookup = EvidenceLookup(ids_by_quote={} if parser == "exact_text" else None)
-    sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in kept)
+    sessions = tuple(_session(name, session, lookup, removed_roles) for name, session in named_sessions)
     joined.fill_lookup(lookup)
     blank = lookup.blank - lookup.removed
     flags[TURN_BLANK] = len(blank)
@@ -98,7 +98,7 @@ class _SessionMerger:
         self.corpus_id = corpus_id
         self.alone = alone
         """true: all sessions are from one row, so none repeats a session of another row"""
-        self.kept: list[tuple[str, RawSession]] = []
+        self.named_sessions: list[tuple[str, RawSession]] = []
         self.repeats = 0
         self.repeated_texts = 0
         self.texts: dict[int, int] = {}
@@ -106,7 +106,7 @@ class _SessionMerger:
         self.names = _UniqueNames()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
-        """id in the data -> index in ``kept`` of the first session with that id"""
+        """id in the data -> index in ``named_sessions`` of the first session with that id"""
         self.row = -1
         self.of_row: Counter[tuple[str | None, bytes]] = Counter()
         self.ids_of_row: set[str] = set()
@@ -129,8 +129,8 @@ class _SessionMerger:
             self._check(session)
             name = self.names.take(session.id)
             self.known[(*key, self.of_row[key])] = name
-            self.first.setdefault(session.id, len(self.kept))
-            self.kept.append((name, session))
+            self.first.setdefault(session.id, len(self.named_sessions))
+            self.named_sessions.append((name, session))
             self._compare(session)
         else:
             self.repeats += 1
@@ -154,7 +154,7 @@ class _SessionMerger:
         """Raise a DataError when two rows have different sessions with one id. In one row, an id may repeat."""
         if not session.has_own_id or session.id not in self.first:
             return
-        first = self.kept[self.first[session.id]][1]
+        first = self.named_sessions[self.first[session.id]][1]
         if first.place.index == self.row or session.id in self.ids_of_row:
             return
         text = f'has a session "{session.id}" of corpus "{self.corpus_id}" that differs from the one at {first.place}'

@@ -164,8 +164,8 @@ class EvidenceRule:
     def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
         """Return the id of an evidence session or turn that is dated after an instant, or an empty text."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
-        told = {lookup.turns[turn] for turn in turns}
-        dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
+        dated_sessions = {lookup.turns[turn] for turn in turns}
+        dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in dated_sessions} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:

@@ -181,23 +181,23 @@ class Scanner:
         Raises:
             DataError: the earlier row has another joined history.
         """
-        brought = self.parser.joined_history_id(values)
-        if brought is None or self.found.corpora is None:
+        joined_id = self.parser.joined_history_id(values)
+        if joined_id is None or self.found.corpora is None:
             return False
         name = self.parser.corpus_of(values, place, "")
         corpus = self.found.corpora.find(name)
         if corpus is None or corpus not in self.histories:
             return False
         first, row_id = self.histories[corpus]
-        if first != brought:
+        if first != joined_id:
             text = f'corpus "{name}": rows {row_id} and {self.parser.row_id(values, place)} have different histories'
             raise place.error("corpus.field", text, hint="give all rows of a corpus the same history")
         return True
 
     def _store_history(self, values: Mapping[str, object], corpus: int, parsed: ParsedRow) -> None:
-        brought = self.parser.joined_history_id(values)
-        if brought is not None:
-            self.histories.setdefault(corpus, (brought, parsed.id))
+        joined_id = self.parser.joined_history_id(values)
+        if joined_id is not None:
+            self.histories.setdefault(corpus, (joined_id, parsed.id))
 
     def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
         """Raise a DataError when a row has no memory, unless it is a question about a corpus of several rows."""

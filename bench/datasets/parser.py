@@ -114,9 +114,9 @@ class RowParser:
     def joined_history_id(self, row: Mapping[str, object]) -> str | None:
         """Return the identity of the history that ``data.with`` adds to a row, or None."""
         scope = scope_of(row)
-        if not self.shared or scope is None or not self._history_roots <= scope.brought.keys():
+        if not self.shared or scope is None or not self._history_roots <= scope.joined_ids.keys():
             return None
-        return "\n".join(scope.brought[name] for name in sorted(self._history_roots))
+        return "\n".join(scope.joined_ids[name] for name in sorted(self._history_roots))
 
     def row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
         """Return the id of a row: from the configured id field or the first usual one, else ``row_1``, ``row_2``..."""

@@ -256,14 +256,14 @@ class QuestionReader:
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
         if self.names.points.open:
             self.names.points.search([point for _, point in found])
-        said: list[str] = []
+        points: list[str] = []
         for where, point in found:
             if self.point_where.hold([point], place):
                 value = scalar_text(text.get(point))
                 if value is None:
                     raise place.error(f"{prefix}{where}", f"has no text at {self.points.text}", point)
-                said.append(value)
-        return tuple(said)
+                points.append(value)
+        return tuple(points)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
         """Shuffle the choices of an item by its id, so that their order does not reveal the right one."""

@@ -90,8 +90,8 @@ def select(dataset: Selectable, selection: Selection) -> array[int]:
         UsageError: the range is invalid, or the selection names an unknown item, corpus or question type.
     """
     if selection.parts:
-        apart = (replace(selection, parts=(), start=start, end=end) for start, end in selection.parts)
-        return array("I", sorted({index for one in apart for index in select(dataset, one)}))
+        ranges = (replace(selection, parts=(), start=start, end=end) for start, end in selection.parts)
+        return array("I", sorted({index for one in ranges for index in select(dataset, one)}))
     start, end = selection.range(len(dataset))
     chosen = array("I", (index for index in _filtered(dataset, selection) if start <= index < end))
     if selection.sample is not None:

@@ -77,7 +77,7 @@ class TurnReader:
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
         """true: a turn may be a value other than an object"""
-        self.said = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
+        self.text_parts = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
         self.ids = [name for name in ("dialog_id", "id") if name in self.paths]
@@ -133,12 +133,12 @@ class TurnReader:
             names.removed.search([value])
 
     def _said(self, turn: object, where: str, place: RowPlace) -> str:
-        texts = [text for name in self.said if (text := self._text(turn, name, where, place)) is not None]
+        texts = [text for name in self.text_parts if (text := self._text(turn, name, where, place)) is not None]
         if texts:
             return next((text for text in texts if not is_blank(text)), texts[0])
-        path = self.paths[self.said[0]][0]
+        path = self.paths[self.text_parts[0]][0]
         hint = NO_TURN_FIELDS_HINT if self.unmapped else _empty_field_hint(path)
-        raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
+        raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.text_parts[0]}")
 
     def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         """Set role and speaker. If the config maps them, the turn must have at least one."""

@@ -282,8 +282,8 @@ def _scored_item(probe: CalibrationProbe, abstention: bool) -> ScoredItem:
     )
 
 
-def _rate(said: Sequence[bool]) -> Rate:
-    if not said:
+def _rate(verdicts: Sequence[bool]) -> Rate:
+    if not verdicts:
         return Rate(value=None, n=0, interval=None)
-    yes = sum(said)
-    return Rate(value=yes / len(said), n=len(said), interval=interval_wilson(yes, len(said)))
+    yes = sum(verdicts)
+    return Rate(value=yes / len(verdicts), n=len(verdicts), interval=interval_wilson(yes, len(verdicts)))

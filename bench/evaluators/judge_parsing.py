@@ -136,28 +136,28 @@ def _scale_end(tree: Mapping[str, object]) -> float:
     return max(ends, default=1.0) or 1.0
 
 
-def _read_value(said: object, top: float = 1.0) -> tuple[float | None, str | None]:
-    if isinstance(said, bool):
-        return float(said), None
-    number = _finite_number(said)
+def _read_value(given: object, top: float = 1.0) -> tuple[float | None, str | None]:
+    if isinstance(given, bool):
+        return float(given), None
+    number = _finite_number(given)
     if number is not None:
         number /= top
         return (number, None) if 0 <= number <= 1 else (None, "out_of_range")
-    if isinstance(said, str):
-        word = value_of_word(bare_word(said))
+    if isinstance(given, str):
+        word = value_of_word(bare_word(given))
         if word is not None:
             return word, None
     return None, "no_verdict"
 
 
-def _finite_number(said: object) -> float | None:
+def _finite_number(given: object) -> float | None:
     """Return a finite number, also from its text, or None."""
-    if isinstance(said, bool) or not isinstance(said, int | float | str):
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
-    if isinstance(said, str) and "_" in said:  # a number to Python alone
+    if isinstance(given, str) and "_" in given:  # a number to Python alone
         return None
     try:
-        number = float(said)
+        number = float(given)
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

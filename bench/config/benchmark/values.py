@@ -70,7 +70,7 @@ class RowScope:
     file: str
     row: int
     keys: tuple[Key, ...] = ()
-    brought: Mapping[str, str] = field(default_factory=dict)
+    joined_ids: Mapping[str, str] = field(default_factory=dict)
     """name of a field that ``data.with`` added -> identity of its content"""
 
     def deeper(self, keys: tuple[Key, ...]) -> RowScope:

@@ -2,8 +2,8 @@
 
 ::
 
-    started = draft_benchmark("notes", Path("notes.jsonl"), workspace)
-    started.path, started.text          # configs/benchmarks/notes.yaml, ready to be written
+    draft = draft_benchmark("notes", Path("notes.jsonl"), workspace)
+    draft.path, draft.text          # configs/benchmarks/notes.yaml, ready to be written
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkD
         rows_path=layout.rows_path,
         files=[path.as_posix() for path in layout.files],
         gold=layout.gold,
-        brought=layout.golds,
+        known_golds=layout.golds,
         joined=[name for name, step in layout.steps.items() if "file" in step],
     )
     text = _draft_text(name, _data_lines(layout, data, workspace), guess, layout)
@@ -172,7 +172,7 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
         shown = json.dumps(joined, ensure_ascii=False) if joined.startswith("$") else field_name(joined)
         corpus = f"corpus: {{field: {shown}}}\n"
     rubric = first_field(guess.place.asked, ("rubric", "rubrics"), list)
-    graded = guess.brought is not None
+    graded = guess.gold_line is not None
     contexts = ContextLines(guess, layout)
     ask = "".join(guess.lines())
     evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds or "evidenceField" in ask)
@@ -236,9 +236,9 @@ def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple
         "answer": f'the only other text "{guess.answer.guessed}"' if guess.answer.guessed else None,
         "the words of a turn": None if words is None else f'the longest text "{words}"',
     }
-    said = [f"no field looks like {key}: {text} is used" for key, text in found.items() if text]
+    notes = [f"no field looks like {key}: {text} is used" for key, text in found.items() if text]
     dates = ["dates such as 01.02.2026 begin with the day"] if _date_formats(layout) else []
-    return (*said, *guess.guessed, *dates)
+    return (*notes, *guess.guessed, *dates)
 
 
 def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterator[str]:

@@ -67,14 +67,14 @@ class QuestionGuess:
         rows_path: str | None = None,
         files: Sequence[str] = (),
         gold: str | None = None,
-        brought: Collection[str] = (),
+        known_golds: Collection[str] = (),
         joined: Collection[str] = (),
     ) -> None:
         self.rows = rows
         self.several = len(files) > 1
         self.files = files
         self.keyed = (rows_path or "").startswith("$.*")
-        self.brought = gold
+        self.gold_line = gold
         self.place = QuestionPlace(rows, texts_ask=bool(gold) or self.several)
         self.row = self.place.row
         self.child = self.place.child
@@ -83,7 +83,7 @@ class QuestionGuess:
         skipped = {first_field(asked, names) for names in (ANSWERS, CHOICES, RIGHT_CHOICES)}
         self.gold = GoldGuess(self.place, {*skipped, *ALIASES, self.answer.field, "rubric", "question"})
         self.cut = self._cut()
-        golds = [*([brought] if brought else []), *self.gold.paths.values()]
+        golds = [*([known_golds] if known_golds else []), *self.gold.paths.values()]
         self.history = HistoryGuess(rows, history, gold=golds, cut=bool(self.cut))
         self.guessed: list[str] = []
         self.type = self._kind()
@@ -244,8 +244,8 @@ class QuestionGuess:
             (scalar_text(one.get(name)) or "").endswith("_abs") for one in self.place.children)]  # fmt: skip
         if marked:
             conditions.append(f'where: {{{marked[0]}: {{like: "*_abs"}}}}')
-        if not conditions and (told := self._unanswerable_condition()):
-            conditions.append(f"where: {{{told}}}")
+        if not conditions and (condition := self._unanswerable_condition()):
+            conditions.append(f"where: {{{condition}}}")
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
     def _unanswerable_condition(self) -> str | None:
@@ -350,8 +350,8 @@ class QuestionGuess:
             if isinstance(value, bool) and FLAG.fullmatch(key)
         )
         found = [f"turnFlag: {flag}" for flag in flags][:1]
-        if self.brought is not None:
-            found.append(self.brought)
+        if self.gold_line is not None:
+            found.append(self.gold_line)
         elif self.child is None:
             found += self.gold.flat(self.history)
         elif self.gold.ranged and (self.gold.nested(self.history) or "").startswith('"'):

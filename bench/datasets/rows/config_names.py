@@ -199,8 +199,8 @@ class ConfigNames:
             self.sessions, self.session_parts, self.session_fields, self.ids, self.flags, self.categories,
             self.types, self.metadata,
         ):  # fmt: skip
-            for name, told in sort.missing_names():
-                yield f"{self.config.place(*name.key)}: {self.label(name)}, but {told}"
+            for name, problem in sort.missing_names():
+                yield f"{self.config.place(*name.key)}: {self.label(name)}, but {problem}"
 
     def label(self, name: ConfigName) -> str:
         """Return the beginning of the message: the config key and the name that it has.
@@ -350,8 +350,8 @@ def _question_types(config: BenchmarkConfig) -> Iterator[NameAt]:
     ):
         named += [(path, name) for path, name in _names_in_map(key, by_type) if name not in prompts | PROMPT_KEYS]
     first = {name: path for path, name in reversed(named)}
-    told = frozenset(config.categories.values())  # one whose category is missing is reported there
-    return ((path, name) for path, name in named if first[name] == path and name not in told)
+    categories = frozenset(config.categories.values())  # one whose category is missing is reported there
+    return ((path, name) for path, name in named if first[name] == path and name not in categories)
 
 
 def _metadata_names(config: BenchmarkConfig) -> Iterator[NameAt]:

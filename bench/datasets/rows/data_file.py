@@ -296,8 +296,8 @@ def digest_error(where: str, *, expected: str, found: str) -> DataError:
 def is_shipped(config: BenchmarkConfig) -> bool:
     """Return True when the data is shipped with its config: it is of type local, and ``localPath`` is not set."""
     data = config.origin.tree().get("data") if config.origin else None
-    brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
-    return config.data.type == "local" and not brought
+    has_own_path = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
+    return config.data.type == "local" and not has_own_path
 
 
 def download_hint(config: BenchmarkConfig) -> str:

@@ -87,18 +87,18 @@ class AddedField(ABC):
         self.reads_itself = False
         self.names = NameGroup.of_paths("no joined row has this field", paths_of_joined(name, step))
 
-    def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
+    def added(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> Mapping[str, object]:
         """Return the new field with its value or None.
 
-        ``brought`` gets the identity of the value, under the name of the field.
+        ``joined_ids`` gets the identity of the value, under the name of the field.
         """
         if self.name in row and not self.reads_itself:
             raise self._fail(place, "the rows already have a field with this name", "choose another name")
-        found = self._value(row, place, brought)
+        found = self._value(row, place, joined_ids)
         return {self.name: found}
 
     @abstractmethod
-    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+    def _value(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> object:
         """Return the value of the field for this row, or None."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
@@ -114,7 +114,7 @@ class _DecodedField(AddedField):
         self.value = compile_value(step.decode)
         self.reads_itself = name in roots_of(step.decode)
 
-    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+    def _value(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> object:
         found = self.value.get(row)
         if isinstance(found, str):
             try:
@@ -124,7 +124,7 @@ class _DecodedField(AddedField):
                 raise self._fail(
                     place, f"{self.value.text} is neither JSON nor a Python literal ({error})", hint
                 ) from error
-        brought[self.name] = "" if found is None else content_id(found)
+        joined_ids[self.name] = "" if found is None else content_id(found)
         return found
 
 
@@ -137,7 +137,7 @@ class _ZippedField(AddedField):
         self.values = {key: compile_value(value) for key, value in step.zip.items()}
         self.reads_itself = any(name in roots_of(value) for value in step.zip.values())
 
-    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+    def _value(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> object:
         lists: dict[str, list[object]] = {}
         for key, value in self.values.items():
             found = value.get(row) if value.single else value.all(row)
@@ -150,7 +150,7 @@ class _ZippedField(AddedField):
         if len(set(lengths.values())) > 1:
             raise self._fail(place, f"lists of different length: {lengths}", "name lists of the same length")
         made = [dict(zip(lists, parts, strict=True)) for parts in zip(*lists.values(), strict=True)]
-        brought[self.name] = content_id(made)
+        joined_ids[self.name] = content_id(made)
         return made if lists else None
 
 
@@ -166,14 +166,14 @@ class JoinedRows(AddedField):
         self.left_out: dict[str, int] = {}
         """file -> the number of its rows that the conditions leave out"""
         self.opened: OrderedDict[str, _JoinedFile] = OrderedDict()
-        self.kept: OrderedDict[str, object] = OrderedDict()
+        self.cached: OrderedDict[str, object] = OrderedDict()
 
-    def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
+    def _value(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> object:
         name = self._name(row, place)
         if name is None:
             return None
         if self.by is None:
-            brought[self.name] = name
+            joined_ids[self.name] = name
             return self._cached(name, lambda: list(self._indexed(name, place).all_rows()))
         wanted = self.by.get(row) if self.by.single else [one for one in self.by.all(row) if one is not None]
         if wanted is None:
@@ -181,7 +181,7 @@ class JoinedRows(AddedField):
         listed = isinstance(wanted, list)
         texts = [self._text(one, place) for one in wanted if one is not None] if listed else [self._text(wanted, place)]  # type: ignore[attr-defined]
         token = content_id([name, texts])
-        brought[self.name] = token
+        joined_ids[self.name] = token
         return self._cached(token, lambda: self._joined_rows(name, texts, listed=listed, place=place))
 
     def _joined_rows(self, name: str, texts: list[str], *, listed: bool, place: RowPlace) -> object:
@@ -224,12 +224,12 @@ class JoinedRows(AddedField):
         return text
 
     def _cached(self, token: str, make: Callable[[], object]) -> object:
-        if token not in self.kept:
-            self.kept[token] = make()
-            while len(self.kept) > _CACHED:
-                self.kept.popitem(last=False)
-        self.kept.move_to_end(token)
-        return self.kept[token]
+        if token not in self.cached:
+            self.cached[token] = make()
+            while len(self.cached) > _CACHED:
+                self.cached.popitem(last=False)
+        self.cached.move_to_end(token)
+        return self.cached[token]
 
     def _indexed(self, name: str, place: RowPlace) -> _JoinedFile:
         if name not in self.opened:
@@ -293,8 +293,8 @@ class _JoinedFile:
             if not self.step.step.many:
                 first = next(self.rows.rows_of(corpus))
                 lines = f"{self._line(first)} and {place.line or place.row}"
-                said = "lines" if place.line else "rows"
-                text = f'data.with.{name}: the key "{text}" occurs twice in {self.name}: {said} {lines}'
+                unit = "lines" if place.line else "rows"
+                text = f'data.with.{name}: the key "{text}" occurs twice in {self.name}: {unit} {lines}'
                 raise DataError(text, where=str(place), hint="make the keys unique, or write many: true")
         self.rows.add(row, 0, corpus)
 

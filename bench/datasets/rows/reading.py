@@ -66,18 +66,18 @@ class ReadingPass:
 
         ``position`` returns the progress after a part, from the number of the part (from 1) and the part.
         """
-        start = told = monotonic()
-        told_any = False
+        start = last_report = monotonic()
+        reported = False
         for number, part in enumerate(parts, 1):
             yield part
             now = monotonic()
-            if progress_sink.to is not None and now - told >= REPORT_EVERY_S:
-                told, told_any = now, True
-                self._tell(min(position(number, part), self.total), now - start)
-        if told_any:
-            self._tell(self.total, monotonic() - start)
+            if progress_sink.to is not None and now - last_report >= REPORT_EVERY_S:
+                last_report, reported = now, True
+                self._report(min(position(number, part), self.total), now - start)
+        if reported:
+            self._report(self.total, monotonic() - start)
 
-    def _tell(self, done: int, seconds: float) -> None:
+    def _report(self, done: int, seconds: float) -> None:
         if progress_sink.to is not None:
             progress_sink.to(
                 ReadingProgress(what=self.what, done=done, total=self.total, unit=self.unit, seconds=seconds)

@@ -123,16 +123,16 @@ class RowSource:
                 self.names.search([whole])
             if self.before and not self.before.hold([without_empty_cells(whole)], place):
                 return None
-            brought: dict[str, str] = {}
+            joined_ids: dict[str, str] = {}
             for step in self.steps:
-                whole = scoped({**whole, **step.added(without_empty_cells(whole), place, brought)}, scope)
+                whole = scoped({**whole, **step.added(without_empty_cells(whole), place, joined_ids)}, scope)
             if self.names.open:
                 self.names.search([whole])
             if self.after and not self.after.hold([without_empty_cells(whole)], place):
                 return None
         except KeyMissing as error:
             raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
-        return scoped(whole, replace(scope, brought=brought))
+        return scoped(whole, replace(scope, joined_ids=joined_ids))
 
     def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield the key path of each name in ``data`` that no row contains, and the problem as the rest of a message.
