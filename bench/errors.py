@@ -63,7 +63,7 @@ class UsageError(BenchError):
 
 
 class ConfigError(BenchError):
-    """A config, prompt or plug-in is wrong; ``problems`` has every problem of the file."""
+    """A config, prompt or plug-in is wrong. ``problems`` has every problem of the file."""
 
     kind = "config"
     exit_code = 2
@@ -106,7 +106,7 @@ class DataError(BenchError):
 
 
 class IdentityError(BenchError):
-    """A resume or merge with settings that would change results; ``changes`` has (path, old, new) for each setting."""
+    """A resume or merge with settings that would change results. ``changes`` has (path, old, new) for each setting."""
 
     kind = "identity"
     exit_code = 2
@@ -119,7 +119,7 @@ class IdentityError(BenchError):
 
 
 class JournalError(BenchError):
-    """A run file that is damaged, not a journal, or of a newer version; the file was not changed."""
+    """A run file that is damaged, not a journal, or of a newer version. The file was not changed."""
 
     kind = "journal"
     exit_code = 2
@@ -154,7 +154,7 @@ class Locked(JournalError):
 
 
 class MergeConflict(JournalError):
-    """Journals of one plan with different outcomes; ``items`` has (item id, phase) for every such item."""
+    """Journals of one plan with different outcomes. ``items`` has (item id, phase) for every such item."""
 
     kind = "conflict"
     exit_code = 4
@@ -167,7 +167,7 @@ class MergeConflict(JournalError):
 
 
 class CanonicalError(BenchError, ValueError):
-    """JSON that is rejected before signing or verifying; ``code`` is stable, ``path`` is the place in the document."""
+    """JSON that is rejected before signing or verifying. ``code`` is stable, ``path`` is the place in the document."""
 
     kind = "canonical"
     exit_code = 5
@@ -180,7 +180,7 @@ class CanonicalError(BenchError, ValueError):
 
 
 class VerificationError(BenchError):
-    """A receipt, key or log that is invalid; ``code`` is one of the stable reason codes."""
+    """A receipt, key or log that is invalid. ``code`` is one of the stable reason codes."""
 
     kind = "verification"
     exit_code = 5
@@ -203,7 +203,7 @@ class CallError(BenchError):
 
 
 class AuthError(CallError):
-    """401 or 403; the message has the provider, the status and the variable with the key."""
+    """401 or 403. The message has the provider, the status and the variable with the key."""
 
     kind = "auth"
     stops_lane = True
@@ -296,7 +296,7 @@ class IngestFailed(CallError):
 
 
 class NotReady(CallError):
-    """The index was not ready in time; this does not count as a wrong answer."""
+    """The index was not ready in time. This does not count as a wrong answer."""
 
     kind = "not_ready"
 
@@ -321,7 +321,7 @@ class Unsupported(CallError):
 
 
 class PluginFault(CallError):
-    """A method of an adapter returned something that the Protocol does not allow; the message has the expected type."""
+    """A method of an adapter returned something that the Protocol does not allow. The message has the expected type."""
 
     kind = "plugin"
     default_hint = "fix the adapter (see bench.providers.protocol.Provider), then start a new run"

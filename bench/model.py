@@ -69,7 +69,7 @@ JUDGED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message of a session; ``id`` is unique in the corpus."""
+    """One message of a session. ``id`` is unique in the corpus."""
 
     id: str
     text: str
@@ -81,7 +81,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A dated conversation; ``date_text`` is the date as the file writes it."""
+    """A dated conversation. ``date_text`` is the date as the file writes it."""
 
     id: str
     turns: tuple[Turn, ...] = ()
@@ -104,7 +104,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The gold evidence of an item; ``sessions`` includes the session of each turn in ``turns``."""
+    """The gold evidence of an item. ``sessions`` includes the session of each turn in ``turns``."""
 
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
@@ -192,7 +192,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question for a provider; ``key`` is opaque and the same in every run."""
+    """A question for a provider. ``key`` is opaque and the same in every run."""
 
     text: str
     k: int
@@ -230,7 +230,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One memory that a provider returned; ``source_ids`` are memory ids, empty = unmapped."""
+    """One memory that a provider returned. ``source_ids`` are memory ids, empty = unmapped."""
 
     id: str
     content: str
@@ -453,7 +453,7 @@ class ScoredItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of an evaluator. ``value`` None = not scored; ``reason`` explains it."""
+    """The result of an evaluator. ``value`` None = not scored. ``reason`` explains it."""
 
     evaluator: str
     value: float | None

@@ -16,7 +16,7 @@ from types import ModuleType
 
 
 def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package; a keyword is a module, its value the names in it, split by spaces.
+    """Return the ``__getattr__`` of a package. A keyword is a module, its value the names in it, split by spaces.
 
     A module must not have the same name as one of its names, since its import would hide that name.
     """

@@ -18,5 +18,5 @@ else:
     import dataclasses
 
     def dataclass(*, frozen=False, **options):
-        """Create a dataclass whose fields are not guarded; with ``frozen=True`` its values have a hash."""
+        """Create a dataclass whose fields are not guarded. With ``frozen=True`` its values have a hash."""
         return dataclasses.dataclass(unsafe_hash=frozen, **options)

@@ -31,7 +31,7 @@ TURN_COST = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCorpus:
-    """A corpus with its evidence lookup; ``flags`` counts the flags of sessions and turns."""
+    """A corpus with its evidence lookup. ``flags`` counts the flags of sessions and turns."""
 
     corpus: Corpus
     lookup: EvidenceLookup

@@ -229,7 +229,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGap:
-    """An evidence turn whose text is missing in the memories; ``text`` is the missing part."""
+    """An evidence turn whose text is missing in the memories. ``text`` is the missing part."""
 
     item: str
     turn: str

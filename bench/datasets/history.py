@@ -43,7 +43,7 @@ MOST_KEYS = 12
 
 @dataclass(slots=True, kw_only=True)
 class RawSession:
-    """A session as the row gives it; its ``id`` may repeat in the corpus."""
+    """A session as the row gives it. Its ``id`` may repeat in the corpus."""
 
     id: str
     turns: list[RawTurn]

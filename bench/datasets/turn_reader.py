@@ -44,7 +44,7 @@ def is_blank_turn(turn: RawTurn | Turn) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class RawTurn:
-    """A turn as the row gives it; ``gold`` is its evidence flag, which no provider sees."""
+    """A turn as the row gives it. ``gold`` is its evidence flag, which no provider sees."""
 
     id: str | None
     text: str

@@ -41,7 +41,7 @@ class AnswerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationProbe:
-    """One question with its answers; ``padding`` is true but irrelevant text."""
+    """One question with its answers. ``padding`` is true but irrelevant text."""
 
     question: str
     expected: str
@@ -190,7 +190,7 @@ RIGHT_KINDS: Mapping[bool, frozenset[AnswerKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share of ``n`` verdicts with its Wilson interval; both are None when ``n`` is 0."""
+    """A share of ``n`` verdicts with its Wilson interval. Both are None when ``n`` is 0."""
 
     value: float | None
     n: int

@@ -1,4 +1,4 @@
-"""Evaluators that call a model once per answer. The reply is stored whole; an unclear reply is left unscored.
+"""Evaluators that call a model once per answer. The reply is stored whole. An unclear reply is left unscored.
 
 Example::
 

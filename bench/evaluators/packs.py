@@ -31,7 +31,7 @@ _SLOTS = {
 
 
 class PackFile(TypedDict, total=False):
-    """The content of ``pack.yaml``; ``judge`` and ``answer`` map names of prompts to names of files."""
+    """The content of ``pack.yaml``. ``judge`` and ``answer`` map names of prompts to names of files."""
 
     name: Required[str]
     version: Required[str]

@@ -38,7 +38,7 @@ CORRECTNESS_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompt:
-    """One judge prompt; ``sha256`` is the digest of its template."""
+    """One judge prompt. ``sha256`` is the digest of its template."""
 
     name: str
     template: Template

@@ -88,7 +88,7 @@ class DownloadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadOrigin:
-    """The URL of a file to download; the token is sent to the host of this URL only."""
+    """The URL of a file to download. The token is sent to the host of this URL only."""
 
     url: str
     token: str | None = None

@@ -33,13 +33,13 @@ class FetchError(DataError):
 
 
 class DownloadInterrupted(FetchError):
-    """The error when a connection fails or is lost; the received bytes are kept."""
+    """The error when a connection fails or is lost. The received bytes are kept."""
 
     default_hint = "give the command again: the download continues"
 
 
 class RangeRefused(DownloadInterrupted):
-    """The error when the server cannot continue a partial file; the download must restart at byte 0."""
+    """The error when the server cannot continue a partial file. The download must restart at byte 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Validators:
 
 
 class Remote(Protocol):
-    """An open HTTP response whose body starts at the byte ``offset`` of the file; ``total`` is the size of the file."""
+    """An open HTTP response whose body starts at the byte ``offset`` of the file. ``total`` is the size of the file."""
 
     @property
     def offset(self) -> int: ...

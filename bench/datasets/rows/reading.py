@@ -24,7 +24,7 @@ Unit = Literal["MB", "rows", "corpora"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingProgress:
-    """The progress of reading one data set; ``done`` equals ``total`` at the end."""
+    """The progress of reading one data set. ``done`` equals ``total`` at the end."""
 
     what: str
     done: int
@@ -45,7 +45,7 @@ class ReadingProgress:
 
 @dataclass(slots=True)
 class ProgressSink:
-    """The function that receives each report of progress; None shows nothing."""
+    """The function that receives each report of progress. None shows nothing."""
 
     to: Callable[[ReadingProgress], None] | None = None
 

@@ -129,7 +129,7 @@ def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
 
 
 class _TableLines:
-    """The decoded lines of a table file; ``offset`` and ``line`` are the bytes and lines read so far."""
+    """The decoded lines of a table file. ``offset`` and ``line`` are the bytes and lines read so far."""
 
     def __init__(self, file: BinaryIO, label: str) -> None:
         self.file = file
