@@ -15,6 +15,7 @@ import anyio
 
 from bench.config.provider.config import ProviderConfig
 from bench.engine.batches import WAITING_ITEMS
+from bench.engine.circuit_breaker import CircuitBreaker
 from bench.engine.corpora.anonymizer import opaque_id
 from bench.engine.corpora.isolation import Ownership
 from bench.engine.items.deletion import deletions_begun
@@ -22,7 +23,7 @@ from bench.engine.items.item_row import unsupported_rows
 from bench.engine.items.oracle import Oracle
 from bench.engine.models import CallPricing, OpenModels
 from bench.engine.open_lane import OpenLane
-from bench.engine.run_context import CircuitBreaker, RunContext
+from bench.engine.run_context import RunContext
 from bench.engine.work_queue import PendingItems
 from bench.evaluators.protocol import needs_listing
 from bench.evaluators.routed import distinct_evaluators

@@ -16,12 +16,13 @@ from functools import partial
 import anyio
 
 from bench.datasets import ItemRef
+from bench.engine.circuit_breaker import CircuitBreaker
 from bench.engine.corpora.anonymizer import AnonymizedCorpus, anonymize, space_of
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import CorpusNamespace, FirstWriteOrder, Ownership, clear_provably
 from bench.engine.models import OpenModels
 from bench.engine.outcome import Failure
-from bench.engine.run_context import CallOwner, CircuitBreaker, RunContext
+from bench.engine.run_context import CallOwner, RunContext
 from bench.engine.work_queue import PendingItems
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
 from bench.journal.borrowers import borrowers
@@ -85,12 +86,14 @@ class OpenLane:
     @property
     def is_stopped(self) -> bool:
         """Return True when the lane starts nothing new."""
-        return self.breaker.every or self.run.stopping.requested
+        return self.breaker.all_stopped or self.run.stopping.requested
 
     @property
     def is_build_stopped(self) -> bool:
         """Return True when no corpus is prepared any more: the run or all lanes that search the build are stopped."""
-        return self.run.stopping.requested or (self.breaker.every and all(one.breaker.every for one in self.followers))
+        return self.run.stopping.requested or (
+            self.breaker.all_stopped and all(one.breaker.all_stopped for one in self.followers)
+        )
 
     def count_search(self, *, empty: bool) -> None:
         """Report a search to the circuit breaker, unless the provider stores nothing and so finds nothing."""

@@ -230,7 +230,7 @@ class Execution:
         """Make everything durable, then read the outcome from the journal."""
         await run.journal.flush()
         stop = run.stopping.reason
-        stopped = {key: failure for lane in lanes for key, failure in lane.breaker.jobs.items()}
+        stopped = {key: failure for lane in lanes for key, failure in lane.breaker.stopped_jobs.items()}
         jobs = await job_outcomes(run.plan, self.folder, stopped)
         status = status_of(run.plan, jobs, stop, stopped)
         done = sum(run.journal.durable.values())

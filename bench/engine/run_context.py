@@ -2,38 +2,26 @@
 
 Also in this module:
 
-* The budget: it adds up the cost of calls, and stops the run at ``--max-cost``.
+* The budget of a run, which resume, retry and rescore continue.
 * The scope of a process: all missing work of a plan, a part of it, or a rescore.
-* The circuit breaker: the stopped jobs of a lane, with the reasons.
 
 Example::
 
     done = await run.attempt(lambda: provider.search(space, query), call_owner)
     if done.failure is None:
         use(done.value, done.times_us, done.calls)
-    budget = Budget(max_usd=Decimal("5"), stopping=stopping, progress=progress)
-    budget.resume(*await journal.spending())     # what earlier processes of this run spent
-    budget.spend(calls)                          # a call of unknown price counts as 0 and in a separate number
-    RunScope()                                          # run, resume
-    RunScope(item_ids=await failed_items(folder))           # retry: only failures
-    RunScope(generation=2)                              # rescore: stored answers, new verdicts, no provider called
-    RunScope(copy_rows=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
-    breaker.stop(plan.jobs, failure)          # the provider refused: every job of the lane
-    breaker.stop(plan.jobs_of(model), failure)
-    breaker.every                             # True once no job of the lane is left
+    RunScope()                                                  # run, resume
+    RunScope(item_ids=await failed_items(folder))               # retry: only failures
+    RunScope(generation=2)                                      # rescore: stored answers, new verdicts
+    RunScope(copy_rows=copy_rows_of(source, plan, Phase.ANSWER))  # fork: begin with another run's rows
 
 A failure of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops the
 run. A cancelled phase has no outcome.
-
-The budget is for the whole run: resume, retry and rescore continue with the rest of it.
-
-A provider that refuses stops its lane; a model that refuses stops only the jobs that use it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -45,13 +33,12 @@ from bench.engine.corpora.isolation import Ownership
 from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, StopControl, monotonic_us
-from bench.errors import JournalError, MappingError, Rejected, Unavailable, raise_site
+from bench.errors import JournalError, MappingError, Unavailable, raise_site
 from bench.events import log
 from bench.http import Http, recording
-from bench.journal import CorpusKind, CorpusRow, Event, Journal
+from bench.journal import CorpusKind, CorpusRow, Journal
 from bench.model import Call
-from bench.patterns import pattern
-from bench.plan import Job, Lane, Plan
+from bench.plan import Plan
 from bench.providers.builtin.store import cpu_timer
 from bench.settings import Environment
 from bench.values import dataclass as value_dataclass
@@ -269,83 +256,3 @@ def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> d
         "network": network_us,
         "provider": provider_us,
     }
-
-
-FIRST_ITEMS = 20
-"""number of empty searches at the start that stop a lane"""
-FIRST_FAILURES = 10
-"""number of equal failures at the start that stop the jobs they concern"""
-WRONG_REQUEST = frozenset({Rejected.kind, MappingError.kind})
-"""error kinds that a repetition does not change"""
-_OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z])[\w.-]{12,}')
-"""parts of an error text that differ from call to call: the request repeated in a 422, the body, ids"""
-
-
-@dataclass(slots=True, kw_only=True)
-class CircuitBreaker:
-    """The stopped jobs of one lane, and its circuit breaker."""
-
-    run: RunContext
-    lane: Lane
-    jobs: dict[str, Failure] = field(default_factory=dict)
-    """job key -> failure"""
-    every: bool = False
-    """all jobs of the lane are stopped"""
-    _searched: int = 0
-    _found_any: bool = False
-    _first: dict[str, str] = field(default_factory=dict)
-    """what was done -> the only error text so far; empty after a success or another error"""
-    _alike: Counter[str] = field(default_factory=Counter)
-    _lost: Counter[str] = field(default_factory=Counter)
-
-    def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
-        """Stop these jobs; requests in flight finish."""
-        for job in jobs:
-            if job.key not in self.jobs:
-                self.jobs[job.key] = failure
-                self.run.progress.jobs[job.key].stopped = failure.message
-                event = Event(kind=f"job_stopped_{failure.kind}", scope=job.key, message=failure.message)
-                self.run.journal.append(event)
-                self.run.progress.events.append(f"{job.key}: {failure.message}")
-        self.every = len(self.jobs) == len(self.lane.jobs)
-
-    def count_search(self, *, empty: bool, provider: str) -> None:
-        """Count a search for the circuit breaker.
-
-        When the first 20 searches of a lane are all empty, its jobs are stopped; if the breaker is off, an event warns.
-        """
-        self._searched += 1
-        self._found_any |= not empty
-        if self._found_any or self._searched < FIRST_ITEMS:
-            return
-        text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: check scoping and index in its config"
-        if self.run.plan.request.circuit_breaker:
-            self.stop(self.lane.jobs, Failure(kind="circuit_breaker", message=text))
-        elif self._searched == FIRST_ITEMS:
-            self.run.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
-            self.run.progress.events.append(f"{self.lane.key}: {text}")
-
-    def count_outcome(
-        self, done: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
-    ) -> None:
-        """Count a success or failure of what was ``done`` for some items, such as their search.
-
-        The breaker stops ``jobs`` when at least the first 10 all fail with the same error of a wrong request, and more
-        items are lost than a valid job may lose.
-        """
-        if self._first.get(done) == "" or not self.run.plan.request.circuit_breaker:
-            return
-        text = _OF_ONE_CALL.sub("", failure.message) if failure and failure.kind in WRONG_REQUEST else ""
-        if failure is None or self._first.setdefault(done, text) != text:
-            self._first[done] = ""
-            return
-        self._alike[done] += 1
-        self._lost[done] += items
-        planned = self.lane.benchmark.n_selected * self.lane.benchmark.epochs
-        if (
-            text
-            and self._alike[done] >= FIRST_FAILURES
-            and self._lost[done] > self.run.plan.request.max_error_rate * planned
-        ):
-            told = f"{done}: the first {self._alike[done]} all failed with the same error, so the job stops"
-            self.stop(jobs(), Failure(kind="circuit_breaker", message=f"{told}: {failure.message}"))

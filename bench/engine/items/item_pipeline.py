@@ -82,7 +82,7 @@ class ItemEpoch:
     async def _answer_and_evaluate(self, model: str, search: SearchResult) -> bool:
         """Run the answer phase of one model, then the evaluate phase of each of its jobs."""
         open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._is_evaluated(job)]
-        jobs = [job for job in open_jobs if job.key not in self.lane.breaker.jobs]
+        jobs = [job for job in open_jobs if job.key not in self.lane.breaker.stopped_jobs]
         if not jobs:
             return not open_jobs
         answer: AnswerResult | None = None
@@ -144,7 +144,7 @@ class ItemEpoch:
 
     async def _evaluate(self, job: Job, search: SearchResult, answer: AnswerResult | None) -> bool:
         """Run the evaluate phase of one job; return True when it has a result."""
-        if job.key in self.lane.breaker.jobs:
+        if job.key in self.lane.breaker.stopped_jobs:
             return False
         done = await self._attempt(
             job.key,

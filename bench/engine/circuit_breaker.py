@@ -1,0 +1,102 @@
+"""The stopped jobs of a lane, and the circuit breaker that stops jobs whose first items all fail alike.
+
+Example::
+
+    breaker.stop(plan.jobs, failure)            # the provider refused: every job of the lane
+    breaker.stop(plan.jobs_of(model), failure)  # a model refused: only the jobs that use it
+    breaker.all_stopped                         # True once no job of the lane is left
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from bench.engine.outcome import Failure
+from bench.engine.run_context import RunContext
+from bench.errors import MappingError, Rejected
+from bench.journal import Event
+from bench.patterns import pattern
+from bench.plan import Job, Lane
+
+FIRST_ITEMS = 20
+"""number of empty searches at the start that stop a lane"""
+FIRST_FAILURES = 10
+"""number of equal failures at the start that stop the jobs they concern"""
+WRONG_REQUEST = frozenset({Rejected.kind, MappingError.kind})
+"""error kinds that a repetition does not change"""
+_OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z])[\w.-]{12,}')
+"""parts of an error text that differ from call to call: the request repeated in a 422, the body, ids"""
+
+
+@dataclass(slots=True, kw_only=True)
+class CircuitBreaker:
+    """The stopped jobs of one lane, and the counts that stop them."""
+
+    run: RunContext
+    lane: Lane
+    stopped_jobs: dict[str, Failure] = field(default_factory=dict)
+    """job key -> failure"""
+    all_stopped: bool = False
+    """all jobs of the lane are stopped"""
+    _searched: int = 0
+    _found_any: bool = False
+    _only_error: dict[str, str] = field(default_factory=dict)
+    """action -> the only error text so far; empty after a success or another error"""
+    _failures: Counter[str] = field(default_factory=Counter)
+    """action -> number of its failures so far"""
+    _lost_items: Counter[str] = field(default_factory=Counter)
+    """action -> number of items that these failures lost"""
+
+    def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
+        """Stop these jobs; requests in flight finish."""
+        for job in jobs:
+            if job.key not in self.stopped_jobs:
+                self.stopped_jobs[job.key] = failure
+                self.run.progress.jobs[job.key].stopped = failure.message
+                event = Event(kind=f"job_stopped_{failure.kind}", scope=job.key, message=failure.message)
+                self.run.journal.append(event)
+                self.run.progress.events.append(f"{job.key}: {failure.message}")
+        self.all_stopped = len(self.stopped_jobs) == len(self.lane.jobs)
+
+    def count_search(self, *, empty: bool, provider: str) -> None:
+        """Count a search.
+
+        When the first 20 searches of a lane are all empty, its jobs are stopped; if the breaker is off, an event warns.
+        """
+        self._searched += 1
+        self._found_any |= not empty
+        if self._found_any or self._searched < FIRST_ITEMS:
+            return
+        text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: check scoping and index in its config"
+        if self.run.plan.request.circuit_breaker:
+            self.stop(self.lane.jobs, Failure(kind="circuit_breaker", message=text))
+        elif self._searched == FIRST_ITEMS:
+            self.run.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
+            self.run.progress.events.append(f"{self.lane.key}: {text}")
+
+    def count_outcome(
+        self, action: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
+    ) -> None:
+        """Count a success or failure of an action for some items, such as their search.
+
+        The breaker stops ``jobs`` when at least the first 10 all fail with the same error of a wrong request, and more
+        items are lost than a valid job may lose.
+        """
+        if self._only_error.get(action) == "" or not self.run.plan.request.circuit_breaker:
+            return
+        text = _OF_ONE_CALL.sub("", failure.message) if failure and failure.kind in WRONG_REQUEST else ""
+        if failure is None or self._only_error.setdefault(action, text) != text:
+            self._only_error[action] = ""
+            return
+        self._failures[action] += 1
+        self._lost_items[action] += items
+        planned = self.lane.benchmark.n_selected * self.lane.benchmark.epochs
+        if (
+            text
+            and self._failures[action] >= FIRST_FAILURES
+            and self._lost_items[action] > self.run.plan.request.max_error_rate * planned
+        ):
+            reason = f"{action}: the first {self._failures[action]} all failed with the same error, so the job stops"
+            self.stop(jobs(), Failure(kind="circuit_breaker", message=f"{reason}: {failure.message}"))
