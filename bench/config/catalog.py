@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -196,14 +196,8 @@ def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
     """Return the entries sorted by name; a shipped config with the name of a workspace config is marked as shadowed."""
     listed = list(entries)
     own = {entry.name.lower() for entry in listed if not entry.builtin}
-    marked = [_shadow(entry) if entry.builtin and entry.name.lower() in own else entry for entry in listed]
+    marked = [replace(one, shadowed=True) if one.builtin and one.name.lower() in own else one for one in listed]
     return sorted(marked, key=lambda entry: (entry.name.lower(), entry.shadowed, str(entry.path)))
-
-
-def _shadow(entry: CatalogEntry) -> CatalogEntry:
-    from dataclasses import replace
-
-    return replace(entry, shadowed=True)
 
 
 def _modified_ns(file: str) -> int:

@@ -284,7 +284,9 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
         case "extra_forbidden":
             return _unknown_field(model_at(model, tuple(error["loc"])[:-1]), path, where)
         case "missing":
-            return _missing_field(model, path, str(error["loc"][-1]), where)
+            key = str(error["loc"][-1])
+            inside = f" in {key_text(path)}" if path else ""
+            return ConfigError(f'missing field "{key}"{inside}', where=where, hint=f"add {key}")
         case "literal_error" | "enum":
             return _invalid_choice(path, error, where)
         case "union_tag_invalid" | "union_tag_not_found":
@@ -330,14 +332,9 @@ def _unknown_field(owner: type[BaseModel] | None, path: TreePath, where: str) ->
     key = str(path[-1])
     inside = f" in {key_text(path[:-1])}" if len(path) > 1 else ""
     known = accepted_keys(owner) if owner else []
-    listed = ", ".join(_preferred_keys(owner)) if owner else ""
+    listed = ", ".join(info.alias or name for name, info in owner.model_fields.items()) if owner else ""
     hint = f"known fields: {listed}" if listed else "remove the field"
     return ConfigError(f'unknown field "{key}"{inside}{did_you_mean(key, known)}', where=where, hint=hint)
-
-
-def _missing_field(model: type[ConfigModel], path: TreePath, key: str, where: str) -> ConfigError:
-    inside = f" in {key_text(path)}" if path else ""
-    return ConfigError(f'missing field "{key}"{inside}', where=where, hint=f"add {key}")
 
 
 def _invalid_choice(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
@@ -402,10 +399,6 @@ def accepted_keys(model: type[BaseModel]) -> list[str]:
     return [key for _, keys in keys_of_fields(model) for key in keys]
 
 
-def _preferred_keys(model: type[BaseModel]) -> list[str]:
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
 def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
     """Return the model of the map at a key path, which may contain union tags; None where the map may have any key."""
     current: list[object] = [model]
@@ -423,7 +416,7 @@ def _tags(model: type[BaseModel]) -> set[str]:
 
 def _types_below(annotation: object, part: str | int) -> list[object]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return _field_types(annotation, str(part))
+        return [info.annotation for name, info in annotation.model_fields.items() if str(part) in keys_of(name, info)]
     arguments = get_args(annotation)
     if options := _union_members(annotation):
         return [step for option in options for step in _types_below(option, part)]
@@ -445,7 +438,3 @@ def _models_in(annotation: object) -> Iterable[type[BaseModel]]:
         yield annotation
     for option in _union_members(annotation):
         yield from _models_in(option)
-
-
-def _field_types(model: type[BaseModel], key: str) -> list[object]:
-    return [info.annotation for name, info in model.model_fields.items() if key in keys_of(name, info)]

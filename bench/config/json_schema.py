@@ -38,7 +38,6 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 
 def json_schema(kind: Kind) -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of one kind of file; it has only the preferred spelling of each key."""
-
     schema = _model_of(kind).model_json_schema(by_alias=True, schema_generator=DescribedJsonSchema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

@@ -39,14 +39,7 @@ REJECTED_FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("model", "deployment"), "the name of the model sets it"),
     **dict.fromkeys(
         (
-            "messages",
-            "prompt",
-            "input",
-            "contents",
-            "requests",
-            "content",
-            "system",
-            "systeminstruction",
+            "messages", "prompt", "input", "contents", "requests", "content", "system", "systeminstruction",
             "instructions",
         ),
         "the benchmark sets the prompt",
@@ -65,7 +58,7 @@ REJECTED_FIELDS: Mapping[str, str] = {
         ("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "the judge's protocol sets it"
     ),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
-}
+}  # fmt: skip
 """field name in lower case without ``_`` and ``-`` -> the reason why it is rejected, or the key to use instead"""
 NESTED_SETTINGS = ("generationconfig", "options")
 """objects inside ``body`` whose own fields are also checked, in lower case"""

@@ -55,11 +55,9 @@ _SHARD = r"^\d+/\d+$"
 
 def _cores(value: object) -> object:
     """Replace ``auto`` with the number of cores that this process may use; return any other value unchanged."""
-    return (
-        len(os.sched_getaffinity(0))
-        if value == "auto" and hasattr(os, "sched_getaffinity")
-        else (os.cpu_count() if value == "auto" else value)
-    )
+    if value != "auto":
+        return value
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 LARGEST_SEED = 2**53 - 1

@@ -82,8 +82,8 @@ def text_of(value: object) -> str:
         return value
     if isinstance(value, datetime):
         return iso_utc(value)
-    if _is_turns(value):
-        return "\n".join(render_turn(turn) for turn in value)  # type: ignore[attr-defined]
+    if isinstance(value, list | tuple) and value and all(isinstance(part, Turn) for part in value):
+        return "\n".join(render_turn(turn) for turn in value)
     if isinstance(value, list | tuple):
         return "\n".join(text_of(part) for part in value if part is not None)
     if isinstance(value, bool):
@@ -91,10 +91,6 @@ def text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return _json(value)
     return str(value)
-
-
-def _is_turns(value: object) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(part, Turn) for part in value)
 
 
 def _json_value(value: object) -> object:
@@ -401,15 +397,11 @@ def _filter(step: str, source: str, where: str | None) -> Filter:
         raise ConfigError(f"unclosed quote in {source}", where=where, hint=f"write {name}:'text'")
     value = argument[1:-1] if quoted else argument
     if quoted and name != "match":  # an expression keeps its backslashes
-        value = re.sub(r"\\(.)", _unescape, value)
+        value = re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), value)
     try:
         return make_filter(name, value if colon else None)
     except ValueError as error:
         raise ConfigError(f"{error} in {source}", where=where, hint=_filter_list()) from error
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return {"n": "\n", "t": "\t"}.get(match[1], match[1])
 
 
 def _require_known(slot: _Placeholder, names: Collection[str], where: str | None) -> _Placeholder:

@@ -13,11 +13,11 @@ and no row.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from bench.errors import CallError
@@ -56,7 +56,7 @@ class Http:
         share: float = 1.0,
         attempt_s: float | None = None,
         repeats_timeouts: bool = True,
-        random: random.Random | None = None,
+        random: Random | None = None,
     ) -> None:
         self._adaptive = concurrency == "auto"
         self._slots = Slots(CEILING if concurrency == "auto" else concurrency)
@@ -65,7 +65,7 @@ class Http:
         self.attempt_s = attempt_s
         """timeout of one attempt in seconds, instead of the request's or endpoint's; None = theirs"""
         self._repeats_timeouts = repeats_timeouts
-        self._random = random or _unseeded()
+        self._random = random or Random()
         self._limiters: dict[str, RateLimiter] = {}
         self._in_flight: dict[CallState, None] = {}
         self._transport: Transport | None = None
@@ -290,7 +290,3 @@ def _timing(total_s: float, connect_s: float) -> ClientTimeout:
     from aiohttp import ClientTimeout
 
     return ClientTimeout(total=total_s, sock_connect=min(total_s, connect_s))
-
-
-def _unseeded() -> random.Random:
-    return random.Random()

@@ -73,7 +73,9 @@ def non_answer_reason(text: str, accepted: Sequence[str] = ()) -> str | None:
     if len(text) > _LONGEST:
         return None
     reason = None
-    if (len(text) <= _SHORT or "traceback" in text[:80].lower()) and (_FAILED.match(text) or _is_error_body(text)):
+    if (len(text) <= _SHORT or "traceback" in text[:80].lower()) and (
+        _FAILED.match(text) or _is_error_body(_tree(text))
+    ):
         reason = "an error message instead of an answer"
     elif len(text) < _LONGEST_VALUE and " ".join(text.lower().split()) in _NEVER:
         reason = "a value such as null instead of an answer"
@@ -252,8 +254,7 @@ def _is_accepted(text: str, accepted: Collection[str]) -> bool:
     return any(form == gold or (gold and gold in form and len(form) < 4 * len(gold)) for gold in map(form_of, accepted))
 
 
-def _is_error_body(text: str) -> bool:
-    tree = _tree(text)
+def _is_error_body(tree: object) -> bool:
     return isinstance(tree, dict) and bool(tree.get("error") or tree.get("errors")) and "answer" not in tree
 
 

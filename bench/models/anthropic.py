@@ -74,7 +74,9 @@ class Anthropic:
             model=text_or_none(tree.get("model")),
             finish="other" if calls else finish_of(native),
             native_finish=TOOL_CALL if calls else native,
-            reasoning="".join(_thinking(block) for block in blocks),
+            reasoning="".join(
+                text_or_none(block.get("thinking")) or "" for block in blocks if isinstance(block, Mapping)
+            ),
         )
 
     def join_events(self, events: Sequence[object], *, done: bool) -> object:
@@ -106,10 +108,6 @@ def _tool_input(blocks: Sequence[object]) -> str:
         if isinstance(block, Mapping) and block.get("type") == "tool_use" and block.get("name") == SCHEMA_NAME:
             return json.dumps(block.get("input"), ensure_ascii=False)
     return ""
-
-
-def _thinking(block: object) -> str:
-    return text_or_none(block.get("thinking")) or "" if isinstance(block, Mapping) else ""
 
 
 def _has_type(block: object, kind: str) -> bool:

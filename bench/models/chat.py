@@ -145,7 +145,7 @@ class ChatModel:
             finish="refusal",
             native_finish="content_filter",
             ignored=_ignored(prompt, features),
-            sent_tokens=_tokens_of(prompt),
+            sent_tokens=count_tokens("\n".join(message.content for message in prompt.messages)),
         )
 
     async def _send(self, prompt: Prompt, features: ModelFeatures) -> Completion:
@@ -222,10 +222,6 @@ def _flags(result: _CallResult, sent: str) -> tuple[str, ...]:
     return tuple(flag for flag, holds in noted.items() if holds)
 
 
-def _tokens_of(prompt: Prompt) -> int:
-    return count_tokens("\n".join(message.content for message in prompt.messages))
-
-
 def _error_fields(error: object) -> str:
     """Return the message fields of an error, without the rest of the body, which may contain the prompt."""
     if not isinstance(error, Mapping):
@@ -273,11 +269,8 @@ def with_schema_text(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
     """Write the schema into the prompt, for a model that does not support schemas."""
     wanted = json.dumps(schema, ensure_ascii=False, sort_keys=True)
     request = f"Reply with one JSON object and nothing else. It must fit this JSON Schema:\n{wanted}"
-    return replace(prompt, messages=(*prompt.messages[:-1], _longer(prompt.messages[-1], request)))
-
-
-def _longer(message: ChatMessage, text: str) -> ChatMessage:
-    return replace(message, content=f"{message.content}\n\n{text}")
+    last = prompt.messages[-1]
+    return replace(prompt, messages=(*prompt.messages[:-1], replace(last, content=f"{last.content}\n\n{request}")))
 
 
 def _ignored(prompt: Prompt, features: ModelFeatures) -> tuple[str, ...]:

@@ -235,9 +235,14 @@ def vector(value: object, where: str) -> tuple[float, ...]:
         MappingError: it is empty or an element is not a finite number.
     """
     numbers = as_list(value, where)
-    if not numbers or not all(_is_finite(number) for number in numbers):
+    finite = [
+        float(one)
+        for one in numbers
+        if isinstance(one, int | float) and not isinstance(one, bool) and abs(one) <= float_info.max
+    ]
+    if not numbers or len(finite) != len(numbers):
         raise MappingError(f"{where}: expected a list of finite numbers; got {shown(value)}")
-    return tuple(float(number) for number in numbers)  # type: ignore[arg-type]
+    return tuple(finite)
 
 
 def error_in_reply(error: object) -> CallError:
@@ -257,18 +262,10 @@ def error_in_reply(error: object) -> CallError:
 
 
 STATUS_OF: Mapping[str, int] = {
-    "insufficient_quota": 402,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "resource_exhausted": 429,
-    "invalid_request_error": 400,
-    "invalid_argument": 400,
-    "context_length_exceeded": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-}
+    "insufficient_quota": 402, "rate_limit_error": 429, "rate_limit_exceeded": 429, "resource_exhausted": 429,
+    "invalid_request_error": 400, "invalid_argument": 400, "context_length_exceeded": 400,
+    "authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404,
+}  # fmt: skip
 """error name of a vendor -> equivalent HTTP status"""
 
 
@@ -293,10 +290,6 @@ HTTP_DIGITS = 3
 def shown(value: object) -> str:
     """Return a short, redacted form of a value for error messages."""
     return redact(json.dumps(value, ensure_ascii=False, default=str))[:SHOWN]
-
-
-def _is_finite(number: object) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= float_info.max
 
 
 DONE = "[DONE]"

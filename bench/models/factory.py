@@ -232,16 +232,9 @@ def _endpoint(target: Target, role: Role) -> Endpoint:
     file = target.file
     limits = Limits()
     if file is not None:
-        declared = file.limits
-        feedback = declared.feedback
-        limits = Limits(
-            rps=declared.rps,
-            rpm=declared.rpm,
-            burst=declared.burst,
-            tpm=declared.tpm,
-            concurrency=declared.concurrency,
-            feedback=Feedback(remaining=feedback.remaining, reset=feedback.reset) if feedback is not None else None,
-        )
+        declared = file.limits.model_dump()
+        feedback = declared.pop("feedback")
+        limits = Limits(**declared, feedback=Feedback(**feedback) if feedback is not None else None)
     attempt_s = (file.timeout_s if file is not None else None) or ATTEMPT_S
     return Endpoint(
         name=f"{target.name}.{role}",

@@ -68,7 +68,7 @@ class Google:
             )
         first = as_map(next(iter(as_list(candidates, "generateContent answer, candidates")), None), "candidates[0]")
         native = text_or_none(first.get("finishReason")) or ""
-        calls = _calls_tool(first.get("content")) or native in TOOL_FINISHES
+        calls = native in TOOL_FINISHES or any("functionCall" in part for part in _parts(first.get("content")))
         return Reply(
             text="" if calls else _texts(first.get("content"), thought=False),
             model=text_or_none(tree.get("modelVersion")),
@@ -106,10 +106,6 @@ def _texts(content: object, *, thought: bool) -> str:
     """Return the text of the answer parts, or with ``thought`` of the reasoning parts."""
     texts = [part.get("text") for part in _parts(content) if bool(part.get("thought")) is thought]
     return "".join(text for text in texts if isinstance(text, str))
-
-
-def _calls_tool(content: object) -> bool:
-    return any("functionCall" in part for part in _parts(content))
 
 
 def _parts(content: object) -> list[Mapping[str, object]]:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from bench.config.model import LOCAL
 from bench.config.provider.sections import check_address
 from bench.errors import ConfigError
-from bench.events import redactor
 
 if TYPE_CHECKING:
     from bench.config.model import ModelFile, ModelSettings
@@ -187,12 +186,14 @@ def resolve_target(name: str, environment: Environment, files: Mapping[str, Mode
         near = difflib.get_close_matches(prefix, known, n=1)
         text = f'unknown model provider "{prefix}" in "{name}"' + (f'; did you mean "{near[0]}"?' if near else "")
         raise ConfigError(text, hint=f"known: {', '.join(known)}; or add configs/models/{prefix}.yaml")
+    dialect = vendor.dialect if vendor is not None else file.dialect if file is not None else None
+    assert dialect is not None, "the check of the file requires it"
     headers, query, variable = _credentials(name, vendor, file.auth if file is not None else None, environment)
     return Target(
         name=name,
         prefix=prefix,
         model=model,
-        dialect=vendor.dialect if vendor is not None else _declared_dialect(file),
+        dialect=dialect,
         base_url=_base_url(name, vendor, file, environment).rstrip("/"),
         headers=headers,
         query=query,
@@ -211,11 +212,6 @@ def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
     if vendor is None:
         return ()
     return (*vendor.key_variables[:1], *((vendor.base_variable,) if vendor.base_url is None else ()))
-
-
-def _declared_dialect(file: ModelFile | None) -> DialectName:
-    assert file is not None and file.dialect is not None, "the file's own check asks for it"
-    return file.dialect
 
 
 def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
@@ -237,31 +233,10 @@ def _credentials(
     """Return headers, query parameters and the name of the key variable."""
     fixed = dict(vendor.headers) if vendor is not None else {}
     if auth is not None:
-        headers, query = _file_credentials(name, auth, environment)
-        return {**fixed, **headers}, query, auth.env_var
+        headers, query = auth.credentials(environment, user=name)
+        return {**fixed, **headers}, tuple(query), auth.env_var
     if vendor is None or not vendor.key_variables:
         return fixed, (), None
     variable = next((each for each in vendor.key_variables if environment.secret(each)), vendor.key_variables[0])
     secret = environment.require(variable, user=name).get_secret_value()
     return {**fixed, vendor.key_header: vendor.key_prefix + secret}, (), variable
-
-
-def _file_credentials(
-    name: str, auth: Auth, environment: Environment
-) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    if auth.type == "none" or auth.env_var is None:
-        return {}, ()
-    if auth.optional and environment.secret(auth.env_var) is None:
-        return {}, ()
-    secret = environment.require(auth.env_var, user=name).get_secret_value()
-    if auth.type == "query":
-        return {}, ((auth.param or "key", secret),)
-    if auth.type == "basic":
-        import base64
-
-        pair = base64.b64encode(f"{auth.user}:{secret}".encode()).decode()
-        redactor.learn(pair)  # the pair holds the key in a form of its own
-        return {auth.header or "Authorization": f"Basic {pair}"}, ()
-    header = auth.header or ("X-API-Key" if auth.type == "apikey" else "Authorization")
-    prefix = auth.prefix if auth.prefix is not None else {"bearer": "Bearer ", "token": "Token "}.get(auth.type, "")
-    return {header: prefix + secret}, ()

@@ -8,8 +8,8 @@ Example::
 
     read_usage("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
     # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
-    strip_reasoning(completion).text          # without reasoning blocks; the raw text stays in `Completion.raw`
-    missing_answer_error(completion)             # None, or the error for a reply without an answer
+    strip_reasoning(completion).text         # without reasoning blocks; the raw text stays in `Completion.raw`
+    missing_answer_error(completion)         # None, or the error for a reply without an answer
 
 ``input_tokens`` is all input including cache reads and writes, ``output_tokens`` all output including reasoning,
 ``total_tokens`` their sum. Anthropic's counts are added up; OpenAI's and Google's counts already include their parts.

@@ -106,11 +106,11 @@ def _usage(tree: object, where: str) -> Usage | None:
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:
         return read_usage("openai", {"usage": tree})
     known = {each.name for each in fields(Usage)} - {"estimated"}
-    if not isinstance(tree, Mapping) or not tree.keys() <= known or not all(_is_count(each) for each in tree.values()):
+    if (
+        not isinstance(tree, Mapping)
+        or not tree.keys() <= known
+        or not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in tree.values())
+    ):
         raise ConfigError("usage must be a map of token counts", where=where, hint=f"known: {', '.join(sorted(known))}")
     total = tree.get("total_tokens", tree.get("input_tokens", 0) + tree.get("output_tokens", 0))
     return Usage(**{**tree, "total_tokens": total})
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -10,7 +10,6 @@ from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
-    from bench.config.traffic import Limit
 
 Traffic = Literal["add", "search", "status", "manage"]
 """manage: setup, clear and deletes, with the limits of add but a separate count"""
@@ -33,10 +32,10 @@ def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
     return Endpoint(
         name=f"{config.name}.{traffic}",
         role="provider",
-        limits=_limits(
-            limit,
-            pauses.get(traffic, 0) / 1000,
-            Feedback(remaining=feedback.remaining, reset=feedback.reset) if feedback else None,
+        limits=Limits(
+            **limit.model_dump(),
+            min_interval_s=pauses.get(traffic, 0) / 1000,
+            feedback=Feedback(**feedback.model_dump()) if feedback else None,
         ),
         retry=Retry(max_retries=rate.max_retries, delay_s=rate.retry_delay_ms / 1000),
         timeouts=Timeouts(attempt_s=connection.timeout / 1000, connect_s=connection.connect_timeout / 1000),
@@ -44,16 +43,4 @@ def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
         statuses=dict(config.errors.status),
         max_response_bytes=connection.max_response_bytes,
         price_usd=None if price is None else str(price),
-    )
-
-
-def _limits(limit: Limit, pause_s: float, feedback: Feedback | None) -> Limits:
-    return Limits(
-        rps=limit.rps,
-        rpm=limit.rpm,
-        burst=limit.burst,
-        tpm=limit.tpm,
-        concurrency=limit.concurrency,
-        min_interval_s=pause_s,
-        feedback=feedback,
     )

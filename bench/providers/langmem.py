@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.store.memory import InMemoryStore
@@ -55,10 +54,7 @@ class LangMem:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+    async def __aexit__(self, *_exc: object) -> None: ...
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Put each memory under its id."""

@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import Field
@@ -90,9 +89,7 @@ class Mem0Library:
         self._memory = await self._run("manage", lambda: Mem0.from_config(self._settings(self._folder)))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         memory, self._memory = self._memory, None
         self._thread.submit(_close, memory)
         self._thread.shutdown(wait=True)

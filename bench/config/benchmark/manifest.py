@@ -299,31 +299,15 @@ class Manifest(ManifestPart):
         return steps
 
     def _protocol(self) -> dict[str, object]:
-        if isinstance(self.evaluation, ExactMatch):
-            return {"exact_match": self.evaluation.model_dump(exclude={"protocol", "type_field"})}
-        return {}
+        exact = isinstance(self.evaluation, ExactMatch)
+        return {"exact_match": self.evaluation.model_dump(exclude={"protocol", "type_field"})} if exact else {}
 
 
 _SAME = {
-    "name",
-    "version",
-    "description",
-    "source",
-    "license",
-    "tags",
-    "aliases",
-    "extends",
-    "metrics",
-    "required_capabilities",
-    "flatten",
-    "groups",
-    "abstention",
-    "question_date",
-    "timezone",
-    "date_formats",
-    "overlay",
+    "name", "version", "description", "source", "license", "tags", "aliases", "extends", "metrics",
+    "required_capabilities", "flatten", "groups", "abstention", "question_date", "timezone", "date_formats", "overlay",
     "cluster_by",
-}
+}  # fmt: skip
 
 PLACES: Mapping[TreePath, TreePath] = {
     ("data", "path"): ("data_file",),

@@ -113,26 +113,10 @@ Mode = Literal["session-based", "incremental", "bulk"]
 Granularity = Literal["auto", "turn", "session", "memory", "text"]
 Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
 METHODS = (
-    "exact-match",
-    "contains",
-    "token-f1",
-    "locomo-f1",
-    "semantic-similarity",
-    "llm-judge",
-    "rubric",
-    "rubric-points",
-    "order-agreement",
-    "labels",
-    "memory-audit",
-    "phrases",
-    "ordered-phrases",
-    "mcq",
-    "faithfulness",
-    "code-correctness",
-    "deletion-check",
-    "custom",
-    "none",
-)
+    "exact-match", "contains", "token-f1", "locomo-f1", "semantic-similarity", "llm-judge", "rubric", "rubric-points",
+    "order-agreement", "labels", "memory-audit", "phrases", "ordered-phrases", "mcq", "faithfulness",
+    "code-correctness", "deletion-check", "custom", "none",
+)  # fmt: skip
 PLUG_INS = "bench.evaluators"
 """entry point group of installed evaluators; their names are allowed as methods"""
 

@@ -11,9 +11,8 @@ Example::
     config.endpoints.search.response.contents       # ("$.text",)
     config.sha256                                    # digest of the identity; variables stay unresolved
 
-The other blocks are in ``provider_sections`` and ``traffic``, the calls and their responses in ``provider_calls``, the
-body templates in ``provider_body``, and checks of several blocks in ``provider_checks``. This module uses no network
-and reads no secret.
+The other blocks are in ``sections`` and ``traffic``, the calls and their responses in ``calls``, the body templates in
+``body``, and checks of several blocks in ``checks``. This module uses no network and reads no secret.
 
 Display names, verification, limits, timeouts and prices may change between a run and its resume. All other settings are
 part of the identity and must not change. Environment variables stay unresolved in the identity, so that the digest is

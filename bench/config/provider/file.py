@@ -3,7 +3,7 @@
 Example::
 
     config = load_provider(Path("configs/providers/acme.yaml"))
-    # ConfigError: acme.yaml:4:1: auth is not read: a command gets its keys from mcp.env
+    # ConfigError: acme.yaml:4:1: auth has no effect: a server started by mcp.command gets its keys from mcp.env
 
 An adapter in a file is checked without an import: the file must exist and define the class. An adapter in an installed
 module is looked up only when a run uses it.

@@ -10,6 +10,7 @@ block are here, checks of several blocks are in :mod:`bench.config.provider.chec
 
 from __future__ import annotations
 
+import base64
 import re
 from datetime import date
 from typing import Annotated, Literal, Self
@@ -19,9 +20,9 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_v
 
 from bench.config.file import ConfigModel
 from bench.errors import ConfigError
-from bench.events import KEY_LIKE, redact
+from bench.events import KEY_LIKE, redact, redactor
 from bench.patterns import pattern
-from bench.settings import VARIABLE
+from bench.settings import VARIABLE, Environment
 
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
 
@@ -166,6 +167,28 @@ class Auth(ConfigModel):
         if self.type == "basic" and self.user is None:
             raise ValueError("auth of type basic needs user")
         return self
+
+    def credentials(self, environment: Environment, *, user: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        """Return the headers and URL parameters with the key; both are empty for an optional key that is not set.
+
+        ``user`` is the provider or model that needs the key, for errors.
+
+        Raises:
+            ConfigError: the variable of the key is not set.
+        """
+        if self.type == "none" or self.env_var is None:
+            return {}, []
+        if self.optional and environment.secret(self.env_var) is None:
+            return {}, []
+        key = environment.require(self.env_var, user=user).get_secret_value()
+        if self.type == "query":
+            return {}, [(self.param or "key", key)]
+        if self.type == "basic":
+            key = base64.b64encode(f"{environment.resolve(self.user or '')}:{key}".encode()).decode()
+            redactor.learn(key)
+        default = {"basic": "Basic ", "bearer": "Bearer ", "token": "Token "}.get(self.type, "")
+        header = self.header or ("X-API-Key" if self.type == "apikey" else "Authorization")
+        return {header: f"{default if self.prefix is None else self.prefix}{key}"}, []
 
 
 class Sanitize(ConfigModel):

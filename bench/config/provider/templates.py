@@ -6,8 +6,8 @@ Also in this module:
 
 Example::
 
-    chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
-    chroma.yaml:33:21: "$.documents[" is not a path: expected an index
+    chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; no capture defines it
+    chroma.yaml:33:21: "$.documents[" is not a valid JSONPath: expected an index
 
 Both checks read the raw tree, so that a file with unknown keys is checked too and all its errors are reported together.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bench.config.file import Source, did_you_mean, fold_key, key_text
 from bench.config.jsonpath import compile_path
@@ -142,7 +143,7 @@ def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]
     for key in ("query", "headers", "multipart", "match"):
         block = _get(call, key)
         for name, value in block.items() if isinstance(block, Mapping) else ():
-            yield _Template((*path, key, str(name)), _compiling(compiler, value), names)
+            yield _Template((*path, key, str(name)), partial(compiler.tree, value), names)
 
 
 def _compiling_form(compiler: Compiler, text: str, *, is_pattern: bool) -> Callable[[], Node]:
@@ -156,10 +157,6 @@ def _compiling_form(compiler: Compiler, text: str, *, is_pattern: bool) -> Calla
         return node
 
     return compiled
-
-
-def _compiling(compiler: Compiler, value: object) -> Callable[[], Node]:
-    return lambda: compiler.tree(value)
 
 
 def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
@@ -46,10 +45,8 @@ class BuiltInProvider(ABC):
         await self.stores.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stores.__aexit__(kind, error, trace)
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stores.__aexit__(*exc)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Write the batch; a memory with an existing id replaces the stored one at its position."""

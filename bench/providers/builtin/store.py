@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
-from types import TracebackType, coroutine
+from types import coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
@@ -285,9 +285,7 @@ class NamespaceFiles:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         while self._open:
             _, store = self._open.popitem()
             await store.close()

@@ -48,7 +48,7 @@ class Vector(BuiltInProvider):
             return []
         wanted = array("f", normalized(query.embedding or await self._vectors.query(query.text)))
         rows = await self._rows(space.namespace, store)
-        scored = sorted(((sum(map(mul, wanted, vector)), row) for row, vector in rows), key=_by_score)
+        scored = sorted(((sum(map(mul, wanted, vector)), row) for row, vector in rows), key=lambda pair: -pair[0])
         return [row.hit(score) for score, row in scored[: query.k]]
 
     async def clear(self, space: Space) -> int | None:
@@ -69,7 +69,3 @@ class Vector(BuiltInProvider):
             while len(self._read) > READ_NAMESPACES:
                 del self._read[next(iter(self._read))]
         return known
-
-
-def _by_score(pair: tuple[float, StoredMemory]) -> float:
-    return -pair[0]

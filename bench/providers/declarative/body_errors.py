@@ -61,15 +61,9 @@ FAILED_STATES = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE_STATUSES = frozenset({202, 206, 207})
 """statuses of an incomplete search"""
 INCOMPLETE_FLAGS = (
-    "timed_out",
-    "terminated_early",
-    "degraded",
-    "partial",
-    "is_partial",
-    "partial_results",
-    "incomplete",
+    "timed_out", "terminated_early", "degraded", "partial", "is_partial", "partial_results", "incomplete",
     "incomplete_results",
-)
+)  # fmt: skip
 PART_COUNTS = {"_shards": 1, "_clusters": 3}
 """keys of the counts of the parts of a search -> how many of their keys (failed, skipped, partial) mean a lost part"""
 MESSAGE_KEYS = ("message", "msg", "detail", "reason", "warning", "info")

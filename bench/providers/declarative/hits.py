@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    reading = HitReader.compile(search.response, "search.response", wire=wire, threaded=False)
-    reading.read(answer, space).hits       # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
-    found = await Searching.of(wire, config, search, shape, None).search(space, query)
+    reader = HitReader.compile(search.response, "search.response", connection=connection, session_scoped=False)
+    reader.read(answer, space).hits        # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
+    found = await SearchOperation.compile(connection, config, search, memory_format, None).search(space, query)
     found.requested, found.returned, len(found.hits)            # 10, 30, 10
 """
 

@@ -2,8 +2,7 @@
 
 Example::
 
-    adding = Adding.of(wire, add, "add", shape=shape, vectors=None, max_bytes=None, hashes=False)
-    ingested = await adding.ingest(space, memories)
+    ingested = await add_operation.ingest(space, memories)
     ingested.jobs, ingested.rejected                        # ("job_7",), {}
 """
 

@@ -83,14 +83,11 @@ class McpChannel:
         Raises:
             ConfigError: an environment variable is not set.
         """
-        from bench.providers.declarative.http_channel import add_key
+        from bench.providers.declarative.http_channel import headers_and_query
 
         assert config.mcp is not None, "type mcp has its block"
         resolve = context.environment.resolve
-        headers = {name: resolve(value) for name, value in config.connection.headers.items()}
-        query: list[tuple[str, str]] = []
-        for auth in config.auth:
-            add_key(config, auth, context, headers, query)
+        headers, query = headers_and_query(config, context)
         url = resolve(config.mcp.url, where=config.place("mcp", "url")) if config.mcp.url else None
         return cls(
             name=config.name,
@@ -117,9 +114,7 @@ class McpChannel:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         await self._stack.aclose()
 
     def _require_tools(self, offered: Set[str]) -> None:

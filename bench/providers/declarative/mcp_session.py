@@ -66,9 +66,7 @@ class McpSession:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         self._leave.set()
         await self._group.__aexit__(None, None, None)  # without the error: the group would wrap it
 

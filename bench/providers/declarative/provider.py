@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.batching import with_split_rule
+from bench.providers.declarative.clear import ClearOperation
 from bench.providers.declarative.hits import HitReader, SearchOperation
 from bench.providers.declarative.http_channel import HttpChannel
 from bench.providers.declarative.ingest import AddOperation, AddResponseReader, run_steps
-from bench.providers.declarative.lifecycle import ClearOperation, SetupOperation, StatusPoller, read_count, wait_rule
 from bench.providers.declarative.request import Channel, CompiledCall, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, compact, may_be_a_page, reports_more
+from bench.providers.declarative.setup import SetupOperation
+from bench.providers.declarative.status_poller import StatusPoller, read_count, wait_rule
 from bench.providers.declarative.variables import MemoryFormat, space_variables
 from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import (
@@ -135,10 +136,8 @@ class Declarative:
         await self._connection.channel.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._connection.channel.__aexit__(kind, error, trace)
+    async def __aexit__(self, *exc: object) -> None:
+        await self._connection.channel.__aexit__(*exc)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Send one batch by ``endpoints.add``."""

@@ -6,8 +6,8 @@ Also in this module:
 
 Example::
 
-    wire = ProviderConnection.from_config(config, context, channel)
-    add = wire.call("add", config.endpoints.add, traffic="add")
+    connection = ProviderConnection.from_config(config, context, channel)
+    add = connection.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
 ``ProviderConnection`` has what all calls of a provider share: constants, limits, the channel. ``CompiledCall`` is one
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import quote
 
@@ -126,9 +125,7 @@ class Channel(Protocol):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *exc: object) -> None: ...
 
     async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
         """Send a call, with the limits and retries of its endpoint."""

@@ -1,4 +1,4 @@
-"""Read values of a provider's response by path. A path without a match is a MappingError, never "no results".
+"""Read values of a provider's response by path. A path without a match is an error, never an empty result.
 
 Also in this module:
 

@@ -2,8 +2,8 @@
 
 Example::
 
-    shape = MemoryFormat(timestamp="unix", metadata_values="flat", threaded=False)
-    shape.item_variables(memory, index=0, namespace="ns")["when"]      # 1683554160
+    memory_format = MemoryFormat(timestamp="unix", metadata_values="flat")
+    memory_format.item_variables(memory, index=0, namespace="ns")["when"]      # 1683554160
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import anyio
@@ -90,9 +89,7 @@ class Rag:
             self.model = await self._context.open_model(self.local.enhancement.model)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         await self._index.close()
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:

@@ -1,0 +1,153 @@
+"""Set up a namespace: the calls of ``setup`` in order, each only if its result does not exist yet.
+
+Example::
+
+    captures = await SetupOperation.compile(connection, config, embedder).prepare(values)       # {"storeId": "vs_1"}
+
+If the process dies after a setup call, the result of the call is not recorded. A resumed run finds it by ``existing``,
+so that it neither creates it twice nor fails because it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.config.jsonpath import Path, compile_path
+from bench.config.provider.body import Node, Scope
+from bench.config.provider.calls import Existing, SetupCall
+from bench.errors import NotCleared
+from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
+from bench.providers.declarative.response import ResponsePath, ServiceResponse, reports_more
+from bench.providers.embedding import ProviderEmbedder
+from bench.providers.protocol import merge_captures
+
+if TYPE_CHECKING:
+    from bench.config.provider.config import ProviderConfig
+
+
+SAMPLE_TEXT = "How long is a vector?"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingProbe:
+    """A compiled ``existing`` lookup."""
+
+    call: CompiledCall
+    results: ResponsePath | None
+    match: tuple[tuple[Path, Node], ...]
+    paging: Paging
+
+    @classmethod
+    def compile(cls, connection: ProviderConnection, existing: Existing, key: str) -> ExistingProbe:
+        """Compile a lookup; ``key`` is its path in the config, for errors."""
+        return cls(
+            connection.call(key, existing, traffic="status", check_kind="change"),
+            ResponsePath.at(f"{key}.results", existing.results) if existing.results else None,
+            tuple((compile_path(path), connection.compiler.tree(value)) for path, value in existing.match.items()),
+            Paging.compile(existing.page, f"{key}.page"),
+        )
+
+    async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
+        """Return the response and the matching candidate in it.
+
+        The result is None when nothing matches, or for a status in ``treat_as_ok``.
+
+        Raises:
+            MappingError: nothing matches, and the listing has pages that were not read.
+        """
+        seen = 0
+        extra: tuple[tuple[str, str], ...] = ()
+        for _ in range(self.paging.max_pages):
+            answer = await self.call.send(values, extra)
+            if not answer.ok:
+                return None
+            if self.results is None:
+                return answer, answer.tree
+            wanted = [(path, node.fill(Scope(values))) for path, node in self.match]
+            rows = answer.rows(self.results)
+            for row in rows:
+                if all(path.all(row) == [value] for path, value in wanted):
+                    return answer, row
+            seen += len(rows)
+            following = self.paging.after(answer)
+            if not following or not rows or following == extra:
+                break
+            extra = following
+        if rows and reports_more(answer.tree, seen):
+            raise answer.error(
+                self.results or self.call.key,
+                f"only the first {seen} elements of a longer list were read, and none of them matches: add page, "
+                "or narrow the query",
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SetupOperation:
+    """The compiled ``setup`` of a config."""
+
+    calls: tuple[tuple[CompiledCall, ExistingProbe | None], ...]
+    dimensions: int | None
+    embedder: ProviderEmbedder | None
+
+    @classmethod
+    def compile(
+        cls, connection: ProviderConnection, config: ProviderConfig, embedder: ProviderEmbedder | None
+    ) -> SetupOperation:
+        """Compile every setup call."""
+        settings = config.client_embeddings
+        calls = tuple(_compile_call(connection, call) for call in config.setup)
+        return cls(calls, settings.dimensions if settings else None, embedder)
+
+    async def prepare(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Send the needed setup calls, each with the captures of earlier calls; return all captures."""
+        known = {**values, **await self._dimensions()}
+        captures: dict[str, object] = {}
+        for call, lookup in self.calls:
+            seen = {**known, **captures}
+            found = await lookup.find(seen) if lookup else None
+            new = call.captured(await call.each(seen)) if found is None else call.captured_in(*found)
+            captures = merge_captures(captures, new)
+        return captures
+
+    async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
+        """Return the captures of an interrupted setup, by lookup or by repeating calls; None when nothing exists.
+
+        Raises:
+            NotCleared: a call has no ``existing`` and cannot be repeated, so it is unknown whether something exists.
+        """
+        captures: dict[str, object] = {}
+        for call, lookup in self.calls:
+            seen = {**values, **captures}
+            if lookup is not None:
+                found = await lookup.find(seen)
+                if found is None:
+                    return None
+                captures = merge_captures(captures, call.captured_in(*found))
+            elif call.captures:
+                if not call.is_repeatable:
+                    namespace = values["runTag"]
+                    raise NotCleared(
+                        f"{namespace}: the answer to {call.key} was lost, and the created object cannot be looked up",
+                        hint=f'delete the object at the service, or add "existing" to {call.key} to find it',
+                    )
+                captures = merge_captures(
+                    captures, call.captured(await call.each({**seen, **await self._dimensions()}))
+                )
+        return captures
+
+    async def _dimensions(self) -> dict[str, object]:
+        """Return ``dimensions`` if a call uses it: the declared length of a vector, or that of a sample vector."""
+        if not any("dimensions" in call.uses() for call, _ in self.calls):
+            return {}
+        if self.dimensions is not None or self.embedder is None:
+            return {"dimensions": self.dimensions}
+        return {"dimensions": len(await self.embedder.query(SAMPLE_TEXT))}
+
+
+def _compile_call(connection: ProviderConnection, call: SetupCall) -> tuple[CompiledCall, ExistingProbe | None]:
+    key = f"setup.{call.name}"
+    lookup = ExistingProbe.compile(connection, call.existing, f"{key}.existing") if call.existing else None
+    return connection.call(key, call, traffic="manage"), lookup
