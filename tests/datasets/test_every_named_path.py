@@ -211,7 +211,7 @@ def cases() -> Iterator[tuple[Mapping[str, object], tuple[str, ...]]]:
 
 @pytest.mark.parametrize("tree", CONFIGS, ids=range(len(CONFIGS)))
 def test_of_a_config_that_fits_nothing_is_told(workspace: Workspace, tree: Mapping[str, object]) -> None:
-    assert [text for text in told(workspace, tree, ()) if "have evidence that is neither a session" not in text] == []
+    assert [text for text in told(workspace, tree, ()) if "evidence that is neither a session" not in text] == []
 
 
 @each_row(("tree", "at"), cases())

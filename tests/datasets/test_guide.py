@@ -21,7 +21,7 @@ def _blocks(root: Path, language: str) -> list[str]:
 
 
 def test_both_examples_of_the_guide_validate(root: Path, tmp_path: Path) -> None:
-    _, rows, manifest, _, trips = _blocks(root, "json")
+    _, rows, manifest, _, _, trips = _blocks(root, "json")
     benchmarks = tmp_path / "configs" / "benchmarks"
     (benchmarks / "ferries").mkdir(parents=True)
     (benchmarks / "ferries" / "data.jsonl").write_text(rows, encoding="utf-8")

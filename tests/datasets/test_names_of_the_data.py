@@ -79,7 +79,7 @@ def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(tmp_path: Path, 
 def test_a_part_that_one_item_has_even_if_null_or_false_is_not_told(workspace: Workspace, extra: str) -> None:
     bare = {"q": "?", "a": "!", "talk": "x"}
     found = notes(workspace, extra, bare, ROW, bare)
-    assert [note for note in found if "have evidence that is neither a session" not in note] == []
+    assert [note for note in found if "evidence that is neither a session" not in note] == []
 
 
 TYPED = "  metadata: {questionType: kind}\n"
