@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from bench.metrics.failure_reason import LossKind
-from bench.report.failures import JobLosses, LossReason, RunLosses
+from bench.report.failures import JobLosses, RunLosses
 from bench.report.tables import Grid, models_text
 from bench.scalars import Json
 from bench.visible import counted
@@ -107,13 +107,12 @@ SHOWN_NAMES = 3
 
 
 def _reason_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    return [(str(len(one.items)), one.loss, one.error or "", one.text, _which(one)) for one in job.reasons]
-
-
-def _which(reason: LossReason) -> str:
-    names = sorted(dict.fromkeys(reason.items), key=natural_order)
-    more = " ..." if len(names) > SHOWN_NAMES else ""
-    return " ".join(names[:SHOWN_NAMES]) + more
+    rows = []
+    for one in job.reasons:
+        names = sorted(dict.fromkeys(one.items), key=natural_order)
+        which = " ".join([*names[:SHOWN_NAMES], *(["..."] if len(names) > SHOWN_NAMES else [])])
+        rows.append((str(len(one.items)), one.loss, one.error or "", one.text, which))
+    return rows
 
 
 def natural_order(name: str) -> list[tuple[bool, int, str]]:

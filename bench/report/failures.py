@@ -11,7 +11,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -177,9 +177,10 @@ async def verdicts_by_item(reader: Reader, record: JobRecord, records: Sequence[
     if len(judges) == 1 and record.epochs == 1:
         return {}
     found: dict[tuple[str, str], tuple[Verdict, ...]] = {}
-    async for item in _all_items(reader, judges):
-        key = (item.corpus, item.item)
-        found[key] = (*found.get(key, ()), *item.verdicts)
+    for judge in judges:
+        async for item in reader.items(judge.chain):
+            key = (item.corpus, item.item)
+            found[key] = (*found.get(key, ()), *item.verdicts)
     return found
 
 
@@ -195,12 +196,6 @@ async def verdicts_on_item(
     judges = judges_of(record, records)
     found = [one for judge in judges for one in await reader.item(judge.chain, item, corpus=corpus)]
     return [verdict for one in found for verdict in one.verdicts]
-
-
-async def _all_items(reader: Reader, records: Sequence[JobRecord]) -> AsyncIterator[ItemRecord]:
-    for record in records:
-        async for item in reader.items(record.chain):
-            yield item
 
 
 def loss_facts(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: bool) -> LossFacts:
@@ -250,7 +245,8 @@ async def _lost_item(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
     search = _successful_phase(item, Phase.SEARCH)
     unmapped = search is None or search.data.get("retrieved") is None
-    reason = item.message or _unscored(item.verdicts)
+    unscored = dict.fromkeys(one.reason for one in item.verdicts if one.value is None and one.reason)
+    reason = item.message or "; ".join(unscored)
     return {
         "item_id": item.item,
         "corpus": item.corpus,
@@ -269,8 +265,3 @@ async def _lost_item(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
         "evidence": list(_ids(scored, "gold")),
         "retrieved": None if unmapped else [list(slot) for slot in _ids_by_hit(search, "retrieved")],
     }
-
-
-def _unscored(verdicts: Sequence[Verdict]) -> str:
-    """Return the reasons of the evaluators that gave no value."""
-    return "; ".join(dict.fromkeys(one.reason for one in verdicts if one.value is None and one.reason))

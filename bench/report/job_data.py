@@ -236,12 +236,9 @@ def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tup
     for kind, planned in record.selected_types.items():
         count = min(left, max(0, planned - begun.get(kind, 0)))
         left -= count
-        yield labels_of({QUESTION_TYPE: kind, **_group_of(record, kind)}), count
+        group = next(({"group": name} for name, kinds in record.groups.items() if kind in kinds), {})
+        yield labels_of({QUESTION_TYPE: kind, **group}), count
     yield (), left
-
-
-def _group_of(record: JobRecord, kind: str) -> dict[str, str]:
-    return next(({"group": name} for name, kinds in record.groups.items() if kind in kinds), {})
 
 
 def _explained_position(columns: Sequence[Measure]) -> int | None:

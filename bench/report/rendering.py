@@ -7,7 +7,7 @@ Example::
     for grid in overview(report):
         print(markdown(grid))
     grids_page("Leaderboard", board_grids(board, "benchmark"))
-    results_page(report)
+    csv_text(report)
 """
 
 from __future__ import annotations
@@ -19,19 +19,16 @@ from collections.abc import Sequence
 
 from bench.model import Measurement
 from bench.report.fold import JobReport, Report
-from bench.report.tables import Grid, breakdown, matrix, overview, safe_row
+from bench.report.tables import Grid, safe_row
 from bench.visible import visible
 
 
 def markdown(grid: Grid) -> str:
     """Return the grid as a Markdown table with its title and notes."""
-    lines = [f"### {_cell(grid.title)}", "", _line(grid.head), _line(_rule(grid)), *map(_line, grid.rows)]
+    rule = ["---:" if index in grid.right else "---" for index in range(len(grid.head))]
+    lines = [f"### {_cell(grid.title)}", "", _line(grid.head), _line(rule), *map(_line, grid.rows)]
     lines += ["", *(f"- {_cell(note)}" for note in grid.notes)] if grid.notes else []
     return "\n".join(lines) + "\n"
-
-
-def _rule(grid: Grid) -> Sequence[str]:
-    return ["---:" if index in grid.right else "---" for index in range(len(grid.head))]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -86,12 +83,6 @@ th { font-weight: 600 }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 ul { padding-left: 1.2rem; color: color-mix(in srgb, currentColor 75%, transparent) }
 """.strip()
-
-
-def results_page(report: Report) -> str:
-    """Return the tables of a run as an HTML page."""
-    grids = [*overview(report), *matrix(report), *breakdown(report, "question_type"), *breakdown(report, "group")]
-    return grids_page(f"Run {report.run_id}", grids)
 
 
 def grids_page(title: str, grids: Sequence[Grid]) -> str:

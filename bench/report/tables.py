@@ -176,13 +176,11 @@ def _title(report: Report, job: JobReport) -> str:
         parts.append("partial" if report.status == "partial" else f"partial ({report.status})")
     if record.track != "uniform":
         parts.append(f"track {record.track}")
-    if record.cluster_by is not None and job.headline is not None and _between_clusters(job.headline):
+    headline = job.headline
+    between_clusters = headline is not None and headline.interval is not None and ONE_CLUSTER not in headline.note
+    if record.cluster_by is not None and between_clusters:
         parts.append(f"95 % intervals over {record.cluster_by} clusters")
     return " | ".join(parts)
-
-
-def _between_clusters(headline: Measurement) -> bool:
-    return headline.interval is not None and ONE_CLUSTER not in headline.note
 
 
 def _plain(value: object) -> str:

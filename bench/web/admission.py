@@ -28,6 +28,7 @@ from bench.errors import UsageError
 
 FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})
 """flags of a permitted type that start processes, read keys, write elsewhere or download"""
+CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]*(?:/[A-Za-z0-9][A-Za-z0-9._@:+-]*){0,5}")
 METRIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+ -]{0,99}")
@@ -47,7 +48,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
     Raises:
         UsageError: a flag or value that is unknown, or that is allowed only on the command line.
     """
-    given = {_snake(name): value for name, value in flags.items()}
+    given = {CAPITAL.sub("_", name).replace("-", "_").lower(): value for name, value in flags.items()}
     for name in sorted(given.keys() - RunRequest.model_fields.keys()):
         raise UsageError(
             f'unknown key "{name}"{did_you_mean(name, RunRequest.model_fields)}',
@@ -213,10 +214,6 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(inner)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).replace("-", "_").lower()
 
 
 def _refuse(name: str, problem: str) -> None:

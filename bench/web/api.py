@@ -1,25 +1,18 @@
 """The HTTP API under ``/api/v1``: documents as JSON, and commands to the service.
 
-Also in this module:
-
-* The OpenAPI document of the API, the same in ``explore`` and ``serve``.
-
 Example::
 
     curl -H "Authorization: Bearer $TOKEN" -d '{"benchmarks": ["demo"]}' http://127.0.0.1:3000/api/v1/runs
-    openapi_document()["paths"]["/api/v1/runs"]["post"]["summary"]
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import tempfile
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from aiohttp import web
 
@@ -29,7 +22,6 @@ from bench.journal.paths import CHECKPOINTS
 from bench.model import State
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.scalars import Json
-from bench.version import __version__
 from bench.web.app_state import SITE, Site
 from bench.web.documents.comparison_documents import (
     BoardDocument,
@@ -48,68 +40,9 @@ from bench.web.documents.run_list import queued_row, runs_document
 from bench.web.documents.workspace_documents import config_document, configs_document, receipts_document
 from bench.web.errors import RequestRefused, item_of
 from bench.web.errors import check_run_id as checked
+from bench.web.openapi import ApiEndpoint, openapi_document
 from bench.web.prometheus import METRICS
-from bench.web.security import Handler
 from bench.web.stream import stream
-
-OPEN = ("/healthz", "/readyz")
-
-
-@cache
-def openapi_document() -> Json:
-    """Return the OpenAPI document."""
-    from bench.config.json_schema import DescribedJsonSchema
-    from bench.config.run import RunRequest
-
-    paths: dict[str, Json] = {}
-    for one in ENDPOINTS:
-        paths.setdefault(f"/api/v1{one.path}", {})[one.method] = _operation(one)
-    schema = RunRequest.model_json_schema(
-        ref_template="#/components/schemas/{model}", schema_generator=DescribedJsonSchema
-    )
-    parts = schema.pop("$defs", {})
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "bench", "version": __version__, "description": "Runs, results and receipts of a workspace."},
-        "security": [{"token": []}],
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {**parts, "RunRequest": schema, "Error": _error_schema()},
-        },
-    }
-
-
-def _operation(endpoint: ApiEndpoint) -> Json:
-    method, path, text = endpoint.method, endpoint.path, {"type": "string"}
-    error = {"schema": {"$ref": "#/components/schemas/Error"}}
-    found: Json = {
-        "operationId": method + re.sub(r"\W+", "_", path).rstrip("_"),
-        "summary": endpoint.summary,
-        "parameters": [
-            *({"name": name, "in": "path", "required": True, "schema": text} for name in re.findall(r"{(\w+)}", path)),
-            *({"name": name, "in": "query", "required": False, "schema": text} for name in endpoint.query.split()),
-        ],
-        "responses": {
-            str(endpoint.status): {"description": "success"},
-            "default": {"description": "what was wrong, and what to do", "content": {"application/json": error}},
-        },
-    }
-    if path in OPEN:
-        found["security"] = []
-    if (method, path) == ("post", "/runs"):
-        found["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunRequest"}}},
-        }
-    return found
-
-
-def _error_schema() -> Json:
-    texts = {name: {"type": "string"} for name in ("kind", "message", "hint")}
-    inner = {"type": "object", "properties": texts, "required": list(texts)}
-    return {"type": "object", "properties": {"error": inner}, "required": ["error"]}
-
 
 PAGE_ITEMS = 50
 MOST_ITEMS = 500
@@ -295,7 +228,7 @@ async def provider(request: web.Request) -> web.Response:
 
 
 async def description(request: web.Request) -> web.Response:
-    return json_response(openapi_document())
+    return json_response(openapi_document(ENDPOINTS))
 
 
 # ------------------------------------------------------------------ orders
@@ -409,19 +342,6 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 # ------------------------------------------------------------------ routes
-
-
-class ApiEndpoint(NamedTuple):
-    """One method of a path of the API."""
-
-    method: str
-    path: str
-    summary: str
-    handler: Handler
-    query: str = ""
-    """names of the query parameters, separated by spaces"""
-    status: int = 200
-    """status of success"""
 
 
 ITEM_QUERY = "cursor limit benchmark provider type state show loss error q sort by"

@@ -38,6 +38,7 @@ from bench.settings import Environment
 from bench.web import api
 from bench.web.app_state import LOOPBACK, SITE, Site
 from bench.web.cache import DocumentCache
+from bench.web.openapi import openapi_document
 from bench.web.pages import routes as page_routes
 from bench.web.prometheus import METRICS, ServiceMetrics
 from bench.web.security import Handler, add_headers, guard
@@ -88,13 +89,12 @@ async def warm_up(workspace: Path) -> None:
 def _warm_up(workspace: Path) -> None:
     import bench.receipt.verification.verify
     import bench.report.comparison.comparison_text  # noqa: F401
-    from bench.web import api as openapi
     from bench.web.documents.workspace_documents import all_configs
     from bench.web.rendering import templates
 
     for name in templates().list_templates():
         templates().get_template(name)
-    openapi.openapi_document()
+    openapi_document(api.ENDPOINTS)
     with suppress(BenchError):  # the page of configs shows it
         all_configs(workspace)
 

@@ -141,17 +141,13 @@ MOST_TICKS = 5
 
 def latencies(spreads: Sequence[tuple[str, LatencySpread]], *, title: str) -> RowChart | None:
     """Chart histograms of latencies, one per row; None if nothing was timed."""
-    rows = [(name, spread, _bins(spread)) for name, spread in spreads]
+    rows = [(name, spread, [one for one in spread["histogram"] if one[2]]) for name, spread in spreads]
     bins = [one for _, _, found in rows for one in found]
     if not bins:
         return None
     scale = _logarithmic_scale(min(max(1, start) for start, _, _ in bins), max(end for _, end, _ in bins))
     shown = tuple(_latency_row(name, spread, found, scale) for name, spread, found in rows if found)
     return RowChart(title=title, rows=shown, ticks=scale.ticks, height=44)
-
-
-def _bins(spread: LatencySpread) -> list[Bin]:
-    return [one for one in spread.get("histogram", ()) if one[2]]
 
 
 def _logarithmic_scale(least: int, largest: int) -> Scale:

@@ -12,8 +12,8 @@ import pytest
 
 from bench.errors import Locked, UsageError
 from bench.settings import Environment
-from bench.web import api as openapi
 from bench.web.app import OpenSite, Settings, open_site, serve_until_signal, warm_up
+from bench.web.openapi import openapi_document
 from tests.small_journal import record
 from tests.told_journal import Told, told
 
@@ -84,7 +84,7 @@ async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(
     await warm_up(tmp_path)
     await warm_up(tmp_path / "nowhere")
     assert {"bench.receipt.verification.verify", "bench.report.comparison.comparison_text"} <= sys.modules.keys()
-    assert openapi.openapi_document.cache_info().currsize == 1
+    assert openapi_document.cache_info().currsize == 1
 
 
 async def test_a_site_opens_and_closes_while_a_stream_is_open(tmp_path: Path) -> None:

@@ -99,8 +99,9 @@ async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str 
     ]
     several = [_without_controls(group) for group in groups if len(group) > 1]
     if not several:
+        names = ", ".join(dict.fromkeys(one.provider for one in records))
         raise UsageError(
-            f"run {run} has one provider only: {_provider_names(records)}",
+            f"run {run} has one provider only: {names}",
             hint=f"name a second run: bench compare {run} RUN_ID",
         )
     return [
@@ -165,10 +166,6 @@ def _exact_targets(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarg
 
 def _job_names(records: Sequence[JobRecord]) -> str:
     return ", ".join(dict.fromkeys(f"{one.provider} on {one.benchmark}" for one in records))
-
-
-def _provider_names(records: Sequence[JobRecord]) -> str:
-    return ", ".join(dict.fromkeys(one.provider for one in records))
 
 
 async def _sides_by_benchmark(workspace: Path, target: ComparisonTarget, benchmark: str | None) -> Mapping[str, Side]:

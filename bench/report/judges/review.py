@@ -123,9 +123,10 @@ class Review:
     @property
     def text(self) -> str:
         """A sentence with the corrected accuracy, the judge error and kappa, for tables and receipts."""
+        kappa = "-" if self.kappa is None else f"{self.kappa:.2f}"
         return (
             f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
-            f"labels; the judge is wrong on {self.error.text} of the answers, kappa {_kappa(self.kappa)}"
+            f"labels; the judge is wrong on {self.error.text} of the answers, kappa {kappa}"
         )
 
     def to_json(self) -> Json:
@@ -149,10 +150,6 @@ class Review:
 def share_json(share: CorrectedShare) -> Json:
     """Return the JSON of a share with its interval."""
     return {"value": share.value, "interval": share.interval.to_json()}
-
-
-def _kappa(kappa: float | None) -> str:
-    return "-" if kappa is None else f"{kappa:.2f}"
 
 
 def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Generic, TypedDict, TypeVar
 
 from bench.journal.results_db import JobSummary, MetricSummary
@@ -190,7 +191,7 @@ def board_grids(tables: Sequence[RankingTable], view: str) -> list[Grid]:
     """Return the tables of a view as grids."""
     if not tables:
         return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
-    draw = {"type": _type_grid, "model": _model_grid, "provider": _matrix_grid, "overall": _matrix_grid}
+    draw = {"type": _type_grid, "model": partial(_grid, named=False), "provider": _matrix_grid, "overall": _matrix_grid}
     return [draw.get(view, _grid)(table) for table in tables]
 
 
@@ -205,10 +206,6 @@ def _grid(table: RankingTable, *, named: bool = True) -> Grid:
         right=tuple(range(len(who), len(who) + 5)),
         notes=(*summary_sentences(table), *table.notes),
     )
-
-
-def _model_grid(table: RankingTable) -> Grid:
-    return _grid(table, named=False)
 
 
 def _row(place: RankedJob, *, named: bool) -> tuple[str, ...]:
