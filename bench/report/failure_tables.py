@@ -107,7 +107,7 @@ SHOWN_NAMES = 3
 
 
 def _reason_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in job.reasons:
         names = sorted(dict.fromkeys(one.items), key=natural_order)
         which = " ".join([*names[:SHOWN_NAMES], *(["..."] if len(names) > SHOWN_NAMES else [])])

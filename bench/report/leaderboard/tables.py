@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Generic, TypedDict, TypeVar
 
@@ -191,7 +191,12 @@ def board_grids(tables: Sequence[RankingTable], view: str) -> list[Grid]:
     """Return the tables of a view as grids."""
     if not tables:
         return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
-    draw = {"type": _type_grid, "model": partial(_grid, named=False), "provider": _matrix_grid, "overall": _matrix_grid}
+    draw: Mapping[str, Callable[[RankingTable], Grid]] = {
+        "type": _type_grid,
+        "model": partial(_grid, named=False),
+        "provider": _matrix_grid,
+        "overall": _matrix_grid,
+    }
     return [draw.get(view, _grid)(table) for table in tables]
 
 
