@@ -158,7 +158,7 @@ async def _job_losses(
 
 
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
-    """Return the most common loss of the repeats that decide the item's state; None if the item is right or pending."""
+    """Return the most common loss of the repeats that decide the state; None if the item is right or pending."""
     ended = item_outcome([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
     if not losses:

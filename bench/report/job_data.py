@@ -231,7 +231,7 @@ async def _read_rows(
 
 
 def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tuple[Labels, int]]:
-    """Yield the number of pending items by label; items are labeled with the question types of the plan if known."""
+    """Yield the number of pending items by label, as far as the plan knows their question types."""
     left = max(0, record.n_selected - sum(begun.values()))
     for kind, planned in record.selected_types.items():
         count = min(left, max(0, planned - begun.get(kind, 0)))
@@ -242,7 +242,7 @@ def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tup
 
 
 def _explained_position(columns: Sequence[Measure]) -> int | None:
-    """Return the position of the first metric whose rows give the reason of a missing value; None if there is none.
+    """Return the position of the first metric whose rows give the reason of a missing value, if any.
 
     One metric is enough: all such metrics lack values for the same items.
     """

@@ -121,7 +121,7 @@ def leaders_of(run: ReportedRun) -> dict[str, tuple[str, str]]:
 
 
 def _runner_up(ranked: Sequence[ReportRow]) -> ReportRow | None:
-    """Return the next row whose value differs from the best; if all are equal, the second; None for one row."""
+    """Return the first row with another value than the best, else the second row, if any."""
     behind = [row for row in ranked if _value(row) != _value(ranked[0])]
     return next(iter([*behind, *ranked[1:]]), None)
 
@@ -189,7 +189,7 @@ def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[BarPart]:
 
 
 def _per_question(query: QueryCostDocument) -> float | None:
-    """Return USD per question; None if no price is known."""
+    """Return USD per question; None if no known cost is above zero."""
     usd = float(query["cost_usd"])
     return usd / query["questions"] if usd > 0 else None
 
@@ -198,7 +198,7 @@ def _per_question(query: QueryCostDocument) -> float | None:
 
 
 def _grouped(rows: Sequence[ReportRow]) -> dict[str, list[ReportRow]]:
-    """Group the rows by benchmark, metric and models; the best first, controls and rows without a value last."""
+    """Group the rows by benchmark, metric and models, the best first; controls and rows without a value are last."""
     named: dict[str, str] = {}
     for row in rows:
         if row["headline"] is not None:

@@ -227,7 +227,7 @@ class Service:
         }
 
     async def start(self, request: RunRequest) -> str:
-        """Accept a new run; it is planned first, so that an invalid request is refused at once.
+        """Accept a new run. It is planned first, so that an invalid request is refused at once.
 
         Raises:
             UsageError, ConfigError, DataError: as ``bench run`` raises them before anything starts.
@@ -254,7 +254,7 @@ class Service:
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
-        """Queue a run to continue, or to run its failed items again; a stopping run is queued once it has ended.
+        """Queue a run to continue, or to run its failed items again. A stopping run is queued once it has ended.
 
         Raises:
             RequestRefused: another process runs it.
@@ -315,7 +315,7 @@ class Service:
             return False
 
     async def close(self) -> None:
-        """Pause all runs and cancel those that take too long; orders stay, so that the next start continues."""
+        """Pause all runs, and cancel those that take too long. Their orders stay for the next start."""
         self.closing = True
         running = list(self.active.values())
         for one in running:

@@ -60,7 +60,7 @@ VERDICT_METRICS = ("accuracy", "correctness", "abstention_accuracy", "faithfulne
 def compare_pair(
     a: Side, b: Side, names: Sequence[str], check: Comparability, *, wanted: Sequence[str]
 ) -> PairComparison:
-    """Compare two sides on the metrics ``names``; ``wanted`` are the metrics that the user asked for."""
+    """Compare two sides on the metrics ``names``; ``wanted`` are those that the user named."""
     first = headline_metrics(names, a, b, wanted=wanted)
     at_a, at_b = _shared_positions(a, b)
     clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
@@ -218,8 +218,7 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
     """Compare every pair of sides within each group; a group holds the jobs of one benchmark.
 
-    ``metrics`` restricts the rows. With ``force`` sides that are not like for like are compared too, and the result is
-    marked.
+    ``metrics`` restricts the rows. With ``force``, sides that are not like for like are compared and marked.
 
     Raises:
         UsageError: a pair is not like for like and ``force`` is not given; the message has each difference.
@@ -255,7 +254,7 @@ def _require_comparable(pairs: Sequence[tuple[Side, Side]], checks: Sequence[Com
 
 
 def _with_corrected_p(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
-    """Adjust the p value of every row within its family; a family spans all pairs."""
+    """Adjust the p value of every row within its family, over all pairs."""
     adjusted: dict[int, tuple[float, float]] = {}
     for family in (HEADLINE, PERCENTILES):
         adjusted |= _by_holm([row for one in found for row in one.rows_of(family) if row.is_tested])

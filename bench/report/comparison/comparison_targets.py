@@ -153,7 +153,7 @@ def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
 
 
 def _exact_targets(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
-    """Return one target per job that matches only this job; the target names the model if the models differ."""
+    """Return one target per job; it matches only this job, and names the model if the models differ."""
     found = list(jobs)
     differ = len({record.models.answering for _, record in found}) > 1
     return [

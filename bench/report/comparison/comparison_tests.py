@@ -153,7 +153,7 @@ def has_item_differences(measure: Measure) -> bool:
 
 
 def difference_sums(measure: Measure, pairs: PairedValues) -> Sequence[float]:
-    """Return the sum of differences per unit (times: of their logarithms); 0 for a unit without a value."""
+    """Return the sum of differences per cluster or item; differences of times are those of their logarithms."""
     found = pairs.scored()
     if is_time(measure):
         found = _without_zeros(found)
@@ -214,7 +214,7 @@ def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
 
 
 def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
-    """Return the retrieval metrics to leave out because the sides count evidence by different levels (turn, session).
+    """Return the retrieval metrics to leave out if the sides count evidence by different levels (turn, session).
 
     Runs with answers are still compared on the other metrics. Without answers the result is empty, and the
     like-for-like check refuses the pair.
@@ -227,8 +227,8 @@ def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
 def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
     """Return the headline metrics: all of ``wanted``, else the benchmark's first metric that applies.
 
-    An answer metric applies if both sides have answers, even if none was scored: no other metric replaces it. Any other
-    metric applies if both sides have a value.
+    An answer metric applies if both sides have answers, even if none was scored. Any other metric applies if both sides
+    have a value.
     """
     if wanted:
         return list(names)

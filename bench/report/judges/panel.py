@@ -68,7 +68,7 @@ class PanelCell:
 
     @property
     def interval(self) -> Interval | None:
-        """The interval of the value: over corpora if ``clustered``, else over questions; without the judge's error."""
+        """The interval of the value, over corpora if ``clustered``; it does not include the judge's error."""
         return _interval(self.decided, clustered=self.clustered)
 
 

@@ -93,7 +93,7 @@ async def compare_document(
 
 
 def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
-    """Return the runs and jobs that the form of a comparison shows: as requested, else two jobs of the newest run.
+    """Return the runs and jobs of the form of a comparison: as requested, else two jobs of the newest run.
 
     A requested job is dropped if the form names another run for its side, because the user has changed the run.
     """
@@ -310,7 +310,7 @@ def _board_rows(
 
 
 def _per_question(place: RankedJob) -> float | None:
-    """Return the cost of a question; None if a price is unknown, as the point would be drawn too cheap."""
+    """Return the cost of a question; None if a price is unknown, because the sum would be too low."""
     job = place.job
     if job.cost_usd is None or job.data.get("cost_unknown_calls") or not job.n_planned:
         return None

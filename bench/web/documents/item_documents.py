@@ -72,9 +72,8 @@ async def grid_document(
 ) -> tuple[ItemGrid, int]:
     """Return a page of items x jobs, and the number of ``chosen_units`` that were read for it.
 
-    ``provider`` restricts the page to the jobs of this provider; the filters read only their outcomes. ``chosen_units``
-    are items that the caller has selected: all are shown, or with ``wanted.text`` the first ``limit`` that contain this
-    text.
+    ``provider`` restricts the page to the jobs of this provider. ``chosen_units`` are items that the caller has
+    selected: all are shown, or with ``wanted.text`` the first ``limit`` that contain this text.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read_jobs(reader.meta.extra)
@@ -233,7 +232,7 @@ def _chip(side: ItemSide) -> Json:
 async def _side(
     reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
 ) -> tuple[ItemSide, object] | None:
-    """Return all data of an item in one job, and its question with the expected answers; None if it has not begun."""
+    """Return all data of an item in one job, and its question with answers; None if it has not begun."""
     epochs = await reader.item(job.chain, item, corpus=corpus)
     if not epochs:
         return None

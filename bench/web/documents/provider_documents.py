@@ -58,7 +58,7 @@ async def provider_document(site: Site, name: str) -> Json:
 
 
 def _setting_key(one: RankedJob) -> tuple[str, ...]:
-    """Return the key of a job's setting: task, models and data; an INVALID job, without a headline, has a key too."""
+    """Return the key of a job's setting: task, models and data. An INVALID job has a key too."""
     dataset = one.job.data.get("dataset")
     content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
     return (*one.setting, str(content), one.job.embedding_model or "")

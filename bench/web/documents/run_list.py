@@ -82,7 +82,7 @@ async def runs_document(site: Site) -> dict[str, list[RunRow]]:
 
 
 def queued_row(site: Site, run_id: str) -> RunRow | None:
-    """Return the row of a queued run that has no journal yet; None for any other run."""
+    """Return the row of a run of the service that has no journal yet; None for any other run."""
     standing = site.service.states().get(checked(run_id)) if site.service else None
     if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
         return None

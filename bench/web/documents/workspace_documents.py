@@ -157,7 +157,7 @@ async def receipts_document(site: Site) -> Json:
 
 
 async def receipt_row(site: Site, path: Path) -> Json:
-    """Return the row of one receipt; only its file and a placeholder verdict while receipts are being verified."""
+    """Return the row of one receipt; while receipts are being verified, only its file and a placeholder verdict."""
     place = str(path.relative_to(site.workspace.resolve()))
     rows = (await receipts_document(site))["receipts"]
     known = [row for row in rows if row["file"] == place] if isinstance(rows, list) else []
