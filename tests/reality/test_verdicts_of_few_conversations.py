@@ -94,7 +94,7 @@ async def test_the_same_with_four_questions_that_are_not_clustered(tmp_path: Pat
 
 async def test_several_pairs_pay_for_their_number(tmp_path: Path) -> None:
     jobs = [job(name, side, 6) for name, side in (("x", good), ("y", bad), ("z", bad))]
-    rows = [row for one in (await compared(tmp_path, *jobs)).comparisons for row in one.of("exploratory")]
+    rows = [row for one in (await compared(tmp_path, *jobs)).comparisons for row in one.rows_of("exploratory")]
     assert {row.verdict for row in rows if row.metric == "hit_at_5"} == {
         "exploratory: cannot be decided: 6 conversations"
     }
