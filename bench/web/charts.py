@@ -141,7 +141,7 @@ MOST_TICKS = 5
 
 def latencies(spreads: Sequence[tuple[str, LatencySpread]], *, title: str) -> RowChart | None:
     """Chart histograms of latencies, one per row; None if nothing was timed."""
-    rows = [(name, spread, [one for one in spread["histogram"] if one[2]]) for name, spread in spreads]
+    rows = [(name, spread, [one for one in spread.get("histogram", ()) if one[2]]) for name, spread in spreads]
     bins = [one for _, _, found in rows for one in found]
     if not bins:
         return None
