@@ -161,11 +161,8 @@ def price_table() -> str:
     return f"genai-prices {version('genai-prices')}"
 
 
-class _Counts(dict[str, int]):
-    """Token counts by kind: fresh, cache_read, cache_write, output."""
-
-
-def _counts(usage: Usage | Mapping[str, object] | None) -> _Counts | None:
+def _counts(usage: Usage | Mapping[str, object] | None) -> dict[str, int] | None:
+    """Return tokens by kind (fresh, cache_read, cache_write, output); None without valid counts."""
     if usage is None:
         return None
     names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
@@ -176,7 +173,7 @@ def _counts(usage: Usage | Mapping[str, object] | None) -> _Counts | None:
     total, read, write, output = (number or 0 for number in numbers)
     if None in numbers or read + write > total:
         return None
-    return _Counts(fresh=total - read - write, cache_read=read, cache_write=write, output=output)
+    return {"fresh": total - read - write, "cache_read": read, "cache_write": write, "output": output}
 
 
 def _count(value: object) -> int | None:
@@ -185,7 +182,7 @@ def _count(value: object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _by_own_prices(counts: _Counts, prices: Mapping[str, object]) -> Decimal | None:
+def _by_own_prices(counts: Mapping[str, int], prices: Mapping[str, object]) -> Decimal | None:
     rates = {
         "fresh": prices.get("input"),
         "cache_read": prices.get("cache_read", prices.get("input")),
@@ -213,7 +210,7 @@ def _rate(value: object) -> Decimal:
     return rate
 
 
-def _by_table(counts: _Counts, provider: str, model: str, at: datetime, *, batch: bool) -> Decimal | None:
+def _by_table(counts: Mapping[str, int], provider: str, model: str, at: datetime, *, batch: bool) -> Decimal | None:
     from genai_prices import Usage as TableUsage
     from genai_prices import calc_price
 

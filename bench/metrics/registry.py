@@ -21,11 +21,9 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from bench.errors import ConfigError, EvaluatorFailed, UnknownMetric
-from bench.metrics import latency, plugins, retrieval
-from bench.metrics import pricing as spending
+from bench.metrics import latency, plugins, pricing, retrieval
 from bench.metrics.aggregation import Mean, PluginAggregate
-from bench.metrics.answers import citation as citing
-from bench.metrics.answers import ordering, overlap, parts, similarity, text, verdicts
+from bench.metrics.answers import citation, ordering, overlap, parts, similarity, text, verdicts
 from bench.metrics.protocol import (
     MAX_VALUE,
     Arithmetic,
@@ -102,7 +100,7 @@ def checked_score(metric: Metric, label: str) -> Callable[[Row], float | None]:
 
 GROUP = "bench.metrics"
 EXAMPLE = 'write "ndcg_at_10", or give k'
-FAMILIES = (retrieval, text, overlap, similarity, verdicts, parts, ordering, citing, latency, spending)
+FAMILIES = (retrieval, text, overlap, similarity, verdicts, parts, ordering, citation, latency, pricing)
 
 Params = Mapping[str, object]
 

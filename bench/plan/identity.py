@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 
 from bench import canonical
 from bench.config.model import ModelFile
@@ -128,7 +129,8 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], 
     from bench.models.scripted import NAME, VARIABLE
 
     if name == NAME:
-        return {"script_sha256": _file_digest(environment.get(VARIABLE))}
+        path = environment.get(VARIABLE)
+        return {"script_sha256": None if path is None else sha256(Path(path).read_bytes()).hexdigest()}
     if name.startswith("builtin/"):
         return {}
     if is_local(name, files):
@@ -141,13 +143,6 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], 
     place = resolve_target(name, environment, files)
     settings = None if place.settings is None else map_texts(place.settings.identity(), hide_secrets)
     return {"base_url": hide_secrets(place.base_url), "dialect": place.dialect, "settings": settings}
-
-
-def _file_digest(path: str | None) -> str | None:
-    from hashlib import sha256
-    from pathlib import Path
-
-    return None if path is None else sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _job(lane: Lane, answering: str, judge: str) -> Json:

@@ -30,58 +30,19 @@ from bench.visible import counted
 
 KNOWS_ANSWER = "prompt knows the answer"
 KNOWS_TYPE = "prompt knows the type"
-ANSWER_FIELDS = frozenset(
-    [
-        "answer",
-        "answers",
-        "gold",
-        "goldanswer",
-        "goldanswers",
-        "expected",
-        "expectedanswer",
-        "expectedanswers",
-        "reference",
-        "references",
-        "referenceanswer",
-        "groundtruth",
-        "correctanswer",
-        "choiceanswer",
-        "idealanswer",
-        "solution",
-        "target",
-        "rubric",
-    ]
-)
-EVIDENCE_FIELDS = frozenset(
-    [
-        "evidence",
-        "evidences",
-        "evidenceids",
-        "evidencetext",
-        "evidencetexts",
-        "supportingfacts",
-        "goldcontext",
-        "goldevidence",
-        "answersessionids",
-        "answersessions",
-        "relevant",
-        "relevantids",
-        "grades",
-    ]
-)
-TYPE_FIELDS = frozenset(
-    [
-        "type",
-        "category",
-        "questiontype",
-        "questioncategory",
-        "categoryname",
-        "typename",
-        "tasktype",
-        "reasoningtype",
-        "ability",
-    ]
-)
+ANSWER_FIELDS = frozenset([
+    "answer", "answers", "gold", "goldanswer", "goldanswers", "expected", "expectedanswer", "expectedanswers",
+    "reference", "references", "referenceanswer", "groundtruth", "correctanswer", "choiceanswer", "idealanswer",
+    "solution", "target", "rubric",
+])  # fmt: skip
+EVIDENCE_FIELDS = frozenset([
+    "evidence", "evidences", "evidenceids", "evidencetext", "evidencetexts", "supportingfacts", "goldcontext",
+    "goldevidence", "answersessionids", "answersessions", "relevant", "relevantids", "grades",
+])  # fmt: skip
+TYPE_FIELDS = frozenset([
+    "type", "category", "questiontype", "questioncategory", "categoryname", "typename", "tasktype", "reasoningtype",
+    "ability",
+])  # fmt: skip
 BENCH_FIELDS = frozenset(ANSWER_NAMES)
 MOST_ITEMS = 20_000
 """maximum number of items that are read"""

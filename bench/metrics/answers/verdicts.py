@@ -20,29 +20,16 @@ from bench.model import SCORED_STATES, Row, State, Verdict
 
 Params = Mapping[str, object]
 
+_SYNONYMS = {"contains_match": "contains", "locomo_qa_score": "locomo_f1", "llm_as_judge": "llm_judge"}
 METHODS = {
-    "exact_match": "exact-match",
-    "contains": "contains",
-    "contains_match": "contains",
-    "token_f1": "token-f1",
-    "locomo_f1": "locomo-f1",
-    "locomo_qa_score": "locomo-f1",
-    "semantic_similarity": "semantic-similarity",
-    "llm_judge": "llm-judge",
-    "llm_as_judge": "llm-judge",
-    "mcq": "mcq",
-    "rubric": "rubric",
-    "rubric_points": "rubric-points",
-    "order_agreement": "order-agreement",
-    "labels": "labels",
-    "memory_audit": "memory-audit",
-    "phrases": "phrases",
-    "ordered_phrases": "ordered-phrases",
-    "faithfulness": "faithfulness",
-    "code_correctness": "code-correctness",
-    "deletion_check": "deletion-check",
-    "custom": "custom",
-}
+    name: _SYNONYMS.get(name, name).replace("_", "-")
+    for name in (
+        "exact_match", "contains", "contains_match", "token_f1", "locomo_f1", "locomo_qa_score",
+        "semantic_similarity", "llm_judge", "llm_as_judge", "mcq", "rubric", "rubric_points", "order_agreement",
+        "labels", "memory_audit", "phrases", "ordered_phrases", "faithfulness", "code_correctness",
+        "deletion_check", "custom",
+    )
+}  # fmt: skip
 """a metric's ``method`` -> name of the evaluator"""
 
 

@@ -45,7 +45,7 @@ from bench.receipt.log.log_store import (
     write_checkpoint,
     write_entry,
 )
-from bench.receipt.log.merkle import Frontier, leaf_hash
+from bench.receipt.log.merkle import root
 from bench.receipt.schema import Receipt
 from bench.receipt.signing.signature import KeyRefused, SigningKey
 from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustStore
@@ -148,10 +148,8 @@ def _write_durably(file: BinaryIO, lines: Sequence[bytes]) -> None:
 
 
 def _sign(folder: Path, view: LogView, lines: Sequence[bytes], store: TrustStore, key: SigningKey) -> None:
-    frontier = Frontier()
-    for line in (*view.lines, *lines):
-        frontier.append(leaf_hash(line))
-    checkpoint = Checkpoint(origin=store.origin or DEFAULT_ORIGIN, size=frontier.size, root=frontier.root())
+    whole = (*view.lines, *lines)
+    checkpoint = Checkpoint(origin=store.origin or DEFAULT_ORIGIN, size=len(whole), root=root(whole))
     note = write_checkpoint(checkpoint, key)
     write_atomically(folder / CHECKPOINT, note)
     write_atomically(folder / CHECKPOINTS / str(checkpoint.size), note)
