@@ -9,7 +9,8 @@ Example::
 
 Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpora.corpus`` prepares a
 corpus (``ingest``, ``index_wait``), and ``items.item_pipeline`` runs the phases of an item (``search``, ``answer``,
-``evaluate``). ``run_context`` contains the only broad ``except``. ``stopping`` contains every way to stop a run early.
+``evaluate``). ``run_context`` contains the only broad ``except``. ``stopping`` contains every way to stop a run early,
+``circuit_breaker`` those to stop a job.
 """
 
 from __future__ import annotations

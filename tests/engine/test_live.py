@@ -91,7 +91,8 @@ async def run(tmp_path: Path) -> RunContext:
     ],
 )
 def test_every_exception_is_one_kind_of_failure(error: Exception, kind: str, message: str, stops: bool) -> None:
-    assert Failure.of(error) == Failure(kind=kind, message=message, stops_lane=stops)
+    hint = error.hint if isinstance(error, BenchError) else ""
+    assert Failure.of(error) == Failure(kind=kind, message=message, hint=hint, stops_lane=stops)
 
 
 async def test_what_was_done_comes_back_with_its_time(run: RunContext) -> None:
