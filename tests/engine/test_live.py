@@ -91,8 +91,9 @@ async def run(tmp_path: Path) -> RunContext:
     ],
 )
 def test_every_exception_is_one_kind_of_failure(error: Exception, kind: str, message: str, stops: bool) -> None:
-    hint = error.hint if isinstance(error, BenchError) else ""
-    assert Failure.of(error) == Failure(kind=kind, message=message, hint=hint, stops_lane=stops)
+    failure = Failure.of(error)
+    assert (failure.kind, failure.message, failure.stops_lane) == (kind, message, stops)
+    assert failure.hint == (error.hint if isinstance(error, BenchError) else AuthError("deep").hint if stops else "")
 
 
 async def test_what_was_done_comes_back_with_its_time(run: RunContext) -> None:
