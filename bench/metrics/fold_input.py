@@ -12,7 +12,7 @@ Example::
     by_label(table.cells(), "question_type")["temporal"]
     FoldRow("q1", "conv-26", 1, "correct", (("question_type", "temporal"),), (1.0, None), "no_evidence")
     item_outcome([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
-    rows, spread = reduced(rows, metrics_names, "mean", epochs=2)     # spread: mean within-item deviation by metric
+    rows, spread = reduce_repeats(rows, metrics_names, "mean", epochs=2)  # spread: mean within-item deviation by metric
 
 Rows can be added one by one, or many equal ones at once; their order has no effect.
 

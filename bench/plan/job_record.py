@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    jobs = read(reader.meta.extra)
+    jobs = read_jobs(reader.meta.extra)
     jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
-    joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
+    merged_jobs([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
 
 ``records(plan)`` is written to the journal once, under ``RunMeta.extra["jobs"]``; ``read_jobs`` reads it.
 """

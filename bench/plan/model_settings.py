@@ -2,7 +2,7 @@
 
 Example::
 
-    asked_with(plan, lane, job)
+    call_settings(plan, lane, job)
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
 Only settings that are sent are listed: no seed for an API without seeds, no temperature for a model with a fixed one,

@@ -9,7 +9,7 @@ Example::
     prompts = Prompts.of(config, pack=None, answer_prompt=None, judge_prompts=(), folder=workspace)
     chosen = prompts.answer("temporal")              # ChosenPrompt(name, template), chosen.sha256
     prompts.judges                                   # the judge prompts for evaluators
-    unfilled(prompts, dataset, judged=True)
+    unfilled_names(prompts, dataset, judged=True)
     # [ConfigError('demo.yaml:40:5: the answer prompt "default" needs ${speakerA}, which no item of demo has')]
 
 A benchmark without prompts uses the generic ones. Every provider gets the same prompts.

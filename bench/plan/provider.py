@@ -8,7 +8,7 @@ Example::
 
     chosen = choose(catalog, names=("bm25", "chroma@big"), overrides={"chroma@big.ingest.batch.max_items": "200"}, ...)
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
-    from_outside(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
+    filled_texts(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
 
 Without names, a run uses the built-ins that need no key.
 

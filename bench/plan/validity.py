@@ -6,7 +6,7 @@ Also in this module:
 
 Example::
 
-    related("openai/gpt-4o", "openai/gpt-4o-mini")      # "the judge is of the same family (gpt) as the answering model"
+    same_family_note("openai/gpt-4o", "openai/gpt-4o-mini")    # "the judge is of the same family (gpt) ..."
     calibrations(events, record)[0].useless             # no better than chance
     invalid_reasons({State.ERROR: 3, State.CORRECT: 97}, {"timeout": 3}, 100, 0.02, [])
     # ("3 of 100 items failed (error or not_ready): above the allowed 2 %",)

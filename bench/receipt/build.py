@@ -4,7 +4,7 @@ Also in this module: the check that no secret is in a receipt, made before the b
 
 Example::
 
-    draft = await build(reader, job, ReceiptOrder(...))
+    draft = await build(reader, job, ReceiptSettings(...))
     draft.body.result_digest, draft.items
     learn_secrets(environment, workspace, ["mem0"])
     refuse_secrets(draft)                            # raises ReceiptRefused secret_in_receipt
@@ -121,8 +121,8 @@ async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> Re
     except BaseException as error:
         items.unlink(missing_ok=True)
         if isinstance(error, ValidationError):  # the journal holds what no receipt may say
-            misfit = schema_mismatch_of(error)
-            raise ReceiptRefused(misfit.code, f"{error.title}: {misfit.message}") from error
+            mismatch = schema_mismatch_of(error)
+            raise ReceiptRefused(mismatch.code, f"{error.title}: {mismatch.message}") from error
         raise
     return ReceiptDraft(body=body, items=items)
 

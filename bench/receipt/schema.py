@@ -262,7 +262,7 @@ def read_receipt(document: JSON) -> Receipt:
     A missing signature is accepted here and reported by the signature check.
 
     Raises:
-        Misfit: the document does not fit the schema (``schema_missing``, ``schema_unknown``, ``field_*``).
+        SchemaMismatch: the document does not fit the schema (``schema_missing``, ``schema_unknown``, ``field_*``).
     """
     if not isinstance(document, dict):
         raise _mismatch("field_type", "", "the document is not an object")
@@ -294,7 +294,7 @@ def _admit_signature(signature: JSON) -> None:
 
 
 def _refuse_other_definitions(receipt: Receipt) -> None:
-    """Raise Misfit if a score has another definition than ``metrics``, which the config digest covers."""
+    """Raise SchemaMismatch if a score has another definition than ``metrics``, which the config digest covers."""
     listed = {metric.name: metric.definition for metric in receipt.metrics}
     if len(listed) != len(receipt.metrics):
         raise _mismatch("field_value", "metrics", "a name occurs twice")

@@ -198,7 +198,7 @@ def run_in_child(module: str, question: Message) -> Message:
     """Run ``python -m module`` with a question on stdin and return its answer.
 
     Raises:
-        ChildRefused: the child process reported an error; it has the child's kind, message and hint.
+        ChildError: the child process reported an error; it has the child's kind, message and hint.
     """
     command = [sys.executable, "-m", module]
     done = subprocess.run(  # noqa: S603 - ourselves

@@ -1,8 +1,8 @@
 """Create, rotate and revoke keys. Each step changes trusted.json; rotating and revoking also add to the log, if any.
 
     made = new_key(ring, "default", ("receipt", "log"))
-    rotate(ring, old="default", new=None, at=stamp(now))
-    revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=stamp(now))
+    rotate(ring, old="default", new=None, at=format_time(now))
+    revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=format_time(now))
 
 The file of a private key is created with mode 0600 in a 0700 folder. It is never overwritten, and never created in a
 git work tree that does not ignore it.

@@ -1,7 +1,7 @@
 """The trust store ``keys/trusted.json``: every key ever used, and the part of the log for which it is valid.
 
     store = TrustStore.load(Path("keys/trusted.json"))
-    store.decide(fingerprint, "receipt", log_index=12)     # Decision(trusted, code, detail)
+    store.decide(fingerprint, "receipt", log_index=12)     # TrustDecision(trusted, code, detail)
 
 Ranges are half-open ranges of log indices. Times are not used, because the signer states them.
 """

@@ -1,6 +1,6 @@
 """``bench reproduce``: repeat the run of a receipt here, and compare the deterministic results.
 
-    outcome = await reproduce(path, Setting(...))
+    outcome = await reproduce(path, ReproductionSettings(...))
     outcome.same, outcome.differs, outcome.items
 
 Level R0, the recomputation from rows, is part of verification. Level R2 repeats the run of a receipt of class
