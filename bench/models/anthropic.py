@@ -16,11 +16,11 @@ from bench.models.dialect import (
     as_map,
     content_text,
     finish_of,
-    join_anthropic,
     refusal_or_error,
     text_or_none,
 )
 from bench.models.reply import TOOL_CALL
+from bench.models.streams import join_anthropic
 from bench.tokens import count_tokens
 
 MIN_CACHED_TOKENS = 1024

@@ -32,18 +32,10 @@ from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
-from bench.models.dialect import (
-    AFTER_FINISH,
-    Dialect,
-    ModelFeatures,
-    Reply,
-    body_error,
-    is_filter_refusal,
-    is_stream,
-    read_events,
-)
+from bench.models.dialect import Dialect, ModelFeatures, Reply, body_error, is_filter_refusal
 from bench.models.names import Target
 from bench.models.reply import BATCHED, PROMPT_CACHED, strip_reasoning
+from bench.models.streams import AFTER_FINISH, is_stream, read_events
 from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
 

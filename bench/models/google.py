@@ -13,12 +13,12 @@ from bench.models.dialect import (
     as_map,
     error_in_reply,
     finish_of,
-    join_google,
     refusal_or_error,
     text_or_none,
     vector,
 )
 from bench.models.reply import TOOL_CALL
+from bench.models.streams import join_google
 
 API = "v1beta"
 TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS")

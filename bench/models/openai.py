@@ -18,7 +18,6 @@ from bench.models.dialect import (
     content_text,
     error_in_reply,
     finish_of,
-    join_openai,
     refusal_or_error,
     shown,
     text_of,
@@ -26,6 +25,7 @@ from bench.models.dialect import (
     vector,
 )
 from bench.models.reply import TOOL_CALL
+from bench.models.streams import join_openai
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """fields in which servers send reasoning, separately from the text"""

@@ -42,8 +42,8 @@ from bench.models.answer_text import (
     TEMPLATE,
     TOOL_CALL_TEXT,
 )
-from bench.models.dialect import AFTER_FINISH
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
+from bench.models.streams import AFTER_FINISH
 from bench.plan.job_record import JobRecord
 from bench.scalars import Json
 from bench.visible import counted

@@ -10,8 +10,8 @@ import pytest
 
 from bench.config.provider.sections import check_address
 from bench.errors import ConfigError, Unavailable
-from bench.models.dialect import join_openai, read_events
 from bench.models.openai import OpenAI
+from bench.models.streams import join_openai, read_events
 from bench.settings import Environment
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, delta, events

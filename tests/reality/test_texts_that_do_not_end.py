@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from bench.models.answer_text import is_cut_json
-from bench.models.dialect import AFTER_FINISH, join_anthropic, join_google, join_openai, read_events
+from bench.models.streams import AFTER_FINISH, join_anthropic, join_google, join_openai, read_events
 from tests.reality.chat_stub import Reply, completion, delta, events
 from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace
 from tests.rows import each_row
