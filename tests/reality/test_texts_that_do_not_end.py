@@ -60,7 +60,7 @@ def test_text_after_the_finish_and_json_that_never_ends_are_counted(serve: Serve
 
     serve(reply)
     found = job()
-    assert note(found, "1 answer from streams that continued after their finish: the later text is not used")
+    assert note(found, "1 answer from a stream that continued after its finish: the later text is not used")
     assert note(found, "2 answers that are JSON without its end, and scored as sent")
     assert found["rows"][0]["answer"] == "under the blue pot"
 
