@@ -119,7 +119,10 @@ def _check_scalar(value: object, place: Place) -> None:
         _check_float(value, place)
     else:
         raise CanonicalError(
-            "unsupported_type", f"a value of type {type(value).__name__} cannot be written as JSON", path=_path(place)
+            "unsupported_type",
+            f"a value of type {type(value).__name__} cannot be written as JSON",
+            path=_path(place),
+            hint="convert the value to text, a number, a list or a dict",
         )
 
 

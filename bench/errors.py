@@ -173,8 +173,8 @@ class CanonicalError(BenchError, ValueError):
     exit_code = 5
     default_hint = "get the document again from its source; it was altered, or another tool created it"
 
-    def __init__(self, code: str, message: str, *, path: str = "") -> None:
-        super().__init__(message, where=path or None)
+    def __init__(self, code: str, message: str, *, path: str = "", hint: str | None = None) -> None:
+        super().__init__(message, where=path or None, hint=hint)
         self.code = code
         self.path = path
 
@@ -222,6 +222,7 @@ class RateLimited(CallError):
     """429 after all retries."""
 
     kind = "rate_limited"
+    default_hint = "wait until the limit of the service allows calls again, then resume the run"
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -230,6 +231,8 @@ class RateLimited(CallError):
 
 class Unavailable(CallError):
     """408, 425, 5xx or a lost connection, after all retries. After a timeout, the kind is ``timeout``."""
+
+    default_hint = "check that the service is running, then resume the run"
 
     def __init__(self, message: str, *, timed_out: bool = False, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -241,7 +244,7 @@ class Rejected(CallError):
     """400, 404, 405, 409, 410, 413 or 422: the request is wrong; never retried."""
 
     kind = "rejected"
-    default_hint = "compare the config with the provider's documentation"
+    default_hint = "compare the config with the documentation of this API"
 
 
 class Unreachable(Rejected):
@@ -272,7 +275,7 @@ class MappingError(CallError):
     """
 
     kind = "mapping"
-    default_hint = "correct the path in the provider's config, or check the endpoint of the model"
+    default_hint = "compare the config with the documentation of this API"
 
 
 class Truncated(CallError):
@@ -299,18 +302,21 @@ class NotReady(CallError):
     """The index was not ready in time. This does not count as a wrong answer."""
 
     kind = "not_ready"
+    default_hint = "check that the service indexes its memories, then resume the run"
 
 
 class Contaminated(CallError):
     """A namespace was not empty before ingest."""
 
     kind = "contaminated"
+    default_hint = "delete the contents of the namespace at the service, then resume the run"
 
 
 class NotCleared(CallError):
     """Data was found after a clear; recorded as an event and a note in the receipt."""
 
     kind = "not_cleared"
+    default_hint = "bench clean --orphans tries again"
 
 
 class Unsupported(CallError):

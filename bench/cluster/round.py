@@ -39,6 +39,13 @@ LOOK_EVERY_S = 0.1
 HINT = "install the same version of bench with its extra [cluster] on every worker"
 
 
+def _unanswered(worker: str, checked: str, error: BaseException) -> UsageError:
+    hint = "restart the worker" if isinstance(error, TimeoutError) else HINT
+    return UsageError(
+        f"the check of the {checked} of worker {worker} failed: {type(error).__name__}: {error}", hint=hint
+    )
+
+
 async def workers(cluster: Fleet) -> Mapping[str, int]:
     """Wait for the workers of a cluster; return the number of slots by worker address.
 
@@ -63,12 +70,12 @@ async def require_fit_workers(cluster: Fleet, order: ShardOrder, *, within_s: fl
     """
     for worker, version in (await cluster.ask(bench_version, within_s=ANSWER_S)).items():
         if isinstance(version, BaseException):
-            raise UsageError(f"worker {worker}: {type(version).__name__}: {version}", hint=HINT)
+            raise _unanswered(worker, "version", version)
         if version != order.version:
             raise UsageError(f"worker {worker}: {another_version(version, order.version).message}", hint=HINT)
     for worker, found in (await cluster.ask(check_order, order, within_s=within_s)).items():
         if isinstance(found, BaseException):
-            raise UsageError(f"worker {worker}: {type(found).__name__}: {found}", hint=HINT)
+            raise _unanswered(worker, "files", found)
         if found is not None:
             raise UsageError(f"worker {worker}: {found.message}", hint=found.hint)
 

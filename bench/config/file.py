@@ -368,7 +368,7 @@ def flag_message(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return f"there is no {flag}"
     if error["type"] == "string_pattern_mismatch":
-        return f"{flag}: {quoted(error['input'])} does not have the expected format"
+        return f"{flag}: {quoted(error['input'])} does not match the pattern {error['ctx']['pattern']}"
     wanted = _EXPECTED_TYPES.get(error["type"])
     said = _bench_wording(error["msg"]) if wanted is None else f"must be {wanted}"
     return f"{flag} {said}, not {quoted(error['input'])}"

@@ -179,7 +179,9 @@ def _library_steps(text: str, where: str | None) -> tuple[Step, ...]:
     """Parse with python-jsonpath a path that `_PLAIN` does not match; the import of this library takes 0.2 s."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
         raise ConfigError(
-            f'"{text}" is not a valid JSONPath: expected "." or "[" after "{text[0]}"', where=where, hint="see RFC 9535"
+            f'"{text}" is not a valid JSONPath: expected "." or "[" after "{text[0]}"',
+            where=where,
+            hint="write a path such as $.items[0].content (RFC 9535)",
         )
     import jsonpath
     from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
@@ -188,7 +190,11 @@ def _library_steps(text: str, where: str | None) -> tuple[Step, ...]:
         compiled = jsonpath.compile("$" + text[1:])
     except jsonpath.JSONPathError as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'"{text}" is not a valid JSONPath: {reason}', where=where, hint="see RFC 9535") from error
+        raise ConfigError(
+            f'"{text}" is not a valid JSONPath: {reason}',
+            where=where,
+            hint="write a path such as $.items[0].content (RFC 9535)",
+        ) from error
     steps: list[Step] = []
     for segment in getattr(compiled, "segments", ()):
         selectors = segment.selectors if type(segment).__name__ == "JSONPathChildSegment" else ()

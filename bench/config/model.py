@@ -90,7 +90,7 @@ class ModelSettings(ConfigModel):
         variable = next(iter(find_variables(value)), None)
         if variable is not None:
             raise ValueError(
-                f"${{{variable.name}}} cannot be used in body: the plan contains the values of body as they are written"
+                f"${{{variable.name}}} cannot be used in body, where variables are not replaced; write the value itself"
             )
         return value
 
@@ -202,7 +202,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
             )
         problem = next(_unused_settings(file, {model: own}), None)
         if problem is not None:
-            raise UsageError(f"models: {problem}")
+            raise UsageError(f"models: {problem}", hint="remove this setting")
         base = file.models.get(model, ModelSettings())
         laid = base.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
         found[prefix] = file.model_copy(update={"models": {**file.models, model: laid}})
@@ -234,4 +234,6 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
         return
     for key in ("dialect", "base_url"):
         if getattr(model, key) is None:
-            yield ConfigError(f"missing field {key}", where=where, hint=f"a new prefix needs {key}")
+            yield ConfigError(
+                f"missing field {key}", where=where, hint=f"add {key}: every file with a new prefix needs it"
+            )

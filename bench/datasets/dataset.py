@@ -192,7 +192,9 @@ class Dataset:
         """Return the reference of an item by its id, or raise UsageError."""
         index = self.index_of(item_id)
         if index is None:
-            raise UsageError(f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items")
+            raise UsageError(
+                f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items shows the ids"
+            )
         return self.ref(index + 1)
 
     def item(self, ref: ItemRef | str) -> Item:
@@ -319,7 +321,9 @@ class Dataset:
         table = self._index.views or self._index.corpora or self._index.ids
         known = table.find(corpus_id)
         if known is None:
-            raise UsageError(f'{self.name} has no corpus "{corpus_id}"', hint=f"bench describe {self.name} --items")
+            raise UsageError(
+                f'{self.name} has no corpus "{corpus_id}"', hint=f"bench describe {self.name} --items shows the ids"
+            )
         return self._index.base_of_view[known] if self._index.views is not None else known
 
     def _base_of_item(self, index: int) -> int:

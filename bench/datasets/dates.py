@@ -37,6 +37,9 @@ EPOCHS = {"unix": 1, "unix_ms": 1000}
 _NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
+DATE_HINT = "add the format of this date to dateFormats in the config"
+
+
 class DateReader:
     """The date parser of one benchmark. It tries the benchmark's own formats first, and applies its time zone."""
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from bench.config.benchmark.config import BenchmarkConfig, ContextSection
 from bench.config.benchmark.file import session_fields
 from bench.config.benchmark.values import Value, compile_value, elements
-from bench.datasets.dates import DateReader
+from bench.datasets.dates import DATE_HINT, DateReader
 from bench.datasets.rows.config_names import ConfigNames, key_pattern
 from bench.datasets.rows.row import RowPlace
 from bench.datasets.rows.row_values import (
@@ -280,8 +280,7 @@ class ContextReader:
         text = scalar_text(value)
         session.when, session.date_text = self.dates.read(text) if text else None, text
         if session.when is None:
-            hint = "see dateFormats in the config"
-            raise session.place.error(where, "is not a date that can be read", value, hint=hint)
+            raise session.place.error(where, "is not a date that can be read", value, hint=DATE_HINT)
 
 
 def _keyed_history_hint(name: str, holder: Mapping[str, object]) -> str:

@@ -365,8 +365,8 @@ class Scanner:
             items = counted(hidden, "item(|s) can see")
             place = self.config.place("visibility", "field")
             notes.append(
-                f"{place}: {items} fewer sessions than its own row has: a number counts the sessions of the "
-                "whole corpus"
+                f"{place}: {items} fewer sessions than its own row has, because a number in this field counts "
+                "the sessions of the whole corpus"
             )
         if self.rows_without_questions:
             notes.append(

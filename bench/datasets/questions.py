@@ -21,7 +21,7 @@ from bench.config.benchmark.sections import Choices, MetricEntry, RubricPoints
 from bench.config.benchmark.values import Value, compile_value, elements
 from bench.config.file import did_you_mean
 from bench.config.value_rules import LONGEST_TEXT
-from bench.datasets.dates import DateReader
+from bench.datasets.dates import DATE_HINT, DateReader
 from bench.datasets.rows.conditions import Conditions
 from bench.datasets.rows.config_names import ConfigNames
 from bench.datasets.rows.item_paths import ItemPaths, NestedPaths, PathList, RowPaths
@@ -370,7 +370,7 @@ class QuestionReader:
         text = scalar_text(value)
         when = self.dates.read(text) if text else None
         if when is None:
-            raise place.error(path_name(path), "is not a date that can be read", value)
+            raise place.error(path_name(path), "is not a date that can be read", value, hint=DATE_HINT)
         return when
 
     def _refs(

@@ -112,14 +112,18 @@ def _filtered(dataset: Selectable, selection: Selection) -> Iterator[int]:
 def _index_of(dataset: Selectable, item_id: str) -> int:
     index = dataset.index_of(item_id)
     if index is None:
-        raise UsageError(f'{dataset.name} has no item "{item_id}"', hint=f"bench describe {dataset.name} --items")
+        raise UsageError(
+            f'{dataset.name} has no item "{item_id}"', hint=f"bench describe {dataset.name} --items shows the ids"
+        )
     return index
 
 
 def _items_of(dataset: Selectable, corpus: str) -> Iterable[int]:
     indexes = dataset.indexes_of_corpus(corpus)
     if indexes is None:
-        raise UsageError(f'{dataset.name} has no corpus "{corpus}"', hint=f"bench describe {dataset.name} --items")
+        raise UsageError(
+            f'{dataset.name} has no corpus "{corpus}"', hint=f"bench describe {dataset.name} --items shows the ids"
+        )
     return indexes
 
 

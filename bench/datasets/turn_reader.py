@@ -16,7 +16,7 @@ from datetime import datetime
 
 from bench.config.benchmark.config import BenchmarkConfig, ContextSection
 from bench.config.benchmark.values import Value, compile_value, is_general, scope_of, scoped
-from bench.datasets.dates import DateReader
+from bench.datasets.dates import DATE_HINT, DateReader
 from bench.datasets.rows.config_names import ConfigNames, mapped_parts
 from bench.datasets.rows.row import RowPlace
 from bench.datasets.rows.row_values import missing_error, path_name, scalar_text
@@ -165,7 +165,7 @@ class TurnReader:
         text = scalar_text(value)
         raw.when, raw.date_text = self.dates.read(text) if text else None, text
         if raw.when is None:
-            raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value)
+            raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value, hint=DATE_HINT)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
         """Return the id of a turn, or None if the config maps none.

@@ -82,7 +82,7 @@ class VendorAnswers:
     def text(self) -> str:
         """Return a note on the rows that were not mapped, with the first one."""
         first = f', first "{self.unmapped[0][:80]}"' if self.unmapped else ""
-        again = f", {self.repeated} of an item that already had a row" if self.repeated else ""
+        again = f", {self.repeated} for an item that already has a row" if self.repeated else ""
         return (
             f"{self.shape}: {len(self.rows)} of {self.n} rows mapped to items, {len(self.unmapped)} not "
             f"mapped{first}{again}"

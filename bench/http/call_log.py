@@ -156,7 +156,10 @@ def encoded_body(endpoint: Endpoint, request: Request) -> bytes | None:
     try:
         text = _encode(request.json)
     except (TypeError, ValueError) as error:
-        raise MappingError(f"{endpoint.name}: the request body is not JSON: {error}") from error
+        raise MappingError(
+            f"{endpoint.name}: the request body cannot be written as JSON: {error}",
+            hint="correct the body of this request",
+        ) from error
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape

@@ -96,7 +96,9 @@ def load_file(reference: str, *, folder: Path, where: str | None = None) -> type
         raise ConfigError(f"{reference}: {path.name} is not a Python file", where=where, hint="write ./file.py:Class")
     if not path.is_file():
         raise ConfigError(
-            f"{reference}: no file {path.name} in {folder}", where=where, hint="paths are relative to the config"
+            f"{reference}: no file {path.name} in {folder}",
+            where=where,
+            hint="correct the path, which is relative to the config",
         )
     loaded = getattr(_module(path, reference, where), class_name, None)
     if not isinstance(loaded, type):

@@ -129,10 +129,11 @@ class CachingEmbedder(ABC):
         if blank:
             raise MappingError(
                 f"{self.name}: {len(blank)} of {len(texts)} vectors contain only zeros and cannot be ranked, "
-                f'for example the vector of "{visible(blank[0][:SHOWN_OF_TEXT])}"'
+                f'for example the vector of "{visible(blank[0][:SHOWN_OF_TEXT])}"',
+                hint=BAD_VECTORS,
             )
         if len({text.casefold() for text in texts}) >= MIN_DISTINCT_TEXTS and len(set(vectors)) == 1:
-            raise MappingError(f"{self.name}: {len(texts)} different texts have the same vector")
+            raise MappingError(f"{self.name}: {len(texts)} different texts have the same vector", hint=BAD_VECTORS)
         for vector in vectors:
             if self._dimension is None:
                 self._dimension = len(vector)
@@ -247,6 +248,7 @@ class VectorCache:
 
 
 SHOWN_OF_TEXT = 60
+BAD_VECTORS = "use another embedding model, or correct its endpoint"
 
 
 def _digest(text: str) -> bytes:
@@ -262,8 +264,7 @@ def _is_about_size(error: CallError, refusal: str) -> bool:
 
 def _too_long(error: CallError, text: str) -> Rejected:
     found = Rejected(
-        f"one text of {len(text):,} characters is too long for the embedding model; "
-        f"send smaller memories with ingest: {{unit: chunk}}: {error.message}",
+        f"one text of {len(text):,} characters is too long for the embedding model: {error.message}",
         hint="set ingest: {unit: chunk, chunk: {size: 1000, overlap: 100}} in the provider's config",
     )
     found.body = error.body

@@ -80,7 +80,9 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         raise UsageError(f"--reuse-build and {spread} exclude each other", hint=f"remove {spread}")
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
-        raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
+        raise UsageError(
+            "no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes), hint="add another provider"
+        )
     identity = identity_of(lanes, request, environment, files, installed)
     return Plan(
         request=request,
@@ -281,10 +283,7 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
 def _single_process_reason(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     """Return the reason why one process must do all the work; None if workers could share it."""
     if request.limit is not None or request.sample is not None:
-        return (
-            f"{'--limit' if request.limit is not None else '--sample'} selects from all items, which one "
-            "process must do"
-        )
+        return f"one process must select the items of {'--limit' if request.limit is not None else '--sample'}"
     if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:
         return "there is only one corpus, which one process ingests"
     return None

@@ -198,7 +198,7 @@ def read_prompt(text: str, folder: Path) -> str:
         except UnicodeDecodeError as error:
             raise ConfigError(f"prompt file {named} is not UTF-8 text", hint="save it as UTF-8") from error
     if text.startswith("@") or not (set(text) & set(" \n{")):
-        raise ConfigError(f"no such prompt file: {named}", hint="the path is relative to the workspace")
+        raise ConfigError(f"no such prompt file: {named}", hint="correct the path, which is relative to the workspace")
     return text
 
 

@@ -100,7 +100,9 @@ def _install_hint(module: str, error: Exception) -> str:
 
 def _from_file(path: Path, where: str | None) -> object:
     if not path.is_file():
-        raise ConfigError(f"no such adapter file: {path}", where=where, hint="the path is relative to the config")
+        raise ConfigError(
+            f"no such adapter file: {path}", where=where, hint="correct the path, which is relative to the config"
+        )
     # by its content too: a file that was edited is another module, as it is another plan
     digest = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:12]
     try:

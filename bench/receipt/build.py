@@ -275,7 +275,11 @@ def refuse_secrets(draft: ReceiptDraft) -> None:
     for place, text in _texts(draft):
         plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
         if redactor.holds_secret(text) or redactor.holds_secret(plain):
-            raise ReceiptRefused("secret_in_receipt", f"{place} contains the value of a configured secret")
+            raise ReceiptRefused(
+                "secret_in_receipt",
+                f"{place} contains the value of a configured secret",
+                hint="remove the secret from the config, prompt or data, then start a new run",
+            )
 
 
 def _texts(draft: ReceiptDraft) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ valid, and older versions refuse receipts that have it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -297,7 +298,8 @@ def _refuse_other_definitions(receipt: Receipt) -> None:
     """Raise SchemaMismatch if a score has another definition than ``metrics``, which the config digest covers."""
     listed = {metric.name: metric.definition for metric in receipt.metrics}
     if len(listed) != len(receipt.metrics):
-        raise _mismatch("field_value", "metrics", "a name occurs twice")
+        twice = next(name for name, count in Counter(metric.name for metric in receipt.metrics).items() if count > 1)
+        raise _mismatch("field_value", "metrics", f'the name "{twice}" occurs twice')
     scores = receipt.scores
     for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
         for name, score in group.items():

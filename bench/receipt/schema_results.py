@@ -241,8 +241,9 @@ def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
     if missing:
         raise ValueError(f"{missing[0]} is missing")
     for name, value in measured.items():
-        if not name.endswith("_us" if isinstance(value, Times) else "_per_s"):
-            raise ValueError(f"the name {name} must end with the unit of its fields")
+        unit = "_us" if isinstance(value, Times) else "_per_s"
+        if not name.endswith(unit):
+            raise ValueError(f"the name {name} must end with {unit}, the unit of its fields")
     return measured
 
 

@@ -88,7 +88,9 @@ class ReceiptShard(ClosedModel):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.index > self.of or self.from_ > self.to:
-            raise ValueError("expected index <= of and from <= to")
+            raise ValueError(
+                f"expected index <= of and from <= to, got {self.index} of {self.of}, {self.from_} to {self.to}"
+            )
         return self
 
 

@@ -191,10 +191,10 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
     if oracle is not None and oracle.memory_cost is not None and oracle.memory_cost.context_share == 0:
         texts.append("No question has evidence, so the oracle gave the reader nothing.")
     elif oracle is not None and (reach := _headline(oracle).value) is not None:
-        weaker = "reader" if 1 - reach >= reach - one.value else "memory"
+        parts = ("reader", "memory") if 1 - reach >= reach - one.value else ("memory", "reader")
         texts.append(
             f"Given all the evidence (oracle) the same reader answers {_percent(reach)} right, "
-            f"so the {weaker} limits the score more."
+            f"so the {parts[0]} limits the score more than the {parts[1]}."
         )
     elif found is not None and found.value is not None:
         lost_in_search, lost_after = 1 - found.value, max(0.0, found.value - one.value)

@@ -70,7 +70,7 @@ def check_path(raw: str) -> None:
     """
     path = raw.partition("?")[0]
     if not path.startswith("/"):
-        raise BadId("this site has no page with this path")
+        raise BadId("this site has no page with this path", hint="open the start page: /")
     if path == "/":
         return
     for segment in path[1:].split("/"):

@@ -44,7 +44,9 @@ class ServiceToken:
         except FileExistsError:
             return cls._read(path)
         except OSError as error:
-            raise ConfigError(f"the token file cannot be created: {error.strerror}", where=str(path)) from error
+            raise ConfigError(
+                f"the token file cannot be created: {error.strerror}", where=str(path), hint="name another file"
+            ) from error
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(token + "\n")
@@ -56,7 +58,11 @@ class ServiceToken:
         try:
             token = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError("the token file cannot be read", where=str(path)) from error
+            raise ConfigError(
+                "the token file cannot be read",
+                where=str(path),
+                hint="delete the file: the next start creates a new token",
+            ) from error
         if len(token) < MIN_CHARACTERS:
             raise ConfigError(
                 f"the token has {len(token)} characters, expected at least {MIN_CHARACTERS}",

@@ -16,7 +16,8 @@ LEAD = """\
 All error messages, by package, with their hints. `{name}` is replaced by a value. `{guess}` is empty or suggests a
 similar name, such as `; did you mean "bm25"?`. Some messages begin with a verb, such as `is malformed`. In the output,
 the place (`FILE:LINE`) and the name of a field come before such a message. If a message ends with *not*, the wrong
-value comes after it. For the common errors, see [Troubleshooting](../troubleshooting.md)."""
+value comes after it. A hint such as `A | B` is one of the two, depending on the case. If there is no hint here, the
+program makes it from the place of the error. For the common errors, see [Troubleshooting](../troubleshooting.md)."""
 
 SOURCE = Path(bench.__file__).parent
 DEFAULTS = {
@@ -45,9 +46,13 @@ def _messages(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the message and the hint of each error in a source file."""
     tree = _parsed(file)
     filled = _Filled(_known_constants(file, tree))
+    defaults = DEFAULTS | _own_defaults(tree)
     raised: set[ast.expr | None] = set()
+    hints: dict[ast.AST, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Raise):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            hints |= _local_hints(node, filled, defaults)
+        elif isinstance(node, ast.Raise):
             raised.add(node.exc)
         elif isinstance(node, ast.Call):
             hint = next((keyword.value for keyword in node.keywords if keyword.arg == "hint"), None)
@@ -57,8 +62,62 @@ def _messages(file: Path) -> Iterator[tuple[str, str]]:
                 at_field = isinstance(node.func, ast.Attribute) and node.func.attr == "error" and len(node.args) > 1
                 texts = [text for text in map(_text, node.args[at_field:]) if " " in text]
                 if texts:
-                    default = DEFAULTS.get(node.func.id, "") if isinstance(node.func, ast.Name) else ""
-                    yield _cell(texts[0]), _cell(_text(hint) if hint is not None else (*texts[1:], default)[0])
+                    default = defaults.get(node.func.id, "") if isinstance(node.func, ast.Name) else ""
+                    own = hints.get(node, "") or _hint(hint, default) if hint is not None else (*texts[1:], default)[0]
+                    yield _cell(texts[0]), _cell(own)
+
+
+def _own_defaults(tree: ast.Module) -> dict[str, str]:
+    """Return the default hint of each error class that a file defines, by the name of the class."""
+    return {
+        node.name: next(
+            map(_text, [*_values(node, "default_hint"), *_replacements(node)]),
+            DEFAULTS.get(_name(node.bases[0])[1:-1], ""),
+        )
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.bases
+    }
+
+
+def _replacements(node: ast.ClassDef) -> list[ast.expr]:
+    """Return what a class uses instead of an absent hint: the last part of ``hint or "..."``."""
+    found = [each for each in ast.walk(node) if isinstance(each, ast.BoolOp) and isinstance(each.op, ast.Or)]
+    return [each.values[-1] for each in found if _name(each.values[0]) == "{hint}"]
+
+
+def _local_hints(function: ast.AST, filled: _Filled, defaults: Mapping[str, str]) -> dict[ast.AST, str]:
+    """Return the hint of each call that passes ``hint=hint``, where the function sets this variable before the call."""
+    calls = {
+        node: keyword.value.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "hint" and isinstance(keyword.value, ast.Name)
+    }
+    return {
+        call: text
+        for call, name in calls.items()
+        if (set_before := [value for value in _values(function, name) if value.lineno <= call.lineno])
+        if (text := _hint(filled.visit(set_before[-1]), defaults.get(_name(call.func)[1:-1], "")))
+    }
+
+
+def _values(node: ast.AST, name: str) -> list[ast.expr]:
+    """Return the expressions that are assigned to a name, in the order of the lines."""
+    found = [
+        each.value
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assign)
+        if any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+    ]
+    return sorted(found, key=lambda value: value.lineno)
+
+
+def _hint(node: ast.expr, default: str) -> str:
+    """Return the text of a hint; both texts, separated by a bar, if the hint depends on a condition."""
+    if isinstance(node, ast.IfExp):
+        return " | ".join(filter(None, [_hint(node.body, default), _hint(node.orelse, default)]))
+    return default if isinstance(node, ast.Constant) and node.value is None else _text(node)
 
 
 class _Filled(ast.NodeTransformer):

@@ -257,9 +257,14 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
     [
         (
             ("--forget", "fautly"),
-            "error: --forget fautly: the run left no data at this provider\nhint: left at: faulty\n",
+            "error: --forget fautly: the run left no data at this provider\n"
+            "hint: name a provider that has data of the run: faulty\n",
         ),
-        (("--moved", "bm25"), "error: --moved bm25: the run left no data at this provider\nhint: left at: faulty\n"),
+        (
+            ("--moved", "bm25"),
+            "error: --moved bm25: the run left no data at this provider\n"
+            "hint: name a provider that has data of the run: faulty\n",
+        ),
         (
             ("--moved", "faulty", "--forget", "faulty"),
             "error: --moved and --forget both name faulty\n"

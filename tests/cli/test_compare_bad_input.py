@@ -137,7 +137,7 @@ ARGUMENTS = {
     "an unknown run": (("r1:x", "r9:y"), "r9"),
     "an unknown provider": (("r1:x", "r2:z"), "has no job z"),
     "an unknown model": (("r1:x:acme/m9", "r2:y"), "has no job"),
-    "names without a benchmark": (("--providers", "x", "y"), "nothing to compare"),
+    "names without a benchmark": (("--providers", "x", "y"), "no sides to compare were given"),
     "both ways to name": (("r1:x", "r2:y", "--providers", "x"), "cannot be used together"),
     "an unknown metric": (("r1:x", "r2:y", "--metric", "acuracy"), "acuracy"),
     "a metric that they lack": (("r1:x", "r2:y", "--metric", "mrr"), "for both sides"),

@@ -169,7 +169,7 @@ def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: S
     assert side["leak_check"].startswith("contains neither") and "of the history" in side["context_share"]
     assert (
         "1.0000 (openai/soft, lenient)" in found["conclusions"][0]
-        and "depending on 6 of 8 answers" in found["conclusions"][0]
+        and "the judges differ on 6 of 8 answers" in found["conclusions"][0]
     )
     text = bench("dispute", "r", *TWO).stdout
     assert "Dispute: codes" in text and "(majority)" in text and "flips" in text
@@ -188,7 +188,7 @@ def test_labels_of_people_say_which_judge_of_a_dispute_is_wrong(answered: Stub, 
     assert [one["value"] for one in side["judge_error"]] == [0.5, 0.5, 0.0, 0.25]
     assert (side["corrected"]["value"], side["corrected"]["labelled"]) == (0.5, 8)
     assert "accuracy 0.5000 [0.5000, 0.5000] from 8 labels" in found["conclusions"][1]
-    assert "openai/soft, strict is wrong on the fewest answers: 0.0000" in found["conclusions"][1]
+    assert "openai/soft, strict has the lowest judge error: 0.0000" in found["conclusions"][1]
     assert "0.2500 [0.2500, 0.2500]" in bench("dispute", "r", *TWO).stdout
 
 
@@ -255,7 +255,7 @@ def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
     found = told(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
     (side,) = found["sides"]
     assert side["source"].startswith(f"{shape.split()[0]}: 3 of 5 rows mapped to items, 1 not mapped")
-    assert side["source"].endswith("1 of an item that already had a row")
+    assert side["source"].endswith("1 for an item that already has a row")
     assert [cell["value"] for cell in side["cells"]][2:] == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
     assert side["leak_check"] == side["context_share"] == "unknown"
 

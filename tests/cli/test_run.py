@@ -33,7 +33,7 @@ def test_run_without_flags_measures_the_builtins_on_the_demo(bench: Bench, tmp_p
     assert said.startswith(
         "bm25 answers 23% of 160 questions right (95% interval 16 to 31%). It finds evidence for 80%"
     )
-    assert "(oracle) the same reader answers 36% right, so the reader limits the score more." in said
+    assert "(oracle) the same reader answers 36% right, so the reader limits the score more than the memory." in said
     assert "builtin/extractive, is a fixed rule, not a language model" in said
     rows = [line.split()[0] for line in done.stdout.splitlines() if "[0." in line]
     assert rows == ["bm25", "oracle", "full-context", "no-memory", "random"], "controls stand below, sorted by score"

@@ -152,7 +152,7 @@ async def test_a_signal_to_the_command_ends_every_worker_and_a_resume_loses_noth
 
 def test_what_workers_cannot_share_is_done_by_one_process_and_said(world: World) -> None:
     (note,) = [one for one in world.plan(**FLAGS, workers=2, limit=3).notes if "--workers" in one]
-    assert note == "--workers has no effect: --limit selects from all items, which one process must do"
+    assert note == "--workers has no effect: one process must select the items of --limit"
     one_corpus = world.plan(**FLAGS, workers=4, start=1, end=2)
     assert "there is only one corpus" in one_corpus.notes[-1] and not one_corpus.is_spread
     assert not world.plan(**FLAGS, workers=1).is_spread

@@ -155,7 +155,12 @@ def test_each_use_knows_its_place() -> None:
             ("$do",),
             "use $each with $do, and every other operator alone",
         ),
-        ({"a": "@.id"}, '"@.id" can be used only inside $each', ("a",), "@ means the current element of $each"),
+        (
+            {"a": "@.id"},
+            '"@.id" can be used only inside $each',
+            ("a",),
+            "move it into $do: there, @ is the current element of $each",
+        ),
         ({"$each": "items", "$do": 1}, "$each needs a JSONPath to a list, such as $.items", ("$each",), None),
         (
             {"a": ["$..x"]},

@@ -60,8 +60,8 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             "name: mine\n",
             "mine",
             [
-                ("mine.yaml:1:1: missing field dialect", "a new prefix needs dialect"),
-                ("mine.yaml:1:1: missing field base_url", "a new prefix needs base_url"),
+                ("mine.yaml:1:1: missing field dialect", "add dialect: every file with a new prefix needs it"),
+                ("mine.yaml:1:1: missing field base_url", "add base_url: every file with a new prefix needs it"),
             ],
         ),
         (

@@ -106,7 +106,7 @@ def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> N
     with pytest.raises(ConfigError) as caught:
         compile_path(text)
     assert caught.value.message.startswith(f'"{text}" is not a valid JSONPath: ')
-    assert caught.value.hint == "see RFC 9535"
+    assert caught.value.hint == "write a path such as $.items[0].content (RFC 9535)"
 
 
 @each_row(

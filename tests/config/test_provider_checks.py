@@ -46,7 +46,10 @@ def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
 def test_a_durability_that_nobody_knows_is_told(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
     told = '4:9: local.durability must be process, file or service, not "forever"'
-    hint = "process: the memories end with the process; file: they are in the run's folder; service: they are elsewhere"
+    hint = (
+        "write process if the memories end with the process, file if they are in the run's folder, "
+        "service if they are elsewhere"
+    )
     assert refused(text, tmp_path) == [(told, hint)]
 
 
@@ -337,7 +340,7 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
             'adapter "./own.py:1x" does not contain the name of a class',
             "write ./file.py:Class, package.module:Class or builtin:NAME",
         ),
-        ("./gone.py:Own", "no such adapter file: ./gone.py", "the path is relative to the config"),
+        ("./gone.py:Own", "no such adapter file: ./gone.py", "correct the path, which is relative to the config"),
         ("./own.py:Onw", './own.py has no class Onw; did you mean "Own"?', "classes there: Other, Own"),
         ("./empty.py:Own", "./empty.py has no class Own", "classes there: none"),
     ],

@@ -96,12 +96,12 @@ def test_a_json_file_that_is_no_array_of_objects(tmp_path: Path, data: str, text
         ("\0\0", "x.jsonl:1: row is malformed: Expecting value", MEND),
         (
             f"[{ROW}]",
-            "x.jsonl:1: row is the start of a JSON array",
+            "x.jsonl:1: row is the start of a JSON array; expected one object",
             "set data.format to json, or write one row per line",
         ),
         (
             f"\n [\n{ROW},\n",
-            "x.jsonl:2: row is the start of a JSON array",
+            "x.jsonl:2: row is the start of a JSON array; expected one object",
             "set data.format to json, or write one row per line",
         ),
     ],

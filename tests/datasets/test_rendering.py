@@ -278,7 +278,7 @@ def test_what_the_dataset_does_not_have_is_told_with_where_to_look(chat, what: s
     with pytest.raises(UsageError) as caught:
         dataset.item("q9") if what == "item" else dataset.corpus("q9")
     assert str(caught.value) == f'chat has no {what} "q9"'
-    assert caught.value.hint == "bench describe chat --items"
+    assert caught.value.hint == "bench describe chat --items shows the ids"
     assert list(dataset.items_of("q9")) == []
 
 

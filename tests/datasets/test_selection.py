@@ -187,8 +187,8 @@ def test_parts_are_selected_from_apart_and_united() -> None:
 @each_row(
     ("selection", "hint"),
     [
-        (Selection(items=("i99",)), "bench describe toy --items"),
-        (Selection(items_of=("z",)), "bench describe toy --items"),
+        (Selection(items=("i99",)), "bench describe toy --items shows the ids"),
+        (Selection(items_of=("z",)), "bench describe toy --items shows the ids"),
         (Selection(question_types=("z",)), "types: a, b"),
         (Selection(start=5, end=4), "the first position is 1, and both ends are included"),
         (Selection(shard=(0, 3)), "shards are 1/N to N/N"),

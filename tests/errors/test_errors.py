@@ -192,7 +192,7 @@ def test_a_time_out_is_a_kind_of_its_own_and_of_that_error_only() -> None:
 def test_a_rate_limit_keeps_how_long_to_wait() -> None:
     assert RateLimited("x", retry_after_s=1.5).retry_after_s == 1.5
     assert RateLimited("x").retry_after_s is None
-    assert RateLimited("x").hint == "fix the cause, then resume the run"
+    assert RateLimited("x").hint == "wait until the limit of the service allows calls again, then resume the run"
 
 
 # -------------------------------------------------------------------- other's errors

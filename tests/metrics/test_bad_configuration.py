@@ -223,7 +223,7 @@ CLASS = "./m.py:C"
 @each_row(
     ("source", "reference", "text", "hint"),
     [
-        (None, CLASS, "./m.py:C: no file m.py in FOLDER", "paths are relative to the config"),
+        (None, CLASS, "./m.py:C: no file m.py in FOLDER", "correct the path, which is relative to the config"),
         ("", "./m.ts", "./m.ts: evaluators and metrics are written in Python", "write ./file.py:Class"),
         ("", "./m.js:C", "./m.js:C: evaluators and metrics are written in Python", "write ./file.py:Class"),
         ("", "./m.txt:C", "./m.txt:C: m.txt is not a Python file", "write ./file.py:Class"),

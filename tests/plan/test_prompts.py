@@ -177,7 +177,7 @@ def test_what_looks_like_a_file_and_is_none_is_said(tmp_path: Path, named: str) 
     with pytest.raises(ConfigError) as caught:
         read_prompt(named, tmp_path)
     assert caught.value.message == f"no such prompt file: {named.removeprefix('@')}"
-    assert caught.value.hint == "the path is relative to the workspace"
+    assert caught.value.hint == "correct the path, which is relative to the workspace"
 
 
 def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:

@@ -390,7 +390,7 @@ async def test_partial_failure_is_matched_by_id() -> None:
         assert set(got.ids) == {"m1"}
         assert play.space.captures["$sent"] == ["m1"]
     async with playing(changes, {"POST /add": {"r": [{"id": "??", "status": "failed"}]}}) as play:
-        with pytest.raises(MappingError, match="an element that reports a failure has an unknown id"):
+        with pytest.raises(MappingError, match="a refused memory has an id that was not sent"):
             await play.add("a", "b")
 
 

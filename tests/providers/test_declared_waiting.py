@@ -250,5 +250,5 @@ async def test_clear_is_verified_until_nothing_is_left(verify: dict[str, object]
         await play.provider.clear(play.space)
         assert play.service.calls().count("GET /m") == 2
     async with playing(within(0.3), {"GET /m": left}) as play:
-        with pytest.raises(NotCleared, match=r"still contains data 0.3 s after"):
+        with pytest.raises(NotCleared, match=r"still contains data 0.3 s after the service reported"):
             await play.provider.clear(play.space)

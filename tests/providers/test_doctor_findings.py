@@ -167,7 +167,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ),
         (
             STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
-            "adding again", "on_unknown is repeat, but a batch that was sent twice is stored twice: [",
+            "adding again", "on_unknown: repeat is wrong: the service stores a repeated batch again: [",
         ),
         (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives",
          "long-1 is returned with a changed text"),
@@ -319,7 +319,7 @@ async def test_a_service_that_is_told_k_and_ignores_it_does_not_keep_it(tmp_path
 
 async def test_a_service_that_takes_no_k_passes_and_the_cut_is_told(tmp_path: Path) -> None:
     found = await asked_over_http(tmp_path, {"endpoints.search.body": {"q": "$.query", "user": "$.runTag"}})
-    assert found["k is kept"] == ("pass", "1 and 2, after a cut: k = 1 gives 3, k = 2 gives 3")
+    assert found["k is kept"] == ("pass", "1 and 2, cut by bench: the service returns 3 for k = 1 and 3 for k = 2")
     assert found["empty query"][0] == "pass"
 
 

@@ -90,7 +90,7 @@ async def test_a_file_of_sql_beside_the_config_must_be_there(tmp_path: Path) -> 
             pass
     assert (caught.value.message, caught.value.hint) == (
         "no such file: setup.sql",
-        "the path is relative to the config",
+        "correct the path, which is relative to the config",
     )
     (tmp_path / "setup.sql").write_text("SELECT 1;", encoding="utf-8")
     async with open_provider(config(tmp_path, local=local), context(tmp_path)) as provider:

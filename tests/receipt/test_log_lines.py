@@ -29,6 +29,7 @@ AT, HEX, ULID = "2026-11-02T00:00:00Z", "ab" * 32, "01HZZZZZZZZZZZZZZZZZZZZZZ0"
 PRINT = "sha256:" + HEX
 KEY = SigningKey.from_raw(bytes(range(32)))
 
+TYPES = "key, key-retired, key-revoked, run-started, run-abandoned, receipt, supersede, retract"
 ENTRIES: dict[str, Json] = {
     "key": {"fingerprint": PRINT, "publicKey": KEY.public.pem, "roles": ["receipt", "log"]},
     "key-retired": {"fingerprint": PRINT},
@@ -69,7 +70,7 @@ def test_each_field_of_an_entry_must_be_there(kind: str, field: str) -> None:
     del told[field]
     expected = {
         "schema": "the schema is not bench.log-entry/1",
-        "type": "None is not a type of entry",
+        "type": "None is not a type of entry; expected " + TYPES,
     }.get(field, f"{field}: Field required")
     assert refused(dumps(told)) == expected
 
@@ -151,10 +152,10 @@ def test_every_field_of_every_kind_is_in_the_table() -> None:
         ({"schema": "bench.log-entry/2"}, "the schema is not bench.log-entry/1"),
         ({"schema": None}, "the schema is not bench.log-entry/1"),
         ({"schema": 1}, "the schema is not bench.log-entry/1"),
-        ({"type": "delete"}, "'delete' is not a type of entry"),
-        ({"type": "Retract"}, "'Retract' is not a type of entry"),
-        ({"type": None}, "None is not a type of entry"),
-        ({"type": ["retract"]}, "['retract'] is not a type of entry"),
+        ({"type": "delete"}, "'delete' is not a type of entry; expected " + TYPES),
+        ({"type": "Retract"}, "'Retract' is not a type of entry; expected " + TYPES),
+        ({"type": None}, "None is not a type of entry; expected " + TYPES),
+        ({"type": ["retract"]}, "['retract'] is not a type of entry; expected " + TYPES),
         ({"type": "receipt"}, "receiptSha256: Field required"),
     ],
 )

@@ -116,7 +116,7 @@ def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_c
     code, lines = bench("publish", path)
     assert (code, lines) == (5, [
         f"error: {path}: the items file of the receipt is missing",
-        "hint: only a VALID receipt of kind run is published",
+        "hint: put it next to the receipt",
     ])  # fmt: skip
 
 
@@ -297,7 +297,7 @@ def test_an_export_takes_one_good_receipt_and_says_how_to_check_it(
     )
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path, "--export", tmp_path / "bad")
-    told = "nothing was exported: parse, schema and signature must be ok, and the key must be known"
+    told = "nothing was exported: the checks parse, schema and signature must pass, and the key must be known"
     assert (code, lines[-2]) == (5, f"error: {path}: {told}")
     assert not (tmp_path / "two").exists() and not (tmp_path / "bad").exists()
 

@@ -120,7 +120,8 @@ class NamedProviders:
             if not any(one.is_at((name,)) for one in left):
                 places = sorted({one.provider for one in left})
                 flag = "moved" if name in self.moved else "forget"
-                hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
+                named = f"name a provider that has data of the run: {', '.join(places)}"
+                hint = named if places else f"remove --{flag}: no provider has data of the run"
                 raise UsageError(f"--{flag} {name}: the run left no data at this provider", hint=hint)
 
 
@@ -256,7 +257,9 @@ def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
     from bench.engine.corpora.cleanup import clearing_plan
 
     if public_logs(one.folder):
-        raise UsageError(f"{one.folder} contains a public log", hint="move the log to another folder first")
+        raise UsageError(
+            f"{one.folder} contains a public log, which is never deleted", hint="move the log to another folder"
+        )
     if one.running:
         raise Locked(f"run {one.folder.name} is locked by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:

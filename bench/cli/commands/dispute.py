@@ -135,8 +135,11 @@ async def _judge_all(
         raise UsageError(
             f"{', '.join(targets)} has no answers to the benchmark {name}", hint="bench results shows a run's jobs"
         )
-    if len({side.name for side in sides}) < len(sides):
-        raise UsageError("two of the given runs, receipts or files have the same name", hint="name each of them once")
+    names = [side.name for side in sides]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(
+            f'two of the given runs, receipts or files have the name "{twice}"', hint="remove or rename one of them"
+        )
     planned = [await _plan_cells(catalog, environment, dataset, side, cells) for side in sides]
     _note_calls([cell for some in planned for cell in some])
     panels = [await _judge_panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]

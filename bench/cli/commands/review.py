@@ -120,7 +120,7 @@ async def _read_labels(folder: Path, path: Path) -> int:
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", hint="name the filled-in file") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="name the file with your labels") from error
     async with Reader.open(folder) as reader:
         await reader.refuse_held()
         known = set((await read_sheet(reader)).entries)

@@ -156,7 +156,7 @@ def merge(
     try:
         check_run_id(into)
     except ValueError as problem:
-        raise UsageError(f"--into {into}: {problem}") from None
+        raise UsageError(f"--into {into}: {problem}", hint="choose another run id") from None
     target = workspace / CHECKPOINTS / into
     if target.exists():
         raise UsageError(f"run {into} exists already", hint="choose another name")

@@ -320,8 +320,10 @@ class EvidenceFields(ConfigModel):
 
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
-        if self.grade is not None and (self.reference is None or self.parser == "exact_text"):
-            raise ValueError("grade needs reference, and cannot be used with parser: exact_text")
+        if self.grade is not None and self.reference is None:
+            raise ValueError("grade needs reference, the template that makes an id from an object")
+        if self.grade is not None and self.parser == "exact_text":
+            raise ValueError("grade cannot be used with parser: exact_text")
         return self
 
 

@@ -318,7 +318,9 @@ class Compiler:
         if _ELEMENT.match(text):
             if element is None:
                 raise TreeError(
-                    f'"{text}" can be used only inside $each', place, "@ means the current element of $each"
+                    f'"{text}" can be used only inside $each',
+                    place,
+                    "move it into $do: there, @ is the current element of $each",
                 )
             return self._reference("$" + text[1:], place, element)
         return self.text(text, place)

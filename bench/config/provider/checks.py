@@ -81,7 +81,7 @@ def _compose(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         yield ConfigError(
             f"no such compose file: {config.docker.compose}",
             where=source.place(("docker", "compose")),
-            hint="the path is relative to the config",
+            hint="correct the path, which is relative to the config",
         )
 
 
@@ -102,8 +102,8 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         yield ConfigError(
             f'local.durability must be process, file or service, not "{declared}"',
             where=source.place(("local", "durability")),
-            hint="process: the memories end with the process; file: they are in the run's folder; service: they "
-            "are elsewhere",
+            hint="write process if the memories end with the process, file if they are in the run's folder, "
+            "service if they are elsewhere",
         )
 
 

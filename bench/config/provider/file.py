@@ -127,7 +127,9 @@ def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
 def _file_problem(name: str, class_name: str, source: Source, where: str) -> ConfigError | None:
     path = source.path.parent / name
     if not path.is_file():
-        return ConfigError(f"no such adapter file: {name}", where=where, hint="the path is relative to the config")
+        return ConfigError(
+            f"no such adapter file: {name}", where=where, hint="correct the path, which is relative to the config"
+        )
     try:
         tree = python_tree(path.read_bytes())
     except (SyntaxError, ValueError) as error:

@@ -216,7 +216,9 @@ class RowFile:
             place = RowPlace(file=self.label, index=index, line=number)
             if index == 0 and line.lstrip().startswith(b"["):
                 hint = "set data.format to json, or write one row per line"
-                yield broken_row(place, start, place.error("", "is the start of a JSON array", hint=hint))
+                yield broken_row(
+                    place, start, place.error("", "is the start of a JSON array; expected one object", hint=hint)
+                )
                 return
             yield parse_row(place, start, line)
             index += 1

@@ -142,7 +142,7 @@ class Sentinel:
         for memory in samples(self.anonymized.memories):
             answer = await self._look(memory)
             if any(belongs(self.anonymized, hit) for hit in answer.hits):
-                self.seen = "its memories are found, but the result still changes"
+                self.seen = "its memories are found, but the results still change"
                 return not self.must_settle or await self._still(answer)
             found += len(answer.hits)
         self.seen = (

@@ -86,7 +86,7 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
         raise UsageError(
             f"the build of run {wanted} cannot be searched by another run: "
             f"{names} keeps its memories for the run that ingested them",
-            hint="give bench run the same flags; it ingests again, which costs nothing for a built-in provider",
+            hint="give the same flags to bench run, which ingests again",
         )
     for lane in able:
         await _reuse_named(run, lane, folder)

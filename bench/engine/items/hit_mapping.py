@@ -149,7 +149,10 @@ def empty_text_flags(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[
     empty = [known for hit, known in zip(hits, sources, strict=True) if not (hit.content.strip() or hit.chunks)]
     lost = [known for known in empty if any(one.memory.content.strip() for one in known)]
     if lost and len(empty) == len(hits):
-        raise MappingError(f"{name}: all {len(hits)} hits have an empty text, although their memories have one")
+        raise MappingError(
+            f"{name}: all {len(hits)} hits have an empty text, although their memories have one",
+            hint="correct the path of the text in the provider's config",
+        )
     return (WITHOUT_TEXT,) if lost else ()
 
 
@@ -169,8 +172,8 @@ def report_flags(lane: OpenLane, result: SearchResult) -> None:
         "hits have the dates of "
         "their memories)",
         DATES_RESTORED: "returned hits without a date: each has the date of the memory that it maps to",
-        DATES_MISSING: "returned hits that have no date and map to no memory: the answering model does not see when "
-        "they were said, as it does with other providers",
+        DATES_MISSING: "returned hits that have no date and map to no memory: the answering model gets no dates "
+        "for them, unlike with other providers",
     }
     for flag in result.flags:
         if flag in texts:

@@ -64,8 +64,7 @@ class EmptinessCheck:
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         namespace = values["runTag"]
         raise NotCleared(
-            f"{namespace} still contains data {self.timeout_s:g} s after it was cleared",
-            hint="the service reported success, but it still has the data; bench clean --orphans tries again",
+            f"{namespace} still contains data {self.timeout_s:g} s after the service reported that it was cleared"
         )
 
     def _is_empty(self, answer: ServiceResponse) -> bool:
@@ -161,7 +160,10 @@ class ClearOperation:
                     return await anyio.sleep(self.waiting.settle_s)
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, self.waiting.max_interval_s)
-        raise NotReady(f"clearing {namespace} took more than {self.waiting.timeout_s:g} s")
+        raise NotReady(
+            f"clearing {namespace} took more than {self.waiting.timeout_s:g} s",
+            hint="bench clean --orphans tries again",
+        )
 
 
 def _status_poller(connection: ProviderConnection, clear: ClearCall | None) -> StatusPoller | None:

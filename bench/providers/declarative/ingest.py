@@ -86,9 +86,7 @@ class PartialFailures:
             ids = as_ids(next(iter(self.id.all(row)), None))
             memory_id = known.get(ids[0]) if ids else None
             if memory_id is None:
-                raise answer.error(
-                    self.items, f"an element that reports a failure has an unknown id: {compact(row)[:100]}"
-                )
+                raise answer.error(self.items, f"a refused memory has an id that was not sent: {compact(row)[:100]}")
             said = self.message.all(row) if self.message else []
             refused[memory_id] = compact(said[0]) if said else "refused; the service gave no reason"
         return refused

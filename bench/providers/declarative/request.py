@@ -285,7 +285,7 @@ class CompiledCall:
         except ValueMissing:
             elements = []
         if not isinstance(elements, list | tuple):
-            raise MappingError(f"{self.key}.for_each is not a list")
+            raise MappingError(f"{self.key}.for_each is not a list", hint="correct the value of for_each in the config")
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:

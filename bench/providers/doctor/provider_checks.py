@@ -37,8 +37,8 @@ LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
 REVERSED_WARNING = (
-    "; warning: by its scores, the best hit comes last in {} of {} searches: perhaps the order is worst first "
-    "(in found.response.score, kind declares which scores are better, and order sorts)"
+    "; warning: in {} of {} searches, the hit with the best score comes last: perhaps a lower score is better (set "
+    "search.response.score.kind), or the service returns the worst hit first (set search.response.score.order)"
 )
 _K = re.compile(r"\$\.k\b|\$\{k\b")
 
@@ -186,7 +186,7 @@ async def _k_limit(exam: Examination) -> str:
         raise CheckFailed(
             f"the search sends k, but the service ignores it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
         )
-    return f"1 and {two}, after a cut: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
+    return f"1 and {two}, cut by bench: the service returns {sent[0]} for k = 1 and {sent[1]} for k = 2"
 
 
 def _sends_k(exam: Examination) -> bool:
@@ -220,7 +220,7 @@ async def _repeat_batch(exam: Examination) -> str:
     hits = await exam.hits(exam.first, SAMPLE_FACTS[1][0], 10)
     sources = [source for hit in hits for source in set(map(whole_id, hit.source_ids))]
     if rule == "repeat" and len(sources) != len(set(sources)):
-        raise CheckFailed(f"on_unknown is repeat, but a batch that was sent twice is stored twice: {sources}")
+        raise CheckFailed(f"on_unknown: repeat is wrong: the service stores a repeated batch again: {sources}")
     if not hits:
         raise CheckFailed("a memory is not found after it was added a second time")
     return f"{rule}: each memory once" if sources else rule

@@ -77,7 +77,9 @@ class Rag:
         path = self._config.folder / file
         if not path.is_file():
             where = self._config.place("local", "database", "schema")
-            raise ConfigError(f"no such file: {file}", where=where, hint="the path is relative to the config")
+            raise ConfigError(
+                f"no such file: {file}", where=where, hint="correct the path, which is relative to the config"
+            )
         return path.read_text(encoding="utf-8")
 
     @property
@@ -116,7 +118,11 @@ class Rag:
         if not self._enriching:
             return plain
         if self.model is None:  # anyone who only searches or clears needs none
-            raise ConfigError(f"{self._config.name} needs a language model", where=self._config.place("local"))
+            raise ConfigError(
+                f"{self._config.name} needs a language model",
+                where=self._config.place("local"),
+                hint="set local.enhancement.model",
+            )
         return await self._enriched(self.model, memory, plain)
 
     async def _enriched(self, model: Model, memory: Memory, plain: Sequence[Piece]) -> list[Piece]:

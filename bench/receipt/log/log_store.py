@@ -276,7 +276,9 @@ def _validated_entry(value: JSON, line: bytes) -> AnyEntry:
         raise VerificationError("log_entry", f"the schema is not {SCHEMA}")
     kind = _KINDS.get(str(value.get("type")))
     if kind is None:
-        raise VerificationError("log_entry", f"{value.get('type')!r} is not a type of entry")
+        raise VerificationError(
+            "log_entry", f"{value.get('type')!r} is not a type of entry; expected {', '.join(_KINDS)}"
+        )
     return cast("AnyEntry", validate(kind, value))
 
 

@@ -212,6 +212,7 @@ def _existing_entry(path: Path, folder: Path) -> ReceiptLogged | None:
             "the log contains another receipt with this id",
             ReceiptVerdict.INVALID,
             where=str(path),
+            hint="publish the original receipt; only one receipt can have this id",
         )
     return entry
 
@@ -231,10 +232,15 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
             "the receipt covers only part of a run, so it is not published",
             ReceiptVerdict.INVALID,
             where=str(path),
+            hint="publish a receipt of the whole run",
         )
     if any(finding.code == "items_missing" for finding in outcome.findings):
         raise NotPublishable(
-            "items_missing", "the items file of the receipt is missing", ReceiptVerdict.INVALID, where=str(path)
+            "items_missing",
+            "the items file of the receipt is missing",
+            ReceiptVerdict.INVALID,
+            where=str(path),
+            hint="put it next to the receipt",
         )
     return outcome
 

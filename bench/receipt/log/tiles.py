@@ -38,7 +38,9 @@ def tile_files(view: LogView) -> dict[str, bytes]:
     long = next((at for at, line in enumerate(lines) if len(line) > MAX_ENTRY_BYTES), None)
     if long is not None:
         raise VerificationError(
-            "log_entry", f"entry {long} has {len(lines[long])} bytes, expected at most {MAX_ENTRY_BYTES}"
+            "log_entry",
+            f"entry {long} has {len(lines[long])} bytes, expected at most {MAX_ENTRY_BYTES}",
+            hint="restore the published copy of the log",
         )
     files = {CHECKPOINT: view.note}
     bundle = [len(line).to_bytes(2, "big") + line for line in lines]

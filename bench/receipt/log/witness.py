@@ -122,6 +122,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
         raise VerificationError(
             "log_inconsistent",
             f"the checkpoint covers {checkpoint.size} entries, but an earlier one covered {last.size}",
+            hint="get the newest copy of the log",
         )
     write_atomically(seen, view.note)
     signed = _with_line(read_note(view.note), WitnessKey(name=name, key=key.public), cosign(view.note, name, key, at))

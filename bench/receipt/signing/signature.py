@@ -184,7 +184,9 @@ def _private_key(pem: bytes, where: str, passphrase: Passphrase | None) -> objec
     try:
         return load_pem_private_key(pem, secret)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyRefused("key_unreadable", "the passphrase of the private key is wrong", where=where) from None
+        raise KeyRefused(
+            "key_unreadable", "the passphrase of the private key is wrong", where=where, hint="correct the passphrase"
+        ) from None
 
 
 def _refuse_public(pem: bytes, where: str) -> None:

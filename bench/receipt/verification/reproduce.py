@@ -134,7 +134,10 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
     notes = _refuse_other_plan(receipt, plan, environment)
     ended = await execute(plan, environment=environment)
     if ended.exit_code:
-        raise CannotReproduce(f"the rerun {run_id} failed: {ended.message or ended.status}")
+        raise CannotReproduce(
+            f"the rerun {run_id} failed: {ended.message or ended.status}",
+            hint=f"bench failures {run_id} shows the errors",
+        )
     return await _compare(path, receipt, ended.folder, setting, notes)
 
 
@@ -171,7 +174,7 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
 
 def _refuse_inexact(receipt: Receipt) -> None:
     if receipt.kind != "run":
-        raise CannotReproduce("the receipt covers only part of a run")
+        raise CannotReproduce("the receipt covers only part of a run", hint="name a receipt of the whole run")
     if receipt.reproducibility.class_ != "exact":
         reasons = "; ".join(receipt.reproducibility.reasons)
         raise CannotReproduce(

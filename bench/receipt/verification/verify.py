@@ -322,7 +322,8 @@ def _verified_key(outcome: VerificationOutcome, store: TrustStore) -> str:
     if known is None or not {"parse", "schema", "signature"} <= good - bad:
         raise VerificationError(
             "signature_invalid",
-            "nothing was exported: parse, schema and signature must be ok, and the key must be known",
+            "nothing was exported: the checks parse, schema and signature must pass, and the key must be known",
             where=str(outcome.file),
+            hint=f"bench verify {outcome.file} shows every check",
         )
     return known.public_key

@@ -205,7 +205,7 @@ async def parse_targets(
     if pairs and providers:
         raise UsageError("RUN_ID:PROVIDER and --providers cannot be used together", hint="give one of them")
     if not pairs and not (providers and benchmark):
-        raise UsageError("nothing to compare", hint=hint)
+        raise UsageError("no sides to compare were given", hint=hint)
     if len(pairs or set(providers)) < 2:
         raise UsageError("a comparison needs two sides", hint="name a second side")
     if pairs:

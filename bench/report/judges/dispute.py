@@ -52,7 +52,7 @@ class DisputeSide:
         names = [cell.name for one, cell in known if one.error.value == best.error.value]
         return (
             f"{self.name}: accuracy {best.corrected.text} from {best.corrected.labelled} labels of people; "
-            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} wrong on the fewest answers: {best.error.text}"
+            f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} the lowest judge error: {best.error.text}"
         )
 
     def to_json(self) -> Json:
@@ -88,8 +88,8 @@ class Dispute:
             cells = side.panel.cells
             low, high = min(cells, key=_value), max(cells, key=_value)
             found.append(
-                f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}), "
-                f"depending on {len(side.panel.differing())} of {len(side.panel.types)} answers"
+                f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}); "
+                f"the judges differ on {len(side.panel.differing())} of {len(side.panel.types)} answers"
             )
         found += [side.label_sentence for side in self.sides if side.label_sentence is not None]
         if len(self.sides) > 1:
