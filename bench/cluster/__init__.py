@@ -8,8 +8,8 @@ Example::
 
 Modules in reading order: ``coordinator`` splits the run into shards, sends them out and collects the results,
 ``worker`` runs one shard, ``round`` runs the missing shards, ``progress`` stores returned journals, ``messages``
-defines orders and results. ``backend`` is the interface to a cluster and the only module that uses dask; bench has no
-scheduler of its own.
+defines orders and results. ``processes`` runs workers on this machine. ``backend`` is the interface to a cluster and
+the only module that uses dask; bench has no scheduler of its own.
 """
 
 from __future__ import annotations

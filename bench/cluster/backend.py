@@ -17,7 +17,7 @@ Example::
 
 The types of dask are incomplete, so its results are checked here.
 
-:class:`Cluster` and :class:`bench.cluster.processes.Processes` implement :class:`Fleet`.
+:class:`Cluster` and :class:`bench.cluster.processes.WorkerProcesses` implement :class:`Fleet`.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Task(Generic[T]):
 
     @property
     def state(self) -> TaskState:
-        """Return the current state of the task; dask repeats a task whose worker is lost, even a finished one."""
+        """Return the current state of the task; a lost one is pending, because dask runs it again."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status
 

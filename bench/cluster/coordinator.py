@@ -7,8 +7,8 @@ Example::
     [str(shard) for shard in shards_of(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
 The number of concurrent shards is limited to the worker slots at the start; each shard gets an equal share of every
-rate limit. Dask runs the shard of a lost worker again. Any other failure ends the shard, not the run; finished shards
-are kept. ``bench.plan.ranges.cut_range`` chooses the ranges.
+rate limit. The shard of a lost worker runs again on another worker. Any other failure ends the shard, not the run;
+finished shards are kept. ``bench.plan.ranges.cut_range`` chooses the ranges.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LEAST_USD = 1e-9
 
 
 def shards_of(plan: Plan, count: int) -> list[Shard]:
-    """Split the items of a plan into ``count`` shards; with ``--workers``, which keeps corpora whole, maybe into fewer.
+    """Split the items of a plan into ``count`` shards; maybe fewer with ``--workers``, which keeps each corpus whole.
 
     Raises:
         UsageError: ``--limit`` or ``--sample`` would apply to every shard, or there are fewer items than shards.
@@ -101,7 +101,7 @@ async def execute_on_cluster(
 
     Raises:
         UsageError: the cluster is unreachable, the selection cannot be split, or a worker cannot take part.
-            IdentityError, Locked, JournalError: as in the engine's ``execute``.
+        IdentityError, Locked, JournalError: as in the engine's ``execute``.
     """
     folder = None if resume is None else resume if resume.is_dir() else resume.parent
     if folder is not None and not ShardStore(folder).is_there:
@@ -143,7 +143,7 @@ async def _refuse_local(folder: Path) -> None:
 
 
 async def _with_shards(plan: Plan, folder: Path | None, slots: int) -> Plan:
-    """Return the plan with its run id and number of shards, which a resumed run cannot change."""
+    """Return the plan with its run id and number of shards; a resumed run cannot change the number."""
     request = plan.request
     shards = request.shards or min(slots, len(_selected(plan)[0]))
     if folder is not None:
@@ -229,7 +229,7 @@ class ClusterRun:
 
     @asynccontextmanager
     async def _locked_journal(self, *, resumed: bool) -> AsyncIterator[Journal]:
-        """Yield the run's own journal, new or resumed; it is locked until it is rebuilt from the shards."""
+        """Yield the run's own journal, new or resumed; the run is locked until the block ends."""
         code = CodeState.read(self.environment)
         if resumed:
             async with Journal.resume(self.folder) as journal:
@@ -247,7 +247,7 @@ class ClusterRun:
                 yield journal
 
     async def _merge_and_finish(self, meta: RunMeta) -> Outcome:
-        """Merge the returned journals, and return the outcome of the run as the engine does."""
+        """Merge the returned journals, record the state of the run and return its outcome."""
         await self.store.merge_into(meta)
         stop, refused, problems = self.stopping.reason, self.round.refused, self.round.problems
         jobs = await job_outcomes(self.plan, self.folder, refused)
@@ -281,7 +281,7 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _count_stored(self, shard: Shard) -> bool:
-        """Return True when the journal of a shard is stored and complete; its counts then enter the progress."""
+        """Return True when the journal of a shard is stored and complete, after adding its counts to the progress."""
         if not await self.store.is_done(shard, self.plan):
             return False
         async with Reader.open(self.store.path(shard)) as reader:

@@ -136,7 +136,7 @@ class ShardCounters:
 
     @property
     def text(self) -> str:
-        """Return the message as JSON."""
+        """Return the counters as JSON."""
         return _counters_adapter().dump_json(self).decode()
 
     @staticmethod
@@ -150,7 +150,7 @@ def _counters_adapter() -> TypeAdapter[ShardCounters]:
 
 
 class ClusterProgress(Progress):
-    """The progress of a run whose shards are on other machines."""
+    """The total progress of a run over all its shards."""
 
     def __init__(self, plan: Plan, run_id: str) -> None:
         super().__init__()
@@ -171,16 +171,16 @@ class ClusterProgress(Progress):
         self._add_up()
 
     def shard_returned(self, shard: int) -> None:
-        """Mark a shard as returned: nothing of it is in flight, and its silence is expected."""
+        """Mark a shard as not running: it has no requests in flight and sends no messages."""
         self._updated_at.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:
-        """Return the seconds since the last message of a started shard; 0 for a waiting shard."""
+        """Return the seconds since the last message of a running shard; 0 if it is not running."""
         heard = self._updated_at.get(shard)
         return 0.0 if heard is None else time.monotonic() - heard
 
     def worker_of(self, shard: int) -> str:
-        """Return the address of the worker that last reported on the shard."""
+        """Return the address of the worker that last reported on the shard, or "no worker yet"."""
         counters = self._latest.get(shard)
         return "no worker yet" if counters is None else counters.worker
 
@@ -247,7 +247,7 @@ ONLY_HERE = frozenset(
         "min_score", "max_time", "judge_calibration",
     }
 )  # fmt: skip
-"""flags that only the coordinator uses; they are not in an order"""
+"""flags of the run that are not copied into an order"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,13 +286,13 @@ class ShardOrder:
     env_file: str | None
     """path of the env file; used if the worker has such a file"""
     share: float
-    """share of every rate limit"""
+    """share of every rate limit that the shard may use, from 0 to 1"""
     token: str
-    """name of the coordinator's stop event and topic"""
+    """random text in the names of the coordinator's stop event and topic"""
     pack: CompressedParts | None = None
     """journal and stores of the incomplete shard from an earlier worker; None for a new shard"""
     phases: int = 0
-    """number of rows in the journal of ``pack``"""
+    """number of phase rows in the journal of ``pack``"""
 
     @classmethod
     def of(
@@ -330,7 +330,7 @@ class ShardOrder:
 
     @property
     def name(self) -> str:
-        """Return the run id of the shard; the folder of each new start has a random suffix too."""
+        """Return the run id of the shard; the name of its run folder also has a random suffix."""
         return f"{self.run_id}.{self.shard}"
 
 
@@ -342,7 +342,7 @@ def _worker_concurrency(request: RunRequest, share: float) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The reason why a worker cannot run an order."""
+    """The error that prevented or ended an order on a worker, as plain data."""
 
     kind: str
     message: str
@@ -361,13 +361,13 @@ class ShardResult:
     """The result of an order."""
 
     pack: CompressedParts | None
-    """None when the shard was not started"""
+    """None when the shard was not started or ended with an error"""
     counters: ShardCounters | None = None
     """the final counters"""
     whole: bool = False
     """the shard is complete"""
     stop: str | None = None
-    """the reason why the engine stopped, if it did"""
+    """the reason why the engine stopped early, or None"""
     stopped: Mapping[str, str] = field(default_factory=dict)
     """job key -> reason why it was stopped"""
     message: str = ""

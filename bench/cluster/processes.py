@@ -137,7 +137,7 @@ class WorkerProcesses:
             self._running[worker].kill()
 
     async def _carry_out(self, task: ProcessTask) -> None:
-        """Run the order on a worker; if it dies, on the next one."""
+        """Run the order in a worker process; if the process dies, in a new one."""
         worker, problem = self._free.popleft(), ""
         with task.scope:
             for _ in range(MAX_WORKER_DEATHS):

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The coordinator's shelf of returned journals, one file per shard, until the run is complete.
+* The folder of returned journals, one file per shard, until the run is complete.
 
 Example::
 
@@ -84,7 +84,7 @@ class ShardStore:
         _publish(draft, path)
 
     async def take(self, shard: Shard) -> tuple[CompressedParts | None, int]:
-        """Return an incomplete shard for a worker to continue, and the number of rows in its journal."""
+        """Return a stored shard to continue, and its number of phase rows; (None, 0) if it is not stored."""
         path, stores = self.path(shard), self._stores(shard)
         if not path.exists():
             return None, 0
@@ -114,7 +114,7 @@ class ShardStore:
         shutil.rmtree(draft)
 
     def clear(self) -> None:
-        """Remove the folder, since the run's own journal is complete."""
+        """Remove the folder; the run's own journal must be complete."""
         shutil.rmtree(self.folder)
 
 

@@ -12,8 +12,8 @@ Example::
     slots = sum((await workers(cluster)).values())
     await require_fit_workers(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
 
-There are at most as many running shards as slots. Dask runs the shard of a lost worker again; any other failure ends
-the shard, not the run.
+There are at most as many running shards as slots. The shard of a lost worker runs again on another worker; any other
+failure ends the shard, not the run.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
 
 
 async def require_fit_workers(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
-    """Check that every worker can run the order; ``within_s`` must be enough to open its datasets.
+    """Check that every worker can run the order; it has ``within_s`` seconds to open the datasets.
 
     Raises:
-        UsageError: a worker has another bench, config or dataset, or lacks a secret.
+        UsageError: a worker does not answer, has another bench, config or dataset, or lacks a secret.
     """
     for worker, version in (await cluster.ask(bench_version, within_s=ANSWER_S)).items():
         if isinstance(version, BaseException):
@@ -114,7 +114,7 @@ class Round:
     order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
-    """seconds without a message after which a worker is dropped; a shard fails when its second worker is dropped"""
+    """seconds without a message after which a worker is dropped; its shard runs once on another worker, or fails"""
     max_usd: float | None
     out: list[RunningShard] = field(default_factory=list)
     done: list[ShardOrder] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Round:
     refused: dict[str, Failure] = field(default_factory=dict)
     """job -> failure that stopped it"""
     preferred: dict[str, list[str]] = field(default_factory=dict)
-    """shard -> workers that have a journal of it"""
+    """run id of a shard -> workers that have its journal"""
     alone_since: float | None = None
     """time at which the last worker was lost; None while there is a worker"""
     watch_at: float = 0.0
@@ -202,7 +202,7 @@ class Round:
             self.stopping.request(Stop.MAX_COST)
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
-        """Drop silent workers; stop when no worker is left."""
+        """Drop silent workers; fail the remaining shards when there has been no worker for a while."""
         there = await self.fleet.slots()
         if there:
             self.alone_since = None
@@ -233,7 +233,7 @@ class Round:
 
     @property
     def _alone_s(self) -> float:
-        """Return the seconds without any worker after which the run stops."""
+        """Return the seconds without any worker after which the remaining shards fail."""
         return min(NO_WORKER_S, self.silent_s)
 
     def _fail_remaining(self, waiting: deque[Shard], text: str) -> None:

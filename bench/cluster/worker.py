@@ -7,7 +7,8 @@ namespaces::
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
 The workspace is ``MEMORYBENCH_WORKSPACE``, else the coordinator's if that folder exists here, else the working
-directory of the worker. Secrets come from the worker's own environment, or from the ``.env`` of that workspace.
+directory of the worker. Secrets come from the worker's own environment, else from the env file of the order if it
+exists here, else from the ``.env`` of that workspace.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
     Raises:
         UsageError: this worker has another version of bench than the coordinator.
         IdentityError: a config or dataset differs from the coordinator's; the error lists the differences.
-            ConfigError, DataError: something is missing here, such as a secret.
+        ConfigError, DataError: something is missing here, such as a secret.
     """
     if (here := bench.version.__version__) != order.version:
         raise another_version(here, order.version)
@@ -129,7 +130,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
     plan = make_plan(Catalog.load(workspace), RunRequest.model_validate(dict(order.request)), environment)
     if plan.digest != order.digest:
         raise IdentityError(
-            f"the workspace {workspace} does not have all files and variables of the run",
+            f"configs, datasets or variables in the workspace {workspace} differ from the coordinator's",
             changes=changes(order.identity, plan.identity),
             hint=f"give the worker the same configs, datasets and variables ({WORKSPACE} names its workspace)",
         )
@@ -140,7 +141,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
 
 
 def another_version(here: str, wanted: str) -> UsageError:
-    """Return the failure of a worker with another version of bench."""
+    """Return the error for a worker with another version of bench."""
     return UsageError(
         f"bench {here} differs from the coordinator's version {wanted}",
         hint="install the same version of bench on every worker",
@@ -244,7 +245,7 @@ async def _run_folder(order: ShardOrder, base: Path) -> Path:
 
 
 async def _phases(folder: Path) -> int:
-    """Return the number of rows in a journal; 0 without a readable journal."""
+    """Return the number of phase rows in a folder's journal; 0 without a journal."""
     if not (folder / JOURNAL).exists():
         return 0
     async with Reader.open(folder) as reader:

@@ -90,7 +90,7 @@ def locate(path: Path) -> Path:
 
 @contextmanager
 def sqlite_errors_reported(path: Path) -> Iterator[None]:
-    """Convert SQLite errors to errors with a hint for the user."""
+    """Convert an SQLite error to a JournalError (also Locked or DiskFull)."""
     try:
         yield
     except sqlite3.Error as error:
@@ -169,7 +169,7 @@ def examine_header(path: Path) -> None:
 
 
 def refuse_newer(path: Path, version: int) -> None:
-    """Raise an error for a schema of a newer version of bench."""
+    """Raise JournalError for a journal of a newer version of bench."""
     if version > VERSION:
         raise JournalError(
             f"the journal has format version {version}; this program can read versions up to {VERSION}",
@@ -181,7 +181,7 @@ def refuse_newer(path: Path, version: int) -> None:
 async def examine(path: Path) -> None:
     """Raise an error for a damaged file before it is opened for writing.
 
-    Large files are checked while they are read.
+    The pages of a large file are not checked here, but when they are read.
     """
     examine_header(path)
     async with open_reading(path) as connection:
@@ -322,7 +322,7 @@ async def _reading(path: Path) -> AsyncIterator[tuple[aiosqlite.Connection, str]
 
 
 async def _connected_to(uri: str, path: Path) -> aiosqlite.Connection:
-    """Connect and read the schema."""
+    """Connect, and check that the schema can be read and is not newer than this program."""
 
     def read(raw: sqlite3.Connection) -> None:
         raw.execute("SELECT count(*) FROM sqlite_schema").fetchall()

@@ -76,7 +76,7 @@ class JournalLease:
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 
     def _found(self) -> int | None:
-        """Return the number of the file at the path; None without one."""
+        """Return the inode number of the file at the path; None without a file."""
         try:
             return self._path.stat().st_ino
         except FileNotFoundError:

@@ -52,7 +52,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOutcome:
-    """The result of a merge: the file, its phase rows, and the positions that no source covers."""
+    """The result of a merge: the file, its number of phase rows, and the positions that no source covers."""
 
     path: Path
     phases: int
@@ -80,6 +80,7 @@ async def merge(
     Raises:
         IdentityError: the plan digests differ.
         MergeConflict: items have two outcomes; the error lists all of them.
+        Locked: a live process has a source open for writing.
         JournalError, UsageError: a source cannot be read, or the merged run exists.
     """
     if not sources:

@@ -13,10 +13,9 @@ Example::
         async for item in ended_items(reader, chain):
             item.state, item.phases[Phase.SEARCH].data["retrieved"]
 
-Pages are found by key, not by offset, so that late pages are as fast as the first. A text search reads questions one by
-one and stops at a time limit; the cursor is then the position to continue from.
-
-Items are read by key, one page at a time, so memory does not grow with their number.
+Pages are read by key, not by offset: late pages are as fast as the first, and memory does not grow with the number of
+items. A text search reads questions one by one and stops at a time limit; the cursor is then the position to continue
+from.
 """
 
 from __future__ import annotations

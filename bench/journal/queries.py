@@ -51,7 +51,7 @@ Unit = tuple[str, str, int]
 
 
 class PhaseRow(NamedTuple):
-    """A phase row without its entry."""
+    """A phase row without the columns of its entry."""
 
     corpus: str
     item: str
@@ -271,12 +271,12 @@ async def read_meta(connection: aiosqlite.Connection) -> Json:
 
 
 def meta_of(rows: Iterable[Sequence[Any]]) -> Json:
-    """Return all meta values by key, by the rows of their table."""
+    """Return all meta values by key, from the rows of the meta table."""
     return {key: json.loads(value) for key, value in rows}
 
 
 def run_meta(values: Mapping[str, object]) -> RunMeta:
-    """Return the metadata given to ``create``, with later changes."""
+    """Return the run's metadata from its meta values."""
     known = {name: values[name] for name in RunMeta.__dataclass_fields__ if name in values}
     ranges = values["ranges"]
     created_us = values["created_us"]
@@ -300,7 +300,7 @@ async def read_holder(connection: aiosqlite.Connection) -> LeaseRow | None:
 
 
 def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
-    """Return the holder by the rows of its table."""
+    """Return the holder from the rows of the holder table; None without a row."""
     for pid, host, boot, started, token, since_us, heartbeat_us in rows:
         holder = LeaseHolder(pid=pid, host=host, boot=boot, started=started, token=token)
         return LeaseRow(holder, since_us, heartbeat_us)
@@ -381,7 +381,7 @@ async def read_verdict_history(connection: aiosqlite.Connection, key: Key) -> li
 
 
 async def read_corpus(connection: aiosqlite.Connection, lane: str, corpus: str) -> list[CorpusRow]:
-    """Return the rows that this journal's processes wrote for a corpus, in order."""
+    """Return the steps that this journal's own processes wrote for a corpus, in order."""
     rows = await connection.execute_fetchall(READ["corpus"], (clean(lane), clean(corpus)))
     return [corpus_row_of(StepColumns(*row)) for row in rows]
 

@@ -181,7 +181,7 @@ class Reader:
         )
 
     async def refuse_held(self) -> None:
-        """Raise Locked with the name of the process while another live process holds the run for writing."""
+        """Raise Locked, with the name of the process, while a live process has the run open for writing."""
         holder = (await self.status()).holder
         if holder is not None:
             raise Locked(f"run {self.meta.run_id} is locked by {holder}")
@@ -197,7 +197,7 @@ class Reader:
         ]
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count phase rows of all attempts by (phase, outcome): a table scan, 0.1 s for a million rows."""
+        """Count phase rows and ended corpus steps by (phase, outcome): a table scan, 0.1 s for a million rows."""
         with sqlite_errors_reported(self.path):
             return await read_counts(self._connection)
 
@@ -231,7 +231,7 @@ class Reader:
         return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
     async def error_counts(self, job: str) -> list[ErrorCount]:
-        """Return the errors of a job's items, grouped by text, most frequent first."""
+        """Return the errors of a job's items, grouped by kind and text, most frequent first."""
         rows = await self._all("failed_for", clean(job))
         return [ErrorCount(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
 
@@ -268,14 +268,14 @@ class Reader:
         ]
 
     async def ended_since(self, job: str, entry: int, limit: int) -> list[tuple[str, str, int, int]]:
-        """Return the items of a job that ended after an entry: corpus, item, epoch and entry."""
+        """Return up to ``limit`` items of a job that ended after an entry, as (corpus, item, epoch, entry)."""
         return [
             (str(c), str(i), int(n), int(at))
             for c, i, n, at in await self._all("ended_since", clean(job), entry, limit)
         ]
 
     async def judged(self, job: str, generation: int | None = None) -> list[JudgedItem]:
-        """Return the verdict of the judge on each item of a job, in one scoring generation or the newest."""
+        """Return the judge's verdict on each item of a job in a scoring generation; None = the newest of each item."""
         return [
             JudgedItem(corpus, item, epoch, from_json(labels), value, None if right is None else bool(right), *rest)
             for corpus, item, epoch, labels, value, right, *rest in await self._all("judged", clean(job), generation)
@@ -287,7 +287,7 @@ class Reader:
             return await read_verdict_history(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
-        """Return every lane, answering owner and job with rows, and the phases of each."""
+        """Return every lane, answering owner and job, and the item phases for which each has rows."""
         found: dict[str, set[Phase]] = {}
         for name, number in await self._all("owners"):
             phases = found.setdefault(name, set())
@@ -450,7 +450,7 @@ class Reader:
             found.setdefault(row.entry, []).append(row.call())
         return found
 
-    # ------------------------------------------------------------------ corpora and the ledger
+    # ------------------------------------------------------------------ corpora and the call log
 
     async def corpora(self, lane: str) -> AsyncGenerator[CorpusRecord, None]:
         """Stream the corpora of a lane in order of their ids.

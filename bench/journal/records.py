@@ -209,9 +209,9 @@ class HitCounts:
     flags: Mapping[str, FlagCount]
     """flag -> the number of searches with it"""
     replies: Mapping[str, int] = field(default_factory=dict)
-    """what responses without hits contained instead -> their number, the most frequent first"""
+    """what responses without hits contained instead -> number of responses, the most frequent first"""
     warnings: Mapping[str, int] = field(default_factory=dict)
-    """what responses contained next to hits -> their number, the most frequent first"""
+    """what responses contained next to hits -> number of responses, the most frequent first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

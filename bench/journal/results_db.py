@@ -158,7 +158,7 @@ class ResultsDb:
     async def runs(
         self, *, run_id: str | None = None, benchmark: str | None = None, provider: str | None = None
     ) -> list[JobSummary]:
-        """Return jobs, newest first, without their metrics."""
+        """Return the jobs that match all filters (None = any), newest first, without their metrics."""
         return await self._jobs("runs", run_id, benchmark, provider)
 
     async def newest(self, benchmark: str) -> list[JobSummary]:
@@ -291,7 +291,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Convert errors of SQLite as `reported` does, with the hint that the file can be rebuilt."""
+    """Convert an SQLite error as `sqlite_errors_reported` does, with the hint to rebuild the file."""
     try:
         with sqlite_errors_reported(path):
             yield

@@ -5,7 +5,7 @@ loop. Each table is filled by one ``executemany`` over a generator. Names (owner
 are interned first; ``RowWriter`` caches a bounded number of them::
 
     rows = RowWriter(last_id)
-    await writing.run(lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()
+    await run_in_thread(connection, lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()
 """
 
 from __future__ import annotations

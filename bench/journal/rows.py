@@ -86,7 +86,7 @@ class CorpusKind(StrEnum):
     FAILED = "failed"
     CLEARED = "cleared"
     CALLS = "calls"
-    """not a step: calls that belong to no phase row, such as probes, status calls and cancelled calls"""
+    """not a step: calls that belong to no phase row, such as probes, status calls and canceled calls"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)

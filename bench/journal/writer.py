@@ -16,7 +16,7 @@ Example::
 
 ``append`` never blocks: one task commits the collected rows, at most ``linger_s`` after the first of them. Rows become
 durable in the order in which they were appended. That task owns the file from opening to closing and is shielded from
-cancellation, so a cancelled run still flushes and closes its journal.
+cancellation, so a canceled run still flushes and closes its journal.
 """
 
 from __future__ import annotations
@@ -276,12 +276,12 @@ class Journal:
             return await read_verdict_history(self._reading, key)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
-        """Return the rows of this run for a corpus: every attempt, in the order written."""
+        """Return the steps that this journal's own processes wrote for a corpus: every attempt, in order."""
         with sqlite_errors_reported(self.path):
             return await read_corpus(self._reading, lane, corpus)
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count the phase rows of every attempt by (phase, outcome); a table scan, for the start of a process only."""
+        """Count phase rows and ended corpus steps by (phase, outcome): a table scan, for use at the start only."""
         with sqlite_errors_reported(self.path):
             return await read_counts(self._reading)
 

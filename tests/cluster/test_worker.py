@@ -132,7 +132,7 @@ def test_other_data_is_refused_with_what_differs(world: World) -> None:
     with pytest.raises(IdentityError, match=r"benchmarks\.facts\.dataset") as told:
         plan_of(order)
     assert str(told.value).startswith(
-        f"the workspace {world.workspace.resolve()} does not have all files and variables of the run\n"
+        f"configs, datasets or variables in the workspace {world.workspace.resolve()} differ from the coordinator's\n"
     )
     assert WORKSPACE in told.value.hint
 
