@@ -37,7 +37,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "HTTP client": (
         ("aiohttp", "yarl", "multidict", "anyio", "bench/http/client", "bench/http/transport", "bench/http/errors",
          "bench/http/retry", "urllib"), 1050),
-    "event loop": (("asyncio", "selectors", "_weakrefset"), 520),
+    "event loop": (("asyncio", "selectors", "_weakrefset"), 505),
     "limiter and slots": (("bench/http/rate_limiter", "bench/http/adaptive_concurrency"), 45),
     "request encoding": (
         ("json/encoder", "bench/config/template", "bench/config/provider/body", "bench/config/model",
@@ -48,7 +48,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
          "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
          "bench/visible"), 785),
     "verdicts and metrics": (
-        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 210),
+        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 225),
     "progress": (("bench/engine/progress", "bench/engine/work_queue", "bench/engine/stopping"), 78),
     "journal hand-over": (("bench/journal",), 70),
     "phase records": (

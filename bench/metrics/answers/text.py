@@ -150,6 +150,8 @@ def _is_inside_word(text: str, place: int) -> bool:
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]
+    if before.isascii() and after.isascii():
+        return before.isalnum() and after.isalnum()
     if UNSPACED_CHARACTER.match(before) or UNSPACED_CHARACTER.match(after):
         return is_mark(after)
     return all((c.isalnum() or is_mark(c)) and ord(c) < _NO_BOUNDARY_FROM for c in (before, after))

@@ -265,6 +265,7 @@ _PLAIN = str.maketrans(
     }
 )
 """typographic quotes, hyphens, dashes, minus signs and Arabic separators -> the plain ones"""
+_MARKUP_SIGN = pattern(r"[^\x00-\x7f]|[*`_<$\\]")
 _MARKUP: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"</?[a-zA-Z][^<>@]{0,200}>"), " "),
     (pattern(r"\\(?:text\w{0,2}|math\w{1,3}|boxed|emph)\s*\{([^{}]*)\}"), r"\1"),
@@ -320,10 +321,13 @@ def loose_form(text: str) -> str:
         return text
     label = ANSWER_LABEL.match(text)
     text = html.unescape(text[label.end() :] if label else text)
-    for form, plain in _MARKUP:
-        text = form.sub(plain, text)
-    text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
-    text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+    if _MARKUP_SIGN.search(text):
+        for form, plain in _MARKUP:
+            text = form.sub(plain, text)
+    text = text.translate(_PLAIN)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_PLAIN)
+        text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     text = _NUMBER_WORD.sub(_in_digits, _DATE.sub(_as_iso, text))
     text = _GROUPED.sub(lambda number: number["whole"].translate(_SEPARATORS) + number["rest"], text)
     for form, plain in _NUMBER_FORMS:
