@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.engine import Observer, Outcome
     from bench.plan import Plan
     from bench.report import Report
-    from bench.report.comparison.comparison import Comparisons
+    from bench.report.comparison.comparison_rows import Comparisons
     from bench.report.exports.frames import Frames
 
 T = TypeVar("T")

@@ -42,7 +42,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "request encoding": (
         ("json/encoder", "bench/config/template", "bench/config/provider/body", "bench/config/model",
          "bench/providers/declarative/request", "bench/providers/declarative/variables",
-         "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/prompts"), 230),
+         "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/judge_prompts"), 230),
     "response decoding": (
         ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
          "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",

@@ -34,7 +34,7 @@ from figures import Figure, table
 
 from bench import stats
 from bench.metrics import Measure, open_metrics
-from bench.report.comparison.comparison_tests import ALPHA, PairedValues, compare_metric
+from bench.report.comparison.paired_tests import ALPHA, PairedValues, compare_metric
 from bench.stats import Comparison
 
 LOCOMO = (152, 81, 152, 199, 178, 123, 150, 191, 156, 158)

@@ -15,7 +15,7 @@ the journal or HTTP.
 from __future__ import annotations
 
 from bench.evaluators.judge_parsing import ParsedVerdict, parse_verdict
-from bench.evaluators.prompts import JudgePrompt, JudgePrompts
+from bench.evaluators.judge_prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.evaluators.refusals import is_refusal
 from bench.evaluators.registry import catalog, open_evaluator

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bench.evaluators.judge_prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.judged import JudgeEvaluator
-from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge
 from bench.model import Interval, ScoredItem
 from bench.stats import interval_wilson

@@ -22,8 +22,8 @@ import anyio
 
 from bench.errors import BenchError
 from bench.evaluators.judge_parsing import judge_text, parsed, read_object, unparsed
+from bench.evaluators.judge_prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.judged import NO_RUBRIC, empty_answer_verdict, judge_verdict, unjudged_verdict
-from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge, JudgeSettings
 from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.ordering import order_agreement

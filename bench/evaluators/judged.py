@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.evaluators.judge_parsing import ParsedVerdict, judge_text, parse_object, parse_verdict, read_object, unparsed
-from bench.evaluators.prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
+from bench.evaluators.judge_prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge, JudgeSettings
 from bench.evaluators.refusals import is_refusal
 from bench.model import Completion, Hit, ScoredItem, Verdict

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 from bench.evaluators.graded import AUDIT, HALVES, complete_all, raw_texts, read_score, score_schema
 from bench.evaluators.judge_parsing import parsed, read_object, unparsed
+from bench.evaluators.judge_prompts import JudgePrompt
 from bench.evaluators.judged import NO_RUBRIC, judge_verdict, unjudged_verdict
-from bench.evaluators.prompts import JudgePrompt
 from bench.evaluators.protocol import CANNOT_LIST, Judge, JudgeSettings
 from bench.metrics.answers.parts import f1_of
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict

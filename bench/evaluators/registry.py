@@ -30,10 +30,10 @@ from bench.evaluators.deterministic import (
     TextEvaluator,
 )
 from bench.evaluators.graded import HALVES, LabelEvaluator, OrderEvaluator, PointsEvaluator
+from bench.evaluators.judge_prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
 from bench.evaluators.memory_audit import AuditEvaluator
 from bench.evaluators.packs import generic_prompt
-from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge
 from bench.evaluators.refusals import REVISION
 from bench.metrics import plugins

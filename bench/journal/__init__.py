@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bench.journal.merger import MergeOutcome, merge
     from bench.journal.reader import Reader
     from bench.journal.records import CorpusRecord, ItemRecord, JournalOrigin, Status, UsageTotals, Values
-    from bench.journal.writer import Journal
+    from bench.journal.write_queue import Journal
 
 __all__ = [
     "Chain",
@@ -70,5 +70,5 @@ __getattr__ = lazy_exports(
     merger="MergeOutcome merge",
     reader="Reader",
     records="CorpusRecord ItemRecord JournalOrigin UsageTotals Status Values",
-    writer="Journal",
+    write_queue="Journal",
 )

@@ -21,7 +21,7 @@ from itertools import islice
 from bench.config.file import fold_key
 from bench.config.template import text_of
 from bench.datasets import Dataset
-from bench.evaluators.prompts import DEFAULT
+from bench.evaluators.judge_prompts import DEFAULT
 from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.text_normalization import squad_tokens
 from bench.model import Corpus, Item

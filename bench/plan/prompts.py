@@ -30,8 +30,8 @@ from bench.config.template import Template
 from bench.datasets import Dataset
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import JudgePrompts
+from bench.evaluators.judge_prompts import ABSTENTION, DEFAULT
 from bench.evaluators.packs import PromptPack, generic_answer_prompt
-from bench.evaluators.prompts import ABSTENTION, DEFAULT
 from bench.model import Corpus, Item
 
 ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")

@@ -21,8 +21,8 @@ from bench.config.file import Source
 from bench.config.run import RunRequest
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import Evaluator, open_evaluator
+from bench.evaluators.judge_prompts import MAX_TOKENS
 from bench.evaluators.packs import PromptPack
-from bench.evaluators.prompts import MAX_TOKENS
 from bench.evaluators.protocol import needs_answer
 from bench.evaluators.registry import canonical_name, versioned_name
 from bench.evaluators.routed import RoutedEvaluator, distinct_evaluators

@@ -17,7 +17,7 @@ from bench.config.builtin_providers import is_control
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.model import Measurement
-from bench.report.comparison.comparison_data import load_side
+from bench.report.comparison.sides import load_side
 from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number
 from bench.visible import counted

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from bench.rooms import lazy_exports
 
 if TYPE_CHECKING:
-    from bench.stats.comparison import Comparison, as_ratio, compare, compare_columns, compare_macro, compare_times
     from bench.stats.corrected import CorrectedShare, Stratum, allocation, corrected_share
     from bench.stats.correlation import cohen_kappa, kendall_tau_b, krippendorff_alpha, pearson, spearman
     from bench.stats.descriptive import by_cluster, mean, percentile, stderr, stderr_clustered
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         order_statistic_interval,
         percentile_interval,
     )
+    from bench.stats.paired import Comparison, as_ratio, compare, compare_columns, compare_macro, compare_times
     from bench.stats.ratios import percentile_ratio
     from bench.stats.significance import (
         EXACT_UP_TO,
@@ -105,7 +105,7 @@ __all__ = [
 
 __getattr__ = lazy_exports(
     __name__,
-    comparison="Comparison as_ratio compare compare_columns compare_macro compare_times",
+    paired="Comparison as_ratio compare compare_columns compare_macro compare_times",
     corrected="CorrectedShare Stratum allocation corrected_share",
     correlation="cohen_kappa kendall_tau_b krippendorff_alpha pearson spearman",
     descriptive="by_cluster mean percentile stderr stderr_clustered",

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field, replace
 from operator import gt, lt, mul, sub
 
 from bench.model import Interval
-from bench.stats.comparison import Comparison, ratio, ratio_interval
 from bench.stats.correlation import pearson
 from bench.stats.descriptive import DEGENERATE, nearest_rank, percentile, stderr, stderr_clustered
 from bench.stats.distributions import normal_quantile, t_quantile, t_two_sided
 from bench.stats.intervals import RESAMPLES, cluster_draws, percentile_interval
+from bench.stats.paired import Comparison, ratio, ratio_interval
 from bench.stats.significance import mde
 
 MAX_RESAMPLED_CLUSTERS = 20

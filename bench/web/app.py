@@ -88,7 +88,7 @@ async def warm_up(workspace: Path) -> None:
 
 def _warm_up(workspace: Path) -> None:
     import bench.receipt.verification.verify
-    import bench.report.comparison.comparison_text  # noqa: F401
+    import bench.report.comparison.formats  # noqa: F401
     from bench.web.documents.workspace_documents import all_configs
     from bench.web.rendering import templates
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
-from bench.report.comparison.comparison_text import ComparedPair, ComparedRow
+from bench.report.comparison.formats import ComparedPair, ComparedRow
 from bench.report.leaderboard import BoardMetric
 from bench.report.results_document import MetricDocument
 from bench.web.charts import ChartValue, RowChart, Scatter, forest, intervals, latencies, progress_chart, scatter

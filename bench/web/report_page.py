@@ -15,8 +15,8 @@ from typing import Literal, TypedDict
 
 from bench.config.builtin_providers import is_control
 from bench.metrics.failure_reason import LossKind
-from bench.report.comparison.comparison import UNDECIDED
-from bench.report.comparison.comparison_text import ComparedRow
+from bench.report.comparison.comparison_rows import UNDECIDED
+from bench.report.comparison.formats import ComparedRow
 from bench.report.cost_text import MemoryCostDocument, QueryCostDocument
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.report.leaderboard import BoardMetric

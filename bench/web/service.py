@@ -50,7 +50,7 @@ from bench.events import log, redact
 from bench.journal import Journal, Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
 from bench.report import fold
-from bench.report.publish import publish
+from bench.report.result_files import publish
 from bench.report.summary import store_report
 from bench.scalars import Json
 from bench.settings import Environment

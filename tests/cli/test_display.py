@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from bench import stats
-from bench.cli import display
-from bench.cli import display as live
+from bench.cli import run_display as display
+from bench.cli import run_display as live
 from bench.cli.commands.schema import schema_of
-from bench.cli.display import (
+from bench.cli.global_flags import Globals, current
+from bench.cli.run_display import (
     JsonDisplay,
     LiveDisplay,
     PlainDisplay,
@@ -32,7 +33,6 @@ from bench.cli.display import (
     seconds_text,
     totals_text,
 )
-from bench.cli.global_flags import Globals, current
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
 from bench.engine.stopping import Stop
 from bench.model import Phase, State

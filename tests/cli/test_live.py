@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.display import bar_text
+from bench.cli.run_display import bar_text
 from tests import forked
 from tests.rows import each_row
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from bench.errors import ConfigError, RateLimited
 from bench.evaluators import Evaluator, JudgePrompt, JudgePrompts, open_evaluator, state_of
 from bench.evaluators.calibration import RIGHT_KINDS, AnswerKind, Rate, calibrate, probe_answers
+from bench.evaluators.judge_prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
 from bench.evaluators.judged import SCORES_SCHEMA, STATEMENTS_SCHEMA, JudgeEvaluator, read_scores, read_statements
 from bench.evaluators.packs import generic_prompt
-from bench.evaluators.prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
 from bench.model import Completion, Hit, Prompt, State
 from bench.stats import interval_wilson
 from bench.structured import ReplySchema

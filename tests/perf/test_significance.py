@@ -12,7 +12,7 @@ import significance
 from bench.journal import Reader
 from bench.plan.job_record import read_jobs
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison_data import load_side
+from bench.report.comparison.sides import load_side
 from tests.small_journal import Job, made, record
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench.journal import Reader
 from bench.report.comparison.comparability import check_comparability
-from bench.report.comparison.comparison_data import load_side
+from bench.report.comparison.sides import load_side
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.display import score_text
+from bench.cli.run_display import score_text
 from bench.engine.progress import JobProgress
 from bench.journal import Reader
 from bench.metrics.aggregation import ONE_CLUSTER

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import Comparisons
+from bench.report.comparison.comparison_rows import Comparisons
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
-from bench.report.comparison.comparison_text import comparison_json, comparison_markdown
+from bench.report.comparison.formats import comparison_json, comparison_markdown
 from tests.small_journal import Job, made, measuring, record
 
 METRICS = ("accuracy", "hit_at_5", "hit_at_10", "recall_fraction_at_10", "ndcg_at_10", "mrr", "map", "latency_p95")

@@ -9,8 +9,8 @@ import pytest
 
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
-from bench.report.comparison.comparison_data import Side
 from bench.report.comparison.comparison_targets import ComparisonTarget, newest_targets, parse_targets, sides_of
+from bench.report.comparison.sides import Side
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, record
 

@@ -14,9 +14,9 @@ from bench.errors import UsageError
 from bench.journal import RunState
 from bench.plan.job_record import MetricRecord, ModelNames
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import Comparisons, PairComparison, conclusion_sentences, gate_outcomes
+from bench.report.comparison.comparison_rows import Comparisons, PairComparison, conclusion_sentences, gate_outcomes
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
-from bench.report.comparison.comparison_text import comparison_json, comparison_markdown
+from bench.report.comparison.formats import comparison_json, comparison_markdown
 from tests.small_journal import RECORD, Job, made, record
 
 NAMES = [f"q{n:03d}" for n in range(60)]

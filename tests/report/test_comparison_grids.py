@@ -13,17 +13,17 @@ from bench.errors import UsageError
 from bench.model import Interval, State, Verdict
 from bench.plan.job_record import ModelNames
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import ComparisonRow, Comparisons, conclusion_sentences, gate_outcomes
-from bench.report.comparison.comparison_data import Side, judge_noise
+from bench.report.comparison.comparison_rows import ComparisonRow, Comparisons, conclusion_sentences, gate_outcomes
 from bench.report.comparison.comparison_targets import ComparisonTarget, parse_targets, sides_of
-from bench.report.comparison.comparison_tests import headline_metrics, metrics_to_compare
-from bench.report.comparison.comparison_text import (
+from bench.report.comparison.formats import (
     HEAD,
     comparison_grids,
     comparison_json,
     comparison_markdown,
     conclusions,
 )
+from bench.report.comparison.paired_tests import headline_metrics, metrics_to_compare
+from bench.report.comparison.sides import Side, judge_noise
 from bench.report.summary import rebuild
 from bench.stats import Comparison
 from tests.small_journal import Job, made, measuring, record

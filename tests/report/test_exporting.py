@@ -32,7 +32,7 @@ from bench.report.exports.export import (
     export_rows,
 )
 from bench.report.exports.trec import document_ids, export_trec, percent_encoded
-from bench.report.publish import item_lines
+from bench.report.result_files import item_lines
 from tests.rows import each_row
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told

@@ -18,14 +18,14 @@ from bench.journal.results_db import JobSummary, MetricSummary
 from bench.metrics import open_metrics
 from bench.metrics.fold_input import labels_of
 from bench.model import Measurement
-from bench.report.comparison import comparison_tests as rowtests
+from bench.report.comparison import paired_tests as rowtests
 from bench.report.comparison.comparability import check_comparability
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import PairComparison, gate_outcomes
-from bench.report.comparison.comparison_data import Side
+from bench.report.comparison.comparison_rows import PairComparison, gate_outcomes
 from bench.report.comparison.comparison_targets import _newest_comparable
-from bench.report.comparison.comparison_tests import LEVEL, PairedValues
-from bench.report.comparison.comparison_text import comparison_grids, comparison_json
+from bench.report.comparison.formats import comparison_grids, comparison_json
+from bench.report.comparison.paired_tests import LEVEL, PairedValues
+from bench.report.comparison.sides import Side
 from bench.report.fold import IsolationProof, JobReport, Report
 from bench.report.leaderboard import VIEWS, RankedJob, board_csv, board_grids, board_json, summary_sentences, tables_of
 from bench.report.tables import matrix, overview

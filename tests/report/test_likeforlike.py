@@ -12,8 +12,8 @@ from bench.journal import RunState
 from bench.plan.job_record import ModelNames
 from bench.report.comparison.comparability import Comparability, check_comparability, value_text
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison_data import Side
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
+from bench.report.comparison.sides import Side
 from tests.small_journal import RECORD, Job, made, measuring, record
 
 VALUES: Mapping[str, float] = {f"q{at}": float(at % 2) for at in range(10)}

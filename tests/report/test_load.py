@@ -11,10 +11,10 @@ import pytest
 from bench.config.run import RunRequest
 from bench.journal import ResumeRow, RunMeta
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import Comparisons
-from bench.report.comparison.comparison_data import Side, load_of
+from bench.report.comparison.comparison_rows import Comparisons
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
-from bench.report.comparison.comparison_text import comparison_grids, comparison_json, conclusions
+from bench.report.comparison.formats import comparison_grids, comparison_json, conclusions
+from bench.report.comparison.sides import Side, load_of
 from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 from tests.told_journal import AT

@@ -10,11 +10,11 @@ import pytest
 
 from bench.errors import UsageError
 from bench.metrics import open_metrics
-from bench.report.comparison import comparison_tests as rowtests
+from bench.report.comparison import paired_tests as rowtests
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import PairComparison
+from bench.report.comparison.comparison_rows import PairComparison
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
-from bench.report.comparison.comparison_tests import PairedValues, can_be_paired, is_time
+from bench.report.comparison.paired_tests import PairedValues, can_be_paired, is_time
 from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from bench.errors import JournalError
-from bench.journal import Journal, Reader, RunState, writer
+from bench.journal import Journal, Reader, RunState
+from bench.journal import write_queue as writer
 from bench.journal.rows import now
 from bench.model import Phase, State
 from bench.report import fold
-from bench.report.publish import publish, replace_lines, replace_text
+from bench.report.result_files import publish, replace_lines, replace_text
 from bench.report.results_document import report_json
 from bench.report.status import list_runs, run_status
 from bench.report.summary import RESULTS_FILE, rebuild, store_report

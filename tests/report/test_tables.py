@@ -18,8 +18,8 @@ from bench.metrics.overlay import GoldScores
 from bench.model import Interval, Measurement, State, Usage
 from bench.plan.job_record import ModelNames, OverlayRecord
 from bench.report.fold import IsolationProof, JobReport, Report
-from bench.report.publish import report_markdown
 from bench.report.rendering import CSV_HEAD, csv_text, grids_page, markdown
+from bench.report.result_files import report_markdown
 from bench.report.results_document import done_job, metric_json, report_json, results_json
 from bench.report.tables import Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
 from bench.visible import HIDDEN

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.journal import Event
 from bench.report.comparison.compare import compare_sides
-from bench.report.comparison.comparison import (
+from bench.report.comparison.comparison_rows import (
     ComparisonRow,
     Comparisons,
     conclusion_sentences,
@@ -17,7 +17,7 @@ from bench.report.comparison.comparison import (
     verdict_of,
 )
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
-from bench.report.comparison.comparison_text import comparison_grids, comparison_json, conclusions
+from bench.report.comparison.formats import comparison_grids, comparison_json, conclusions
 from bench.stats import Comparison
 from tests.rows import each_row
 from tests.small_journal import Job, made, record

@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bench.cli.display import JsonDisplay, PlainDisplay, QuietDisplay
+from bench.cli.run_display import JsonDisplay, PlainDisplay, QuietDisplay
 from bench.engine import Progress, SilentObserver, execute
 from bench.errors import BenchError
 from bench.journal import RunState

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench import stats
 from bench.model import Interval
 from bench.stats import Comparison
-from bench.stats.comparison import ratio, ratio_interval
+from bench.stats.paired import ratio, ratio_interval
 from tests.rows import each_row
 
 Side = Mapping[str, float | None]

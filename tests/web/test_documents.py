@@ -196,7 +196,7 @@ async def test_explore_of_one_run_opens_it_first_and_still_shows_the_others(work
 async def test_a_stored_report_is_shown_and_a_newer_journal_is_folded_again(workspace: Path) -> None:
     from bench.journal import Reader
     from bench.report import fold, results_json
-    from bench.report.publish import publish
+    from bench.report.result_files import publish
 
     folder = workspace / "checkpoints" / "r1"
     async with Reader.open(folder) as reader:

@@ -83,7 +83,7 @@ async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(
     broken.write_text("x: [")
     await warm_up(tmp_path)
     await warm_up(tmp_path / "nowhere")
-    assert {"bench.receipt.verification.verify", "bench.report.comparison.comparison_text"} <= sys.modules.keys()
+    assert {"bench.receipt.verification.verify", "bench.report.comparison.formats"} <= sys.modules.keys()
     assert openapi_document.cache_info().currsize == 1
 
 

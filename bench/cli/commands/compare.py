@@ -14,8 +14,8 @@ from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench.report.comparison.comparison import GateOutcome
-    from bench.report.comparison.comparison_data import Side
+    from bench.report.comparison.comparison_rows import GateOutcome
+    from bench.report.comparison.sides import Side
 
 GATE_FAILED = 4
 Switch = Annotated[bool, Parameter(negative=())]
@@ -52,7 +52,7 @@ def compare(
         Compare even if the sides are not comparable. The output is marked.
     """
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison_text import (
+    from bench.report.comparison.formats import (
         comparison_grids,
         comparison_json,
         comparison_markdown,
@@ -114,7 +114,7 @@ async def _load_sides(
 def _check_gate(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
     """Check a gate on its metric, also if no row of this metric is shown."""
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison import gate_outcomes
+    from bench.report.comparison.comparison_rows import gate_outcomes
 
     metric, points = gate
     return list(gate_outcomes(compare_sides(groups, metrics=[metric], force=force), points))
@@ -157,8 +157,8 @@ def leaderboard(
 
         console.raw("\n".join(as_markdown(grid) for grid in board_grids(tables, view)))
     elif html is not None:
-        from bench.report.publish import replace_text
         from bench.report.rendering import grids_page
+        from bench.report.result_files import replace_text
 
         replace_text(html, grids_page(f"Leaderboard: {view}", board_grids(tables, view)))
         console.line(str(html))

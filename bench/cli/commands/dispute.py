@@ -109,7 +109,7 @@ def dispute(
     elif markdown:
         console.raw("\n".join(map(as_markdown, grids)))
     elif html is not None:
-        from bench.report.publish import replace_text
+        from bench.report.result_files import replace_text
 
         replace_text(html, grids_page(f"Dispute: {found.benchmark}", grids))
         console.line(str(html))

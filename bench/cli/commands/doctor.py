@@ -112,7 +112,7 @@ async def _examine(
     name: str, embedding_model: str | None, keep: bool, timeout_s: float | None, answered: list[DoctorCheck]
 ) -> DoctorReport:
     from bench import events
-    from bench.cli.display import ticking
+    from bench.cli.run_display import ticking
     from bench.config.catalog import Catalog
     from bench.engine.models import embedding_options
     from bench.http import Http

@@ -261,7 +261,7 @@ def sheet(
     if current.get().json:
         console.json_value({"kind": "evidence_sheet", "version": 1, "sheets": [one.to_json() for one in sheets]})
     elif html is not None:
-        from bench.report.publish import replace_text
+        from bench.report.result_files import replace_text
 
         replace_text(html, grids_page(f"Evidence: {target}", [one.grid() for one in sheets]))
         console.line(str(html))

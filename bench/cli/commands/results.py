@@ -103,7 +103,7 @@ def _print_report(
     if current.get().json:
         console.json_value(results_json(report))
     elif markdown:
-        from bench.report.publish import report_markdown
+        from bench.report.result_files import report_markdown
 
         console.raw(report_markdown(report))
     elif csv:
@@ -124,7 +124,7 @@ async def _read_report(
 
 
 def _write_page(run_id: str, report: Report, path: Path) -> None:
-    from bench.report.publish import replace_text
+    from bench.report.result_files import replace_text
     from bench.web.documents.report_documents import report_page_file
 
     workspace = current.get().workspace

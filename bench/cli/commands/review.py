@@ -100,7 +100,7 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
     writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
     writer.writerow(HEAD)
     writer.writerows([" ".join(row.get(name, "").split()) for name in HEAD] for row in rows)
-    from bench.report.publish import replace_text
+    from bench.report.result_files import replace_text
 
     replace_text(output, sink.getvalue())
     owners = len({entry.jobs[0].answer_owner for entry in sheet.entries.values()})

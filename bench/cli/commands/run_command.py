@@ -402,7 +402,7 @@ async def _execute(
     plan: Plan, environment: Environment, resume: Path | None, scope: RunScope | None
 ) -> tuple[Outcome, Report, Path, list[str]]:
     from bench import events
-    from bench.cli.display import display_for, follow
+    from bench.cli.run_display import display_for, follow
     from bench.engine import execute
     from bench.engine.run import results_folder
 
@@ -424,7 +424,7 @@ async def _execute(
     from bench.journal import Reader
     from bench.report import fold
     from bench.report.outcome_text import outcome_texts
-    from bench.report.publish import publish
+    from bench.report.result_files import publish
     from bench.report.summary import store_report
 
     interrupts.listen()

@@ -11,9 +11,9 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.display import seconds_text, share_text
 from bench.cli.flags import run_or_newest
 from bench.cli.global_flags import command, current
+from bench.cli.run_display import seconds_text, share_text
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
@@ -149,7 +149,7 @@ def merge(
     from bench.config.value_rules import check_run_id
     from bench.journal import merge as merge_journals
     from bench.report import fold
-    from bench.report.publish import publish
+    from bench.report.result_files import publish
     from bench.report.summary import store_report
 
     workspace = current.get().workspace

@@ -1,5 +1,5 @@
 """Compare jobs.
 
-``comparison_targets`` chooses the jobs, ``comparison_data`` loads them, and ``comparability`` checks that they may be
-compared. ``compare`` and ``comparison_tests`` compute the rows of a ``comparison``; ``comparison_text`` formats them.
+``comparison_targets`` chooses the jobs, ``sides`` loads them, and ``comparability`` checks that they may be compared.
+``compare`` and ``paired_tests`` compute the ``comparison_rows``; ``formats`` writes them as tables, Markdown and JSON.
 """

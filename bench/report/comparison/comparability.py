@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from bench.metrics.fold_input import NO_LABEL
-from bench.report.comparison.comparison_data import LOAD_SETTINGS, Side
+from bench.report.comparison.sides import LOAD_SETTINGS, Side
 
 SHOWN_DIGEST = 12
 SHOWN_DEFINITIONS = 5

@@ -31,7 +31,7 @@ from bench.metrics.fold_input import NO_LABEL
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, JUDGED, State
 from bench.report.comparison.comparability import Comparability, check_comparability
-from bench.report.comparison.comparison import (
+from bench.report.comparison.comparison_rows import (
     EXPLORATORY,
     HEADLINE,
     PERCENTILES,
@@ -40,8 +40,7 @@ from bench.report.comparison.comparison import (
     PairComparison,
     PairedItems,
 )
-from bench.report.comparison.comparison_data import PENDING, Side
-from bench.report.comparison.comparison_tests import (
+from bench.report.comparison.paired_tests import (
     PairedValues,
     compare_metric,
     difference_sums,
@@ -51,6 +50,7 @@ from bench.report.comparison.comparison_tests import (
     is_time,
     metrics_to_compare,
 )
+from bench.report.comparison.sides import PENDING, Side
 
 DIMENSIONS = ("question_type", "group")
 VERDICT_METRICS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")

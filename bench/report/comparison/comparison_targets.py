@@ -21,7 +21,7 @@ from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.journal.results_db import JobSummary, ResultsDb
 from bench.plan.job_record import JobRecord, read_jobs
-from bench.report.comparison.comparison_data import Side, load_side
+from bench.report.comparison.sides import Side, load_side
 from bench.report.summary import RESULTS_FILE
 
 COMPARABLE_SETTINGS = ("k", "context_budget", "selection", "dataset", "prompts")

@@ -9,6 +9,15 @@ All values come from the derived database; the command line and the web pages sh
 
 from __future__ import annotations
 
+from bench.report.leaderboard.formats import (
+    BoardMetric,
+    JobRow,
+    TableDocument,
+    board_csv,
+    board_grids,
+    board_json,
+    row_json,
+)
 from bench.report.leaderboard.standings import (
     VIEWS,
     RankedJob,
@@ -21,15 +30,6 @@ from bench.report.leaderboard.standings import (
     ranked_by_type,
     summary_sentences,
     tables_of,
-)
-from bench.report.leaderboard.tables import (
-    BoardMetric,
-    JobRow,
-    TableDocument,
-    board_csv,
-    board_grids,
-    board_json,
-    row_json,
 )
 
 __all__ = [

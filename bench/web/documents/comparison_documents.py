@@ -24,7 +24,7 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read_jobs
-from bench.report.comparison.comparison_text import ComparedPair, ComparisonDocument
+from bench.report.comparison.formats import ComparedPair, ComparisonDocument
 from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.report.leaderboard import (
     VIEWS,
@@ -52,7 +52,7 @@ from bench.web.documents.workspace_documents import ReceiptKey, receipts_by_job
 from bench.web.errors import RequestRefused, slug_of
 
 if TYPE_CHECKING:
-    from bench.report.comparison.comparison import PairComparison
+    from bench.report.comparison.comparison_rows import PairComparison
 
 MAX_COMPARED = 6
 
@@ -122,9 +122,9 @@ async def comparison_of(
 ) -> ShownComparison:
     """Compare jobs, and return the document."""
     from bench.report.comparison.compare import compare_sides
-    from bench.report.comparison.comparison import conclusion_sentences, load_difference
+    from bench.report.comparison.comparison_rows import conclusion_sentences, load_difference
     from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
-    from bench.report.comparison.comparison_text import comparison_json
+    from bench.report.comparison.formats import comparison_json
 
     groups = await sides_of(Path(workspace), [ComparisonTarget.parse(name) for name in names], benchmark=benchmark)
     found = compare_sides(groups, metrics=metrics, force=force)

@@ -18,10 +18,10 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.plan.job_record import read_jobs
 from bench.report import Report, fold, results_json
-from bench.report.comparison.comparison_text import ComparedRow
+from bench.report.comparison.formats import ComparedRow
 from bench.report.item_outcomes import RunOutcomes, item_outcomes
-from bench.report.publish import report_markdown
 from bench.report.rendering import csv_text
+from bench.report.result_files import report_markdown
 from bench.scalars import Json
 from bench.web.app_state import Site
 from bench.web.cache import CachedDocument, Document, DocumentMaker, make_off_loop, max_wait_s

@@ -14,7 +14,7 @@ from typing import Generic, TypedDict, TypeVar
 
 from bench.model import IntervalDocument
 from bench.report.comparison.comparability import Comparability, value_text
-from bench.report.comparison.comparison import (
+from bench.report.comparison.comparison_rows import (
     EXPLORATORY,
     HEADLINE,
     PERCENTILES,
@@ -32,8 +32,8 @@ from bench.report.comparison.comparison import (
     percent_text,
     undecided_notes,
 )
-from bench.report.comparison.comparison_data import Side
-from bench.report.comparison.comparison_tests import ALPHA, LEVEL
+from bench.report.comparison.paired_tests import ALPHA, LEVEL
+from bench.report.comparison.sides import Side
 from bench.report.rendering import markdown
 from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number

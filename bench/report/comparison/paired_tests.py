@@ -26,7 +26,7 @@ from bench.errors import UsageError
 from bench.metrics import resolve
 from bench.metrics.aggregation import Macro, Mean, MeanWithPercentiles, Percentile
 from bench.metrics.protocol import Measure
-from bench.report.comparison.comparison_data import Side
+from bench.report.comparison.sides import Side
 from bench.stats import Comparison
 
 LEVEL = 0.95

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.report.comparison.comparability import Comparability
-from bench.report.comparison.comparison_data import Side
-from bench.report.comparison.comparison_tests import ALPHA
+from bench.report.comparison.paired_tests import ALPHA
+from bench.report.comparison.sides import Side
 from bench.report.tables import number
 from bench.stats import Comparison
 from bench.visible import counted
