@@ -46,7 +46,7 @@ def _messages(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the message and the hint of each error in a source file."""
     tree = _parsed(file)
     filled = _Filled(_known_constants(file, tree))
-    defaults = DEFAULTS | _own_defaults(tree)
+    defaults = _imported_defaults(tree) | _own_defaults(tree) | DEFAULTS
     raised: set[ast.expr | None] = set()
     hints: dict[ast.AST, str] = {}
     for node in ast.walk(tree):
@@ -63,8 +63,26 @@ def _messages(file: Path) -> Iterator[tuple[str, str]]:
                 texts = [text for text in map(_text, node.args[at_field:]) if " " in text]
                 if texts:
                     default = defaults.get(node.func.id, "") if isinstance(node.func, ast.Name) else ""
+                    if at_field:
+                        default = DEFAULTS["DataError" if "datasets" in file.parts else "MappingError"]
                     own = hints.get(node, "") or _hint(hint, default) if hint is not None else (*texts[1:], default)[0]
                     yield _cell(texts[0]), _cell(own)
+
+
+def _imported_defaults(tree: ast.Module) -> dict[str, str]:
+    """Return the default hint of each error class that a file imports from another module of bench."""
+    return {
+        name.name: hint
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench.")
+        for name in node.names
+        if (hint := _defaults_of(str(node.module)).get(name.name)) is not None
+    }
+
+
+@cache
+def _defaults_of(module: str) -> dict[str, str]:
+    return _own_defaults(_parsed(_file_of(module)))
 
 
 def _own_defaults(tree: ast.Module) -> dict[str, str]:
