@@ -188,8 +188,7 @@ async def score_external(
     ``replies``: item -> earlier replies of the judge on its answer, which are not requested again.
 
     Raises:
-        ConfigError: a judge that cannot be opened.
-        DataError: a session in a ranking of turns.
+        ConfigError: a judge cannot be opened.
     """
     meta = run_meta(plan, plan.lanes[0].provider.label, CodeState.read(environment))
     stopping, progress = StopControl(on_stop=lambda reason: None), Progress()

@@ -59,7 +59,7 @@ class TrecLine:
 
 
 def read_external(path: Path) -> list[ExternalRow]:
-    """Read a whole file; the first non-empty line decides its format. A truncated last line gives a warning.
+    """Read a whole file; the first non-empty line decides its format. A truncated last JSON line gives a warning.
 
     Raises:
         UsageError: the file cannot be read.

@@ -125,7 +125,7 @@ async def _run_items(build: OpenLane, queue: ItemQueue, done: MemoryObjectSendSt
 
 
 async def _clear_finished(build: OpenLane, finished: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
-    """Clear the corpora whose items all have results, concurrently with the item workers."""
+    """Clear the corpora whose items have all ended, concurrently with the item workers."""
     wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
     async with finished:
         async for ready in finished:

@@ -1,4 +1,4 @@
-"""Counters of a live run, kept in memory and updated by durable rows only. Displays poll them.
+"""Counters of a live run, kept in memory; a phase or item counts when its row is durable. Displays poll them.
 
 Example::
 

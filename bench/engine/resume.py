@@ -46,9 +46,9 @@ async def resumed_plan(
     """Plan the rest of a run; ``target`` is a run id, a run folder or a journal file.
 
     Raises:
-        UsageError: an unknown run, or a flag that only a new run can have.
+        UsageError: an unknown run, or an invalid flag.
         Locked: another live process holds the run.
-        IdentityError: dataset, config, prompt, model or plug-in has changed, with a readable diff.
+        IdentityError: a flag that cannot change; or dataset, config, prompt, model or plug-in has changed.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -91,9 +91,9 @@ RANGE_FLAGS = ("start", "end", "shard")
 
 
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
-    """Return the items that ended as error or not_ready.
+    """Return the ids of the items that ended as error or not_ready.
 
-    With ``phase``, return only items that failed in it; with ``items``, only these ids.
+    With ``phase``, return only items that failed in it; with ``items``, only items among these ids.
     """
     found: set[str] = set()
     async with Reader.open(path) as reader:

@@ -12,8 +12,6 @@ Example::
         startup.journal_created = True     # after the journal was created
         ...                     # an error here, such as a missing key, removes the folders
         startup.run_begun = True    # from here on nothing is removed
-
-The engine handles phases, corpora and items; it contains no HTTP, SQL or metrics.
 """
 
 from __future__ import annotations
@@ -83,9 +81,8 @@ async def execute(
 ) -> Outcome:
     """Run a plan to its end, or until it stops; ``resume`` = the run folder or journal to continue with.
 
-    ``share`` is the share of every rate limit that this process may use; ``scope`` is the part of the plan to do
-    (default: all).
-    ``announce`` publishes a new run when everything is open, before the first call.
+    ``share`` is the share of every rate limit that this process may use. ``scope`` is the part of the plan to run
+    (None = all of it). ``announce`` publishes a new run when everything is open, before the first call.
 
     Raises:
         UsageError: the run id exists, the run is distributed over a cluster, or ``--max-cost`` cannot count any call.
@@ -130,7 +127,7 @@ class Execution:
         self.stopping = StopControl(on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight))
 
     async def execute(self, resume: Path | None = None) -> Outcome:
-        """Lock the journal, new or to ``resume``, and run; a full disk is an outcome, not an error."""
+        """Create or ``resume`` the journal, and run; a full disk is an outcome, not an error."""
         plan, code = self.plan, CodeState.read(self.environment)
         bound = ROWS_A_SLOT * request_slots(plan)
         if resume is not None:
@@ -160,7 +157,7 @@ class Execution:
         return outcome
 
     async def _run(self, journal: Journal, *, resumed: bool) -> Outcome:
-        """Open the journal and the services, run the lanes, and return the outcome."""
+        """Open the HTTP client, models and lanes, run the lanes, and return the outcome."""
         request, run_id = self.plan.request, journal.meta.run_id
         self.progress.run_id = run_id
         budget = Budget(
@@ -193,7 +190,7 @@ class Execution:
         return await self._outcome(run, lanes)
 
     async def _open_lanes(self, run: RunContext, stack: AsyncExitStack, models: OpenModels) -> list[OpenLane]:
-        """Open models and providers, so that missing settings are reported before the first call."""
+        """Open the lanes and their providers, so that missing settings are reported before the first call."""
         if self.scope.copy_rows is not None:
             await self.scope.copy_rows(run.journal)
         rescore = self.scope.is_rescore

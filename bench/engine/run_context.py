@@ -16,7 +16,7 @@ Example::
     RunScope(copy_rows=copy_rows_of(source, plan, Phase.ANSWER))  # fork: begin with another run's rows
 
 A failure of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops the
-run. A cancelled phase has no outcome.
+run. A canceled phase has no outcome.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ REREAD_PAUSES_S = (0.2, 1.0)
 
 
 async def retry_unreadable(look: Callable[[], Awaitable[T]]) -> T:
-    """Run a read-only request, and repeat it when its response cannot be read.
+    """Run a read-only request, and repeat it up to twice while its response cannot be read.
 
     An error page with status 200 must not fail a whole corpus.
     """
@@ -147,7 +147,7 @@ class CallOwner:
     """The owner of calls that belong to no phase row."""
 
     owner: str
-    """a lane, or a job"""
+    """a lane, an answering owner or a job"""
     corpus: str = ""
     attempt: int = 1
 
@@ -184,10 +184,10 @@ class RunContext:
     async def attempt(
         self, act: Callable[[], Awaitable[T]], call_owner: CallOwner, *, measures_work: bool = True
     ) -> Attempt[T]:
-        """Run an action and return its outcome and calls; if it is cancelled, journal the calls for ``call_owner``.
+        """Run an action and return its outcome and calls; if it is canceled, journal the calls for ``call_owner``.
 
         ``measures_work`` is False when no provider runs, since the CPU time of this process would count as its time.
-        This is the only broad ``except`` of the program.
+        This is the only broad ``except`` of the engine.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
         work = cpu_timer() if measures_work else None

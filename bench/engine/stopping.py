@@ -1,7 +1,7 @@
 """The early end of a run: by signals, a pause file, or a budget of money or time.
 
 There is one `StopControl` per run. Code checks ``stopping.requested`` before it starts work, and waits with
-`pause_for`, which returns early when the run stops. Requests in flight get a grace period, then are cancelled::
+`pause_for`, which returns early when the run stops. Requests in flight get a grace period, then are canceled::
 
     stopping = StopControl(grace_s=8)
     with stopping.scope: ...            # the run's work

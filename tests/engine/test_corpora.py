@@ -76,7 +76,7 @@ async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, ef
     assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
         (
             "c0: attempt 1 abandoned: scripted cannot tell whether an add was stored; everything is ingested again, "
-            "including 2 memories that it had acknowledged",
+            "including 2 acknowledged memories",
         )
     ]
 

@@ -75,7 +75,7 @@ async def clear_run(
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
         IdentityError: a provider or the data has changed, so nothing was sent.
         CallError: a provider refused; the namespaces of the other providers are cleared and recorded nevertheless.
-        Locked: a run that is not in ``freed`` still searches these memories.
+        Locked: a run that is not in ``freed`` still searches these memories, or another process holds the run.
     """
     known = environment or Environment.load(workspace)
     plan = await clearing_plan(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
@@ -105,10 +105,13 @@ async def clear_run(
 
 
 async def forget(folder: Path, names: Collection[str]) -> int:
-    """Mark the namespaces of a run at these providers as abandoned; nothing is sent, and they do not count as cleared.
+    """Mark the namespaces of a run at these providers as abandoned, not as cleared, and return their number.
+
+    Nothing is sent to the providers.
 
     Raises:
-        Locked, JournalError: another process holds the run, or there is no journal.
+        Locked: another process holds the run.
+        UsageError, JournalError: there is no journal, or it is damaged.
     """
     chosen = [one for one in await _left_in(folder) if one.is_at(names)]
     if chosen:

@@ -124,7 +124,7 @@ class CorpusPreparation:
         """Clear the namespace of the last attempt and begin the next attempt."""
         ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
         why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
-        cost = f", including {ingest.sent} memories that it had acknowledged" if ingest.sent else ""
+        cost = f", including {ingest.sent} acknowledged memories" if ingest.sent else ""
         text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
         self.lane.report(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
         await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))

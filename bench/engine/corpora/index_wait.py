@@ -50,7 +50,7 @@ class IndexWait:
     status_captures: dict[str, object] = field(default_factory=dict)
     """captures from status calls"""
     pending: str = ""
-    """the last status when it was not ready"""
+    """detail of the last status if it was pending, else empty"""
 
     async def wait(self) -> Failure | None:
         """Wait until the corpus is ready; return the failure, or None.

@@ -2,7 +2,7 @@
 
 Example::
 
-    end = await IngestPass.after(history, lane, corpus, anonymized).run()     # an Ending
+    complete = await IngestPass.after(history, lane, corpus, anonymized).run()     # True, False or a Failure
 
 Batches are sent one after the other if the provider requires it (``ingest.order: serial``) or the benchmark wants a
 pause between them; else up to `PARALLEL_BATCHES` are in flight. Each is in doubt from its intent to its row.
@@ -107,7 +107,7 @@ class IngestPass:
         return looked.failure
 
     async def set_up(self) -> Failure | None:
-        """Set up the namespace and check that it is empty."""
+        """Set up the namespace and check that it is empty; return the failure, or None."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
         entered = await self.lane.run.attempt_and_journal(self._prepare_empty, self.call_owner)
@@ -118,7 +118,7 @@ class IngestPass:
     async def run(self) -> bool | Failure:
         """Send the missing batches, then call the provider's ``finish`` if it has one.
 
-        Return True when the ingest is complete, False when the run was asked to stop between two batches.
+        Return True when the ingest is complete, False when it was stopped between two batches, or its failure.
         """
         began = monotonic_us()
         done = frozenset(self.done)

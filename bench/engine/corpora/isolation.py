@@ -8,7 +8,7 @@ Example::
 
     ownership = Ownership()
     ownership.register(CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
-    ownership.owner_of(hit, place, anonymized)        # the other corpus place that the hit belongs to, or None
+    ownership.owner_of(hit, place, anonymized)        # the CorpusNamespace of another corpus, or None
 
 * Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
 * Sentinel, after index: a search for the start of the last, first or longest memory must find the corpus. For a
@@ -131,7 +131,7 @@ class Sentinel:
     """description of the last hits when none was from this corpus"""
     _before: object = None
     _seen: dict[str, bool | None] = field(default_factory=dict)
-    """memory id -> True when its search found the memory itself, None when that is unknown"""
+    """memory id -> whether its search found the memory itself; None = unknown"""
 
     async def found(self) -> bool:
         """Search the sample memories once; return True when a hit belongs to this corpus.
@@ -154,7 +154,7 @@ class Sentinel:
         return not samples(self.anonymized.memories)
 
     async def missing(self) -> list[Memory]:
-        """Return the sample memories that are not found, after one more search for each."""
+        """Return the sample memories that are not found, after one more search for each that was not found before."""
         every = samples(self.anonymized.memories) + (spread_samples(self.anonymized.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
@@ -277,7 +277,7 @@ class Ownership:
     """The corpora that own ids and texts at one provider."""
 
     _owners: dict[int, int] = field(default_factory=dict)
-    """hash of a key -> number of its corpus place, or SEVERAL"""
+    """hash of a key -> index of its owner in ``_places``, or SEVERAL"""
     _places: list[CorpusNamespace] = field(default_factory=list)
     _repeats_ids: bool = False
     """the service gave the same id to memories of two corpora"""
@@ -301,7 +301,7 @@ class Ownership:
                     self._repeats_ids = True
 
     def owner_of(self, hit: Hit, place: CorpusNamespace, anonymized: AnonymizedCorpus) -> CorpusNamespace | None:
-        """Return the other corpus place that a hit provably belongs to, or None."""
+        """Return the namespace of another corpus to which a hit provably belongs, or None."""
         if hit.source_ids and anonymized.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):

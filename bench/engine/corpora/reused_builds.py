@@ -9,8 +9,8 @@ selection is ready in it, and the contents of its namespaces have not changed. I
 match, the command fails before the first question; with ``auto`` the run ingests instead.
 
 The rows of the build are copied to this run's journal with the id of their run, so that a resume needs no other
-journal. They have no cost. This run never clears the memories, and the other run does not clear them while this one
-needs them.
+journal. They contain no calls, so this run does not count their cost. This run never clears the memories, and the other
+run does not clear them while this one needs them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bench.providers.plugin_guard import AdapterErrors
 from bench.scalars import object_or_empty
 
 NEVER, AUTO = "never", "auto"
-READY = "ready, with a record of what it held"
+READY = "ready, with a record of its contents"
 Changes = list[tuple[str, str, str]]
 """the differences: path, the build's value, this run's value"""
 

@@ -67,7 +67,8 @@ async def evaluate_item(
 ) -> ItemEvaluation:
     """Run all evaluators and metrics, in a rescore also for the corrected answer.
 
-    ``known_replies`` are earlier replies of the judge, which are not requested again.
+    ``known_replies`` are earlier replies of the judge, which are not requested again; by default, those in the journal
+    in a rescore, else none.
     """
     benchmark, judge = lane.plan.benchmark, lane.models.judge(job.judge)
     configured: Sequence[Evaluator] = lane.models.evaluators(lane.plan)

@@ -32,7 +32,7 @@ from bench.providers.builtin.store import cpu_timed
 
 
 class Oracle:
-    """A provider that returns the evidence of one item, see `knowing`."""
+    """A provider that returns the evidence of one item, see `with_evidence`."""
 
     name = "oracle"
     version = "1"
@@ -48,7 +48,7 @@ class Oracle:
         self._evidence = tuple(evidence)
 
     def with_evidence(self, evidence: Sequence[Memory]) -> Oracle:
-        """Return the oracle of one item."""
+        """Return the oracle for an item with this evidence."""
         return Oracle(evidence)
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The search phase of one item: search for its question, map the hits, note what looks wrong.
+"""The search phase of one item: search for its question, map the hits, flag what looks wrong.
 
 Example::
 
@@ -67,7 +67,7 @@ def _service_flags(result: SearchResult) -> list[str]:
 async def listed_texts(lane: OpenLane, ready: ReadyCorpus, item: Item) -> tuple[str, ...] | None:
     """Return the texts that a provider lists for an item's evidence sessions; None if it cannot list.
 
-    If no listed memory can be mapped to a session, return all texts.
+    If the item has no evidence sessions, or no listed memory maps to a session, return all texts.
     """
     provider = lane.provider
     if not isinstance(provider, Lists):
