@@ -121,7 +121,11 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
     fingerprint = key.public.fingerprint
     entry = store.find(fingerprint)
     if entry is None:
-        raise KeyRefused("key_unknown", f"the log key {fingerprint} is not in trusted.json")
+        raise KeyRefused(
+            "key_unknown",
+            f"the log key {fingerprint} is not in trusted.json",
+            hint="bench keys trust FILE adds its public key",
+        )
     if "log" not in entry.roles:
         raise KeyRefused(
             "key_role", f"{entry.name} has no role log", hint="create a log key: bench keys new NAME --roles log"
