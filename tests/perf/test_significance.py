@@ -39,7 +39,7 @@ def test_the_sizes_are_those_of_locomo(shared: Path) -> None:
 async def test_the_simulation_compares_as_the_program_does(tmp_path: Path) -> None:
     world = significance.World.drawn(random.Random(2), 0.03)
     left, right = world.answers(0.05)
-    found = significance.tested(significance.ACCURACY, significance.paired(left, right))
+    found = significance.compare_metric(significance.ACCURACY, significance.paired(left, right))
     items = [f"q{at:04d}" for at in range(len(left))]
     clusters = significance.paired(left, right).clusters
     assert clusters is not None
