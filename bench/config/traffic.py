@@ -39,11 +39,12 @@ class ErrorRule(ConfigModel):
     not_in: list[object] | None = None
     """error when the value is none of these"""
     exists: bool | None = None
-    """true: error when the value is present; false: when it is absent"""
+    """true: error when the value is present; false: error when the value is absent"""
     non_empty: bool | None = None
     """true: error unless the value is null, "", [], {}, 0 or false; false: error if it is one of these"""
     kind: Literal["auth", "quota", "rate_limited", "unavailable", "rejected", "ingest_failed"] = "rejected"
-    """kind of the error. auth and quota end the job; rate_limited and unavailable are retried; the others are not"""
+    """kind of the error. auth and quota end the job; rate_limited and unavailable are retried; other kinds are not
+    retried"""
     message: str | None = None
     """message of the error: path of a text in the response, or a text"""
 
@@ -76,7 +77,7 @@ class Limit(ConfigModel):
     rpm: PositiveFloat | None = None
     """maximum requests per minute"""
     burst: PositiveFloat | None = None
-    """maximum requests that may start at once; by default the requests per second / 40, at least 1"""
+    """maximum requests that can start at once; by default the requests per second / 40, at least 1"""
     tpm: PositiveFloat | None = None
     """maximum tokens per minute"""
     concurrency: InFlight | None = None
@@ -130,7 +131,8 @@ class RateLimit(ConfigModel):
     max_retries: Retries = 3
     """maximum number of attempts after the first one"""
     retry_delay_ms: Pause = 2000
-    """maximum milliseconds before the first retry; it doubles with each retry, and the pause is a random part of it"""
+    """maximum milliseconds before the first retry; this maximum doubles with each retry, and the pause is a random part
+    of the maximum"""
 
 
 def _amount(value: object) -> object:

@@ -270,8 +270,8 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="recall",
-        summary="any: 1 if any expected id is among the first K (printed as recall@K (any)); fraction: covered / R; "
-        "all: 1 if all expected ids are covered; capped: covered / min(R, K); R = number of expected ids",
+        summary="R is the number of expected ids, F the number of expected ids among the first K. any: 1 if F > 0 "
+        "(printed as recall@K (any)); fraction: F / R; all: 1 if F = R; capped: F / min(R, K)",
         category="retrieval",
         build=_built(recall),
         define=_recall_definition,
@@ -285,7 +285,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="precision",
-        summary="relevant hits among the first K / K; denominator returned: / min(K, returned hits)",
+        summary="(relevant hits among the first K) / K; denominator returned: (relevant hits) / min(K, returned hits)",
         category="retrieval",
         build=_built(precision),
         cut="required",

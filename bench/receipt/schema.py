@@ -198,7 +198,7 @@ class Body(ClosedModel):
     receipt_id: Ulid
     """unique id (ULID), created when the receipt was issued"""
     kind: Literal["run", "partial"]
-    """run: all selected items have ended; partial: some are pending, or the run was a range"""
+    """run: all selected items have ended; partial: some selected items are pending, or the run was a range"""
     bench_version: Name
     """version of bench that made the run"""
     ran_at: Instant

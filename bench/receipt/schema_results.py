@@ -92,9 +92,9 @@ class ReceiptScore(ClosedModel):
     definition: Name
     """id of the metric's definition; another formula has another id"""
     value: Number | None
-    """mean over n in full precision; null if n is 0"""
+    """mean over the n items with a value, in full precision; null if n is 0"""
     value_failures_as_zero: Number | None
-    """mean over n + nFailed with each failure as 0; null if both are 0"""
+    """mean over n + nFailed items, with 0 for each failed item; null if both numbers are 0"""
     n: Natural
     """number of items with a value"""
     n_excluded: Natural
@@ -110,7 +110,7 @@ class ReceiptScore(ClosedModel):
 
 
 class Times(ClosedModel):
-    """Durations in microseconds. They are null if n is 0."""
+    """Durations in microseconds. The durations are null if n is 0."""
 
     n: Natural
     """number of measured durations"""
@@ -158,7 +158,7 @@ class Cost(ReceiptUsage):
     price_table: Text | None
     """source of the prices; null if nothing had a price"""
     by_role: Mapping[str, ReceiptUsage]
-    """role -> its part of the four values"""
+    """role -> calls, tokens and money of this role"""
 
 
 class ReceiptTotals(ClosedModel):

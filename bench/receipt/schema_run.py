@@ -112,11 +112,12 @@ class Run(ClosedModel):
     context_budget_tokens: Positive | None
     """maximum tokens of hits in an answer prompt; null: no limit"""
     track: Literal["uniform", "vendor"]
-    """uniform: the same answer prompt for every provider; vendor: the provider's own"""
+    """uniform: the same answer prompt for every provider; vendor: the provider's own prompt"""
     isolation: Literal["off", "probe", "full"]
-    """off; probe: each namespace is checked before use; full: it is also searched for content of other corpora"""
+    """off: no check; probe: each namespace is checked before use; full: each namespace is also searched for content of
+    other corpora"""
     isolation_proof: ReceiptIsolation
-    """results of these checks"""
+    """results of the isolation checks"""
     preregistration: Preregistration | None
     """public announcement before the first call, or null"""
     log: LogHead | None
@@ -243,7 +244,7 @@ class Git(ClosedModel):
 
 
 class ReceiptEnvironment(ClosedModel):
-    """The machine and the code; image and commit may be self-declared."""
+    """The machine and the code; image and commit can be self-declared."""
 
     python: Text
     """version of the interpreter"""

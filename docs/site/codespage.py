@@ -14,7 +14,7 @@ from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
 An error is printed as two lines on stderr: `error: PLACE: MESSAGE` (or `error: MESSAGE`) and `hint: HINT`. With
-`--json`, it is one object on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
+`--json`, the error is one object on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
 CALLS = """\
 If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with

@@ -33,7 +33,7 @@ LISTS = re.compile(r"\b(text|value)(?: or list of \1(?: or list)?)+\b")
 INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     "benchmark": (
         "Benchmark config (YAML)",
-        "The keys of `configs/benchmarks/NAME.yaml`. Keys may be camelCase or snake_case. [Add a "
+        "The keys of `configs/benchmarks/NAME.yaml`. Keys can be camelCase or snake_case. [Add a "
         "benchmark](../add-a-benchmark.md) shows how to write such a file.",
     ),
     "manifest": (
@@ -43,7 +43,7 @@ INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     ),
     "provider": (
         "Provider config (YAML)",
-        "The keys of `configs/providers/NAME.yaml`. Keys may be camelCase or snake_case. Keys under `headers`, `body`, "
+        "The keys of `configs/providers/NAME.yaml`. Keys can be camelCase or snake_case. Keys under `headers`, `body`, "
         "`query` and `vars` belong to the API. [Add a provider](../add-a-provider.md) shows examples.",
     ),
     "run": (
@@ -63,7 +63,7 @@ def text(kind: Kind) -> str:
     title, lead = INTRODUCTIONS[kind]
     schema = schema_of(kind)
     known = _map(schema.get("$defs"))
-    shown = f"`bench schema {kind}` prints the same as a JSON Schema, with which editors complete and check files."
+    shown = f"`bench schema {kind}` prints this list as a JSON Schema, with which editors complete and check files."
     parts = [_keys(schema, kind)]
     described: list[str] = []
     for name in _reached(schema, known):

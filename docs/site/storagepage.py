@@ -35,8 +35,8 @@ EVENTS = """\
 ROWS = """\
 `bench export --format json` and `jsonl` write one object per item of a job, or one per repeat with `--epochs`.
 `results/RUN_ID/items.jsonl` has the same rows without the texts. `csv` and `parquet` have one column per scalar
-field and per metric. Their columns for the models are `embedding_model`, `answering_model` and `judge_model`, and the
-column for the error is `error_kind`.
+field and per metric. In these two formats, the columns for the models are `embedding_model`, `answering_model` and
+`judge_model`, and the column for the error is `error_kind`.
 
 Every duration is in whole microseconds, also in columns of metrics that tables show in milliseconds."""
 

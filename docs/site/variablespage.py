@@ -21,7 +21,7 @@ OURS: Mapping[str, str] = {
     "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
     "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of `builtin/scripted`",
     "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
-    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment once read",
+    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment after reading",
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the key",
     "MEMORYBENCH_LOG_KEY_FILE": "file with the private key for entries of the public log",
     "MEMORYBENCH_TOKEN_FILE": "file with the token of `bench serve`",

@@ -96,7 +96,7 @@ class BenchmarkFile(ConfigModel):
     categories: Mapping[str, str] = Field(default_factory=dict)
     """id of a question type in the data -> name of the type"""
     categories_strict: bool = False
-    """true: an id without a name in categories is an error; false: it gives a note"""
+    """true: an id without a name in categories is an error; false: such an id gives a note"""
     question_types: tuple[QuestionType, ...] = ()
     """the allowed question types; any other type is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -110,7 +110,7 @@ class BenchmarkFile(ConfigModel):
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
-    """strptime formats that are tried first; unix and unix_ms are numbers since 1970"""
+    """strptime formats that are tried first; unix, unix_ms: seconds or milliseconds since 1970"""
     corpus: FieldOnly | None = None
     """rows with the same value of this field share one corpus; unset: each row is its own corpus"""
     visibility: Visibility | None = None
@@ -182,9 +182,10 @@ class Rendering(ConfigModel):
     """The text form of sessions and turns, which only a manifest sets."""
 
     formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """form of a session's text: lines, JSON of its turns, or the texts of its turns"""
+    """form of a session's text. conversation: one line per turn; json: JSON of the turns; raw: texts of the turns"""
     dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
-    """beginning of a turn's line: its speaker, or its role; auto: its speaker if it has one, otherwise its role"""
+    """beginning of a turn's line. speaker_text: the speaker; role_content: the role; auto: the speaker if the turn has
+    one, otherwise the role"""
 
 
 class MatchOptions(ConfigModel):

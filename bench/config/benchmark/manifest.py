@@ -54,7 +54,7 @@ class _Ingestion(ManifestPart):
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
     """form of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: ids that end
-    with ranges, 1, 3-5; position: SESSION#N, from 0"""
+    with numbers and ranges, such as 1, 3-5; position: SESSION#N, from 0"""
 
 
 class Simple(_Ingestion):
@@ -96,9 +96,10 @@ class SessionBased(_Ingestion):
     shared_sample_size: Positive = 10
     """number of other sessions in mode shared"""
     content_formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """form of a session's text: lines, JSON of its turns, or the texts of its turns"""
+    """form of a session's text. conversation: one line per turn; json: JSON of the turns; raw: texts of the turns"""
     dialogue_content_formatter: Literal["auto", "speaker_text", "role_content"] = "auto"
-    """beginning of a turn's line: its speaker, or its role; auto: its speaker if it has one, otherwise its role"""
+    """beginning of a turn's line. speaker_text: the speaker; role_content: the role; auto: the speaker if the turn has
+    one, otherwise the role"""
 
     def context(self) -> dict[str, object]:
         pattern = f"{self.session_key_prefix}*"
@@ -116,7 +117,7 @@ class AddDeleteVerify(_Ingestion):
     """A deletion test: add a text, delete it, check that a search does not find it any more."""
 
     strategy: Literal["add-delete-verify"]
-    """each row adds a text, deletes one, and searches for it"""
+    """each row adds a text, deletes a text, and searches for the deleted text"""
     add_content_field: FieldPath
     """path of the text that is stored"""
     delete_target_field: FieldPath
@@ -158,7 +159,7 @@ class LlmAsJudge(ManifestPart):
     type_field: FieldPath | None = None
     """path of the question type"""
     type_instructions_file: str | None = None
-    """JSON file next to this one: question type -> instruction for the judge; _default for the others"""
+    """JSON file next to this one: question type -> instruction for the judge; _default is for all other types"""
 
 
 class DeletionCheck(ManifestPart):

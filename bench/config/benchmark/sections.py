@@ -40,7 +40,7 @@ Scalar = bool | int | float | str
 
 
 class Criterion(ConfigModel):
-    """Conditions on a value; all that are set must hold."""
+    """Conditions on a value. The value must meet all conditions that are set."""
 
     differs: Scalar | None = Field(default=None, alias="not")
     """the value differs from this one; both are compared as text"""
@@ -49,7 +49,7 @@ class Criterion(ConfigModel):
     above: float | None = None
     """the value is greater than this number"""
     present: bool | None = None
-    """true: the value is present and not empty; false: it is absent or empty"""
+    """true: the value is present and not empty; false: the value is absent or empty"""
 
     @model_validator(mode="after")
     def _compares(self) -> Criterion:
@@ -109,7 +109,7 @@ class Data(ConfigModel):
     revision: str | None = None
     """huggingface: commit of the repository"""
     local_path: str | None = None
-    """path of the downloaded file, by default datasets/NAME/FILE. local: set it to path if users must provide the
+    """path of the downloaded file, by default datasets/NAME/FILE. local: the same as path, if users must provide the
     file"""
     format: Format | None = None
     """file format; by default from the suffix"""
@@ -202,7 +202,7 @@ class ContextSection(ConfigModel):
 
 
 class Questions(ConfigModel):
-    """Questions nested in a row; they share its history."""
+    """Questions nested in a row; all of them share the history of the row."""
 
     field: FieldPath
     """path of the list of questions in a row"""
@@ -342,15 +342,15 @@ class Abstention(ConfigModel):
     """path -> condition; an item that meets all conditions has no answer. Paths are read in the question, else its row,
     else its history"""
     phrases: tuple[str, ...] = ()
-    """phrases that decline to answer, in addition to those of 31 languages; searched in the first sentence of an
-    answer"""
+    """phrases that decline to answer, in addition to the built-in phrases of 31 languages; searched in the first
+    sentence of an answer"""
     score_retrieval: bool = False
     """true: the evidence of these items counts in retrieval metrics"""
 
 
 class QuestionDate(ConfigModel):
     source: Literal["none", "last_session"] = Field(default="none", alias="from")
-    """last_session: an item without a date gets the date of its newest session; none: it gets none"""
+    """last_session: an item without a date gets the date of its newest session; none: such an item has no date"""
 
 
 class PublicFacts(ConfigModel):
@@ -384,7 +384,7 @@ class FieldOnly(ConfigModel):
 
 
 class Visibility(FieldOnly):
-    """The cut-off of the history that an item may see: an index or a date."""
+    """The cut-off of the history that an item can see: an index or a date."""
 
     through: bool = False
     """true: the session or date of the cut-off itself is included"""
@@ -408,7 +408,7 @@ class Preprocessing(ConfigModel):
 
 class Ingestion(ConfigModel):
     mode: Mode = "session-based"
-    """session-based: one memory per session; incremental: one per turn; bulk: one per corpus"""
+    """session-based: one memory per session; incremental: one memory per turn; bulk: one memory per corpus"""
     date_header: Literal["session", "always", "never"] = "session"
     """session: only session memories begin with their date; always: all memories; never: none"""
     batch_size: Positive | None = None
@@ -459,12 +459,12 @@ class AnswerPrompt(ConfigModel):
     user_override: bool = True
     """false: --answer-prompt is an error"""
     prompt_fields: tuple[str, ...] = ()
-    """names of metadata that the prompts may contain"""
+    """names of metadata that the prompts can contain"""
 
 
 class JudgePromptFiles(ConfigModel):
     source: Literal["custom", "paper"] = "custom"
-    """custom, or paper: the prompts of the benchmark's paper"""
+    """custom: your own prompts; paper: the prompts of the benchmark's paper"""
     paper_reference: str | None = None
     """location of the prompts in the paper, such as a section"""
     default: str | None = None
@@ -501,11 +501,12 @@ class Evaluation(ConfigModel):
     methods: Mapping[str, Method] = Field(default_factory=dict)
     """value of the property in methodsBy -> evaluator of the items with this value; * in a value matches anything"""
     methods_by: str = "question_type"
-    """property by which methods selects: question_type, a key of schema.metadata, or choices (present or absent)"""
+    """property of an item that selects its evaluator from methods: question_type, a key of schema.metadata, or choices
+    (present or absent)"""
     values: tuple[float, ...] = ()
     """possible values of a rubric point from 0 to 1, for method rubric-points; by default 0, 0.5 and 1"""
     labels: Mapping[str, float] = Field(default_factory=dict)
-    """label that the judge may return -> its value from 0 to 1, for method labels"""
+    """label that the judge can return -> its value from 0 to 1, for method labels"""
     answering_model: ModelChoice = ModelChoice()
     """the model that answers"""
     answer_prompt: AnswerPrompt = AnswerPrompt()

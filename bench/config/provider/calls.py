@@ -35,7 +35,7 @@ class AddResponse(ConfigModel):
     """The paths to read from the response of an add call."""
 
     ids: str | None = None
-    """path of one or several job ids; wait requests their status"""
+    """path of one or several ids of background tasks; wait requests the status of these tasks"""
     id_map: IdMap | None = None
     """map from the service's ids to the ids of the memories sent"""
     text: bool = False
@@ -120,7 +120,7 @@ class SearchResponse(ConfigModel):
     flatten: HitFlatten | None = None
     """rule for responses in which each element of results contains a list of hits"""
     missing_is_empty: bool = False
-    """true: a missing list means that there are no hits; false: it is an error"""
+    """true: a missing list means that there are no hits; false: a missing list is an error"""
     text: bool = False
     """type mcp: true if the response is plain text, with one hit per line or block"""
     content_field: str | list[str] | None = None
@@ -218,7 +218,7 @@ class RequestSection(ConfigModel):
     treat_as_ok: tuple[int, ...] = ()
     """statuses that are not errors of this call, such as 404 for a delete"""
     idempotency: Idempotency | None = None
-    """header by which the service recognizes a repeated add; such an add may be retried"""
+    """header by which the service recognizes a repeated add; adds with this header can be retried"""
     idempotent: bool | None = None
     """true: the call may be repeated after a lost response; unset: true for GET, PUT, DELETE and searches"""
     timeout: Milliseconds | None = None
@@ -322,7 +322,8 @@ class WaitBlock(ConfigModel):
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
     """path -> values: the ingest failed when any path has one of its values; this is checked before until"""
     count_at_least: str | None = None
-    """path of a number or list: memories are ready when it reaches the number of memories sent"""
+    """path of a number or list: memories are ready when the number, or the length of the list, reaches the number of
+    memories sent"""
     interval_ms: Milliseconds = 500
     """milliseconds between the first two checks; each further pause is 1.5 times as long as the one before"""
     max_interval_ms: Milliseconds = 5000
@@ -424,7 +425,7 @@ class Endpoints(ConfigModel):
     count: ValueCall | None = None
     """counts the memories of a namespace; if unset, a search checks whether a namespace is empty"""
     health: HealthCall | None = None
-    """checks that the service is ready; repeated until it is, before any other call"""
+    """checks that the service is ready, before any other call; repeated until the service is ready"""
     version: ValueCall | None = None
     """reads the service's version, for the receipt"""
     list: ListCall | None = None

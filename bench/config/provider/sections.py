@@ -144,7 +144,7 @@ class Auth(ConfigModel):
     """The authentication of requests. The file has the name of an environment variable, never the key itself."""
 
     type: Literal["bearer", "token", "apikey", "basic", "query", "none"]
-    """bearer, token: header with a prefix; apikey: header without one; basic: user and key; query: URL parameter"""
+    """bearer, token: header with a prefix; apikey: header without prefix; basic: user and key; query: URL parameter"""
     header: str | None = None
     """name of the header; default Authorization, and X-API-Key for apikey"""
     prefix: str | None = None
@@ -156,7 +156,7 @@ class Auth(ConfigModel):
     user: str | None = None
     """type basic: user name"""
     optional: bool = False
-    """true: if the variable is not set, no key is sent; false: that is an error"""
+    """true: if the variable is not set, no key is sent; false: an unset variable is an error"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -218,7 +218,7 @@ class Scoping(ConfigModel):
 
     strategy: Literal["containerTags", "userId", "sessionId", "custom", "single"] = "custom"
     """how the service separates namespaces. sessionId: $.sessionId is the namespace; single: there is only one
-    namespace; other values are only shown"""
+    namespace; the other values have no effect"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
     """template of the readable part of a namespace, with the names benchmarkId, runId, corpusId and attempt; a hash
     follows this part"""
@@ -360,8 +360,8 @@ class CapabilitiesConfig(ConfigModel):
     list_memories: bool | None = None
     """memories can be listed; unset: true if endpoints.list exists"""
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
-    """metadata that is sent. any: all; flat: texts, numbers and booleans; strings: the same, as texts; none: only
-    bench_id"""
+    """metadata that is sent. any: all; flat: texts, numbers and booleans; strings: texts, numbers and booleans, each
+    sent as text; none: only bench_id"""
     max_k: PositiveInt | None = None
     """maximum hits of a search; a larger k is reduced to this number, and the result is flagged"""
     max_query_chars: PositiveInt | None = None
