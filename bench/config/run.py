@@ -176,9 +176,10 @@ class Experiment(ConfigModel):
     items_of: Words = ()
     question_type: Texts = ()
     answering_model: Words = Field(default=(), validation_alias=singular_and_plural("answering_models"))
-    """answering models, one job each; none: retrieval only; unset: that of the benchmark; also ``answering_models``"""
+    """answering models, one job each; none: retrieval only; unset: the model of the benchmark; also
+    ``answering_models``"""
     judge_model: Words = Field(default=(), validation_alias=singular_and_plural("judge_models"))
-    """judge models, one job each; none: no judge; unset: that of the benchmark; also ``judge_models``"""
+    """judge models, one job each; none: no judge; unset: the model of the benchmark; also ``judge_models``"""
     embedding_model: str | None = None
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
     """``provider/model`` -> ``body``, ``stream``, ``batch`` and the other settings of ``models`` in a model's file"""
@@ -251,8 +252,8 @@ class Operation(ConfigModel):
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     reuse_build: str = "never"
-    """a run id: search the memories of this run instead of a new ingest; auto: those of the newest matching run; never:
-    always ingest"""
+    """a run id: search the memories of this run instead of a new ingest; auto: search the memories of the newest
+    matching run; never: always ingest"""
     circuit_breaker: bool = True
     """false: a job continues if its first 20 searches are empty, or its first 10 items fail with the same wrong
     request; ``no_circuit_breaker: true`` means the same"""
@@ -272,7 +273,7 @@ class Operation(ConfigModel):
     judge_calibration: bool = False
     output: str | None = None
     batch: bool = False
-    """true: answers and verdicts use the batch endpoints of the models, which are cheaper but may take up to a day"""
+    """true: answers and verdicts use the batch endpoints of the models, which are cheaper but can take up to a day"""
     cache: Literal["read", "write", "readwrite"] | None = None
     """read: reuse model replies of earlier runs of this workspace; write: store replies for later runs; readwrite:
     both"""
