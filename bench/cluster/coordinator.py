@@ -47,9 +47,7 @@ from bench.settings import Environment
 TRANSFER_S = 7.0
 """seconds that a journal may take to arrive after its worker's grace period"""
 SILENT_S = 120.0
-"""seconds without a message after which a worker is dropped and another runs its shard; the second time, the shard
-fails
-"""
+"""seconds without a message after which a worker is dropped; its shard runs once on another worker, or fails"""
 LEAST_USD = 1e-9
 
 

@@ -73,7 +73,7 @@ async def _run_build(build: OpenLane, corpora: Iterator[str]) -> None:
 
 
 async def _prepare_corpora(build: OpenLane, corpora: Iterator[str], queue: ItemQueue) -> None:
-    """Prepare corpora concurrently: more than there are ingest slots only if the provider has an index to wait for."""
+    """Prepare corpora concurrently; if the provider has an index to wait for, more than there are ingest slots."""
     width = build.ingest_width * (1 if build.provider.wait.by == "nothing" else CORPORA_A_SLOT)
     async with anyio.create_task_group() as workers:
         for _ in range(1 if build.single else min(width, len(build.open_corpora))):

@@ -74,7 +74,7 @@ class OpenLane:
     contexts: set[int] = field(default_factory=set)
     """digests of answer contexts: a context that occurs again is shared by several prompts"""
     loses_memories: bool = False
-    """an acknowledged memory was not found in spite of waiting"""
+    """an acknowledged memory was not found despite waiting"""
     thorough_checks_left: int = THOROUGH
     """number of corpora whose memories are still to be checked one by one"""
     clear_checks_left: int = THOROUGH

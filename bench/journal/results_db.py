@@ -162,7 +162,7 @@ class ResultsDb:
         return await self._jobs("runs", run_id, benchmark, provider)
 
     async def newest(self, benchmark: str) -> list[JobSummary]:
-        """Return the newest complete valid job of a benchmark for each combination of provider, models and track."""
+        """Return the newest complete valid job of a benchmark for each provider, models, track, data and settings."""
         return await self._jobs("newest", benchmark)
 
     async def benchmarks(self) -> list[str]:

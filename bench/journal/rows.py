@@ -78,7 +78,7 @@ class CorpusKind(StrEnum):
     INTENT = "intent"
     """something is about to be sent; the only kind that must be durable before the work continues"""
     BATCH = "batch"
-    """a batch position and the provider's response to it, in one transaction"""
+    """the position of a batch and the provider's response to it"""
     INGESTED = "ingested"
     CLEAN_STOP = "clean_stop"
     """nothing is in flight although the ingest is not complete"""
@@ -184,7 +184,7 @@ class ProbeRow:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event that is not a phase: ``scope`` is a lane, a job or empty (the run)."""
+    """An event that is not a phase; ``scope`` is a lane, a job, a model endpoint, or empty (the run)."""
 
     kind: str
     scope: str = ""

@@ -77,7 +77,7 @@ class CorpusState:
     collected: BatchResponses = field(default_factory=BatchResponses)
     prepared: Mapping[str, object] = field(default_factory=dict)
     can_continue: bool = False
-    """the failure that ended the ingest stored nothing, so the ingest can continue"""
+    """the ingest can continue: it ended at a request to stop, or by a failure that stored nothing"""
     spoiled: bool = False
     """a failure of the ingest makes the stored memories unusable; batches in flight may have ended after it"""
     in_doubt: bool = False

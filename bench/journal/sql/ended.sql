@@ -1,4 +1,4 @@
--- What a receipt says of the ended items of a job, a page at a time, in the order of the key.
+-- The fields of a job's ended items that a receipt needs, one page at a time, in the order of the key.
 
 -- name: scores
 SELECT corpus, unit, epoch, entry, state, outcome, labels, shape, packed, max(generation)

@@ -1,4 +1,4 @@
--- Pages of a journal's items for people who look at it: index-ordered, a screenful at a time.
+-- Pages of a journal's items, in the order of an index.
 
 -- name: newest_generation
 SELECT coalesce(max(generation), 0) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);

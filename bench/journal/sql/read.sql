@@ -1,4 +1,4 @@
--- Everything a journal is asked. CROSS JOIN keeps SQLite from turning a lookup of a few units into a scan.
+-- The queries of readers. CROSS JOIN keeps SQLite from turning a lookup of a few units into a scan.
 
 -- name: meta
 SELECT key, value FROM meta;

@@ -1,4 +1,4 @@
--- Everything the one writer does to a journal.
+-- The statements of the writer.
 
 -- name: own
 INSERT OR IGNORE INTO owner (name) VALUES (?);
