@@ -196,7 +196,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         refusals=True,
     ),
     "token-f1": BuiltInEvaluator(
-        description="F1 of shared tokens",
+        description="F1 of the tokens that the answer shares with an accepted answer",
         open=lambda options: _text(
             "token-f1", F1_VARIANTS[options.word("variant", "multilingual", tuple(F1_VARIANTS))], options
         ),
@@ -228,20 +228,21 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         keys=_JUDGED,
     ),
     "rubric-points": BuiltInEvaluator(
-        description="a judge scores each rubric point in its own call, with one of evaluation.values; the mean of "
-        "these values",
+        description="a judge scores each rubric point in its own call, with one of evaluation.values; the "
+        "verdict is the mean of these values",
         open=_points,
         keys=(*_JUDGED, "values"),
     ),
     "order-agreement": BuiltInEvaluator(
-        description="a judge aligns the answer with the events of the rubric; Kendall's tau-b of the order times F1",
+        description="a judge aligns the answer with the events of the rubric; the verdict is (Kendall's tau-b of "
+        "the order + 1) / 2 x F1 of the alignment",
         open=lambda options: OrderEvaluator(
             prompt=_generic("order"), threshold=options.threshold, temperature=options.temperature
         ),
         keys=_JUDGED,
     ),
     "labels": BuiltInEvaluator(
-        description="a judge chooses one of evaluation.labels; the value of the label",
+        description="a judge chooses one of evaluation.labels; the verdict is the value of this label",
         open=_labels,
         keys=(*_JUDGED, "labels"),
     ),
@@ -356,7 +357,7 @@ ALIASES = {
 NONE = "none"
 CUSTOM = "custom"
 NOT_BUILT_IN = {
-    CUSTOM: "a Python class of the config",
+    CUSTOM: "the Python class that the config names decides",
     NONE: "retrieval only: nothing is evaluated",
 }
 

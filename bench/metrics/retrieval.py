@@ -261,7 +261,7 @@ def _ndcg_definition(params: Params) -> str:
 ENTRIES = (
     RegisteredMetric(
         name="hit",
-        summary="1 if any expected id is among the first K",
+        summary="1 if any expected id is among the first K hits",
         category="retrieval",
         build=_built(hit),
         cut="required",
@@ -270,7 +270,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="recall",
-        summary="R is the number of expected ids, F the number of expected ids among the first K. any: 1 if F > 0 "
+        summary="R: number of expected ids; F: number of expected ids among the first K hits. any: 1 if F > 0 "
         "(printed as recall@K (any)); fraction: F / R; all: 1 if F = R; capped: F / min(R, K)",
         category="retrieval",
         build=_built(recall),
@@ -285,7 +285,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="precision",
-        summary="(relevant hits among the first K) / K; denominator returned: (relevant hits) / min(K, returned hits)",
+        summary="(relevant hits among the first K hits) / K; denominator returned: divided by min(K, returned hits)",
         category="retrieval",
         build=_built(precision),
         cut="required",
@@ -313,7 +313,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="map",
-        summary="average precision: sum of the precisions at the relevant hits, divided by the number of relevant ids",
+        summary="average precision: sum of the precisions at the relevant hits, divided by the number of expected ids",
         category="retrieval",
         build=_built(average_precision),
         cut="optional",
@@ -322,7 +322,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="mrr",
-        summary="1 / rank of the first relevant hit",
+        summary="1 / (rank of the first relevant hit)",
         category="retrieval",
         build=_built(reciprocal_rank),
         cut="optional",

@@ -115,7 +115,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="label_share",
-        summary="share of the items to which the judge gave this label: label_share.LABEL",
+        summary="label_share.LABEL: share of the items to which the judge gave LABEL",
         category="answer",
         build=_part_metric("label", ("labels",)),
         define=lambda params: f"label_share.{params['label']}",
