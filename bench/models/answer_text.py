@@ -141,11 +141,18 @@ def _has_parts(form: str, gold: str) -> bool:
     return all(occurs(part, form, whole_words=True) for part in parts)
 
 
+_SMALL_NUMBER = pattern(r"\d{1,2}")
+_SHORT_ANSWER = 12
+"""number of spaces up to which a small number in another spelling is taken for the answer"""
+
+
 def _has_loose_form(form: str, gold: str) -> bool:
     """Return True for other marks, numbers or dates, also of each part of a gold answer."""
     if not has_spelling(form) and not has_spelling(gold):
         return False
     plain, parts = _loose(form), [part for part in map(_loose, _SEVERAL.split(gold)) if part]
+    if all(_SMALL_NUMBER.fullmatch(part) for part in parts) and form.count(" ") > _SHORT_ANSWER:
+        return False  # a long answer may name such a number for something else
     return bool(parts) and (any if "|" in gold else all)(occurs(part, plain, whole_words=True) for part in parts)
 
 
