@@ -60,7 +60,7 @@ async def resumed_plan(
         if name in flags and flags[name] is not None and getattr(request, name) != getattr(stored, name):
             raise IdentityError(
                 f"--{name.replace('_', '-')} of run {meta.run_id} cannot change",
-                hint="start a new run for the other range, then merge the two runs",
+                hint="start a new run with that value; bench merge combines runs of different ranges",
             )
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_identity(meta, plan)

@@ -95,7 +95,7 @@ async def execute(
         folder = resume if resume.is_dir() else resume.parent
         if (folder / SHARDS).is_dir():
             raise UsageError(
-                f"run {folder.name} is a cluster run that has not ended",
+                f"run {folder.name} is distributed over several workers and has not ended",
                 hint=f"finish it first: bench resume {folder.name}",
             )
         startup = StartupFolders(run_begun=True)

@@ -1,8 +1,8 @@
 """Write journal rows: turn one batch into the INSERT statements of ``sql/write.sql``, in one transaction.
 
-``writer.py`` calls this once per batch, in SQLite's thread, so that encoding and compression do not block the event
-loop. Each table is filled by one ``executemany`` over a generator. Names (owners, messages, label sets, metric sets)
-are interned first; ``RowWriter`` caches a bounded number of them::
+``write_queue.py`` calls this once per batch, in SQLite's thread, so that encoding and compression do not block the
+event loop. Each table is filled by one ``executemany`` over a generator. Names (owners, messages, label sets, metric
+sets) are interned first; ``RowWriter`` caches a bounded number of them::
 
     rows = RowWriter(last_id)
     await run_in_thread(connection, lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()

@@ -29,7 +29,7 @@ async def test_a_paused_run_asks_again_only_for_what_is_missing(machines: Machin
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.PAUSED, 3, Stop.PAUSED)
     ended = sum(sum(job.states.values()) for job in outcome.jobs)
     assert 3 <= ended < 16, "half-done shards came back too"
-    with pytest.raises(UsageError, match="run r is a cluster run that has not ended"):
+    with pytest.raises(UsageError, match="run r is distributed over several workers and has not ended"):
         await world.resume("r")
     with pytest.raises(IdentityError, match="--shards of run r cannot change: the run was started with --shards 4"):
         await resume(world, "r", shards=5)

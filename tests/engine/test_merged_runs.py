@@ -158,7 +158,7 @@ async def test_a_merged_run_takes_no_other_range(world: World, flag: dict[str, o
         await world.resume("whole", **flag)
     (name,) = flag
     assert str(refused.value) == f"--{name} of run whole cannot change"
-    assert refused.value.hint == "start a new run for the other range, then merge the two runs"
+    assert refused.value.hint == "start a new run with that value; bench merge combines runs of different ranges"
 
 
 async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None:

@@ -165,7 +165,10 @@ async def test_a_benchmark_that_is_gone_is_told_as_in_a_new_run(world: World) ->
 )
 async def test_the_range_and_the_name_of_a_run_are_fixed(world: World, flag: dict[str, object], message: str) -> None:
     error = await refused(world, **flag)
-    assert (error.message, error.hint) == (message, "start a new run for the other range, then merge the two runs")
+    assert (error.message, error.hint) == (
+        message,
+        "start a new run with that value; bench merge combines runs of different ranges",
+    )
 
 
 async def test_the_same_range_may_be_said_again(world: World) -> None:
@@ -219,7 +222,7 @@ async def test_a_run_that_is_spread_over_a_cluster_is_not_resumed_beside_it(worl
     (world.workspace / "checkpoints/mine/shards").mkdir()
     with pytest.raises(UsageError) as error:
         await world.resume("mine")
-    assert error.value.message == "run mine is a cluster run that has not ended"
+    assert error.value.message == "run mine is distributed over several workers and has not ended"
     assert error.value.hint == "finish it first: bench resume mine"
 
 

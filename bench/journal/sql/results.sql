@@ -1,4 +1,4 @@
--- The derived database beside the journals; it can be made again from them at any time.
+-- The derived database next to the journals; it can be rebuilt from them at any time.
 
 -- name: schema
 CREATE TABLE IF NOT EXISTS runs (              -- a row a job of a run
