@@ -150,7 +150,7 @@ class OpenLane:
 
     @property
     def checks_isolation(self) -> bool:
-        """Return True when emptiness probe and sentinel apply."""
+        """Return True when the isolation checks apply: they are on, and the provider stores memories."""
         return self.run.plan.request.isolation != "off" and self.provider.keeps_store
 
     @property

@@ -157,7 +157,7 @@ class Progress:
             n, total, squares = row.scores.get(corpus, (0, 0.0, 0.0))
             row.scores[corpus] = (n + 1, total + value, squares + value * value)
 
-    # ---- what a display asks
+    # ---- what a display reads
 
     @property
     def in_flight(self) -> int:
