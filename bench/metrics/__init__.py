@@ -53,5 +53,5 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Return every metric name and alias, sorted; cuts are written ``_at_K``."""
+    """Return every metric name and alias, sorted; a name with a cut ends in ``_at_K``."""
     return sorted(registry().names())

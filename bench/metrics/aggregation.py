@@ -29,7 +29,7 @@ class Sample:
     failed_values: Tally = field(default_factory=Tally)
     """values of failed items, such as their cost"""
     corpus_values: Sequence[float] = ()
-    """values of corpora that are part of a sum over the job"""
+    """values of the corpora, for a sum over the whole job"""
     wall_us: int | None = None
     """wall time of the job's ingest in microseconds"""
     concurrency: int | None = None
@@ -43,7 +43,7 @@ class Sample:
 class FoldResult:
     """The result of a rule.
 
-    ``value_failures_as_zero`` has the divisor n + n_failed; None where such a value has no meaning.
+    ``value_failures_as_zero`` counts each failed item as 0; None where such a value has no meaning.
     """
 
     value: float | None
@@ -186,7 +186,7 @@ class MeanWithPercentiles:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum, including the cost of failed items and corpora."""
+    """The sum of all values, including the cost of failed items and the cost of corpora."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -251,7 +251,7 @@ class PluginAggregate:
 
 
 def scale_interval(found: Interval | None, scale: int) -> Interval | None:
-    """Return the interval in the shown unit."""
+    """Return the interval divided by ``scale``; None without an interval."""
     if found is None or scale == 1:
         return found
     return Interval(low=found.low / scale, high=found.high / scale, level=found.level, method=found.method)

@@ -126,7 +126,7 @@ _INPUTS = frozenset(
 def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
     """Return the inputs that the metric reads from a row.
 
-    Unknown keys are rejected, as a missing input changes the score.
+    An unknown key is an error, because a misspelled input would be missing and change the score.
     """
     parameters = inspect.signature(_function(metric)).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):

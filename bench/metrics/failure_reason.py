@@ -76,7 +76,7 @@ class Loss:
 def loss_of(facts: LossFacts) -> Loss | None:
     """Return the reason why an item is lost.
 
-    None when it is correct or pending. Also None when it is measured, and its evidence was found or it has none.
+    None for a correct or pending item. Also None for a measured item whose evidence was found, or that has no evidence.
     """
     if facts.state in (None, State.CORRECT):
         return None
@@ -111,7 +111,7 @@ def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
 
 
 def disagree(verdicts: Sequence[Verdict]) -> bool:
-    """Return True when judgements of one evaluator differ, or exact match gives 1 while a judge gives 0."""
+    """Return True when verdicts of one judge differ, or exact match gives 1 while a judge gives 0."""
     judgments: dict[str, set[bool]] = {}
     for verdict in verdicts:
         if verdict.correct is not None:

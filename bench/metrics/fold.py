@@ -74,11 +74,11 @@ def fold(
     level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Measurement]:
-    """Aggregate the rows of one job into one Measurement per metric, by metric name.
+    """Return one Measurement per metric over the rows of one job, by metric name.
 
-    A row's ``values`` are in the order of ``item_metrics(metrics)``; many rows come faster in a ``FoldTable``
-    (one epoch only). ``by`` names the breakdowns (those that no row has are left out), in addition to the
-    metrics' own. With ``epochs`` > 1 an item's repeats are reduced first.
+    A row's ``values`` are in the order of ``item_metrics(metrics)``. A ``FoldTable`` is faster for many rows, and has
+    one epoch only. ``by`` names breakdowns in addition to the metrics' own; a breakdown that no row has is left out.
+    With ``epochs`` > 1 an item's repeats are reduced first.
     """
     items = item_metrics(metrics)
     facts = job or JobFacts()
@@ -288,16 +288,16 @@ def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
 
 
 def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
-    """Return every item metric's value of a row; None = does not apply.
+    """Return the row's value of each item metric, by name; None = does not apply.
 
     Raises:
-        EvaluatorFailed: a metric gives NaN, infinity or a number out of range, as an error of that item.
+        EvaluatorFailed: a metric gives NaN, infinity or a number beyond 1e100. This is an error of the item.
     """
     return {metric.name: value(metric, row) for metric in item_metrics(metrics)}
 
 
 def value(metric: Measure, row: Row) -> float | None:
-    """Return one metric's value of a row."""
+    """Return the row's value of one metric; None = does not apply. Errors as for ``values``."""
     found = metric.score(row)
     if found is not None and not abs(found) <= MAX_VALUE:
         raise EvaluatorFailed(f"metric {metric.name} returned {found} for item {row.item_id}; expected a finite number")

@@ -47,7 +47,7 @@ class FoldRow(NamedTuple):
 
     item_id: str
     corpus: str
-    """its cluster"""
+    """the cluster of the item"""
     epoch: int
     state: str | None
     """None = pending"""
@@ -98,7 +98,7 @@ class JobFacts:
     """role -> name and version of the price table, or ``prices``, or both; absent when nothing had a price"""
     corpora: Sequence[CorpusFacts] = ()
     judged: bool = False
-    """a judge decides the state of items, so an item without its verdict is lost"""
+    """True: a judge decides the state of items, so an item without a verdict of the judge counts as failed"""
 
 
 def labels_of(labels: Mapping[str, str]) -> Labels:
@@ -188,7 +188,7 @@ class FoldTable:
         corpora: Sequence[str],
         columns: Sequence[array[float] | None],
     ) -> None:
-        """Add many rows with the same labels and state; a column that is None is NaN throughout."""
+        """Add many rows with the same labels and state; a column that is None has no value in any row."""
         if not corpora:
             return
         cell = self._cell((labels, state))
@@ -209,7 +209,7 @@ class FoldTable:
             self._cell((labels, None)).count += count
 
     def add_reason(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
-        """Count added rows to which retrieval metrics do not apply, with the reason."""
+        """Add to the count of rows to which retrieval metrics do not apply for this reason."""
         self._cell((labels, state)).reasons[reason] += count
 
     def cells(self) -> list[FoldCell]:
@@ -308,7 +308,7 @@ EndState = tuple[str, str]
 
 
 def item_outcome(repeats: Sequence[EndState], epochs: int) -> EndState | None:
-    """Return the state and outcome of an item from those of its repeats; None while an epoch is missing."""
+    """Return the state and outcome of an item, from its repeats; None while an epoch is missing."""
     if len(repeats) < epochs:
         return None
     counting = [one for one in repeats if one[0] not in FAILED_STATES] or repeats
@@ -346,7 +346,7 @@ def reduce_repeats(
 
 
 def reduce_values(values: Sequence[float], reducer: Reducer) -> float | None:
-    """Return one value from an item's repeats; ties of ``mode`` use the lower value."""
+    """Return one value from an item's repeats; the lower value for a tie of ``mode``; None without values."""
     if not values:
         return None
     if reducer == "max":

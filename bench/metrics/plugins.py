@@ -71,7 +71,7 @@ def _distribution_name(point: EntryPoint) -> str:
 
 
 def load_installed(plugin: InstalledPlugin, group: str) -> object:
-    """Import one installed plug-in."""
+    """Import one installed plug-in and return the loaded object; raise ConfigError if the import fails."""
     try:
         return plugin.point.load()
     except (ImportError, AttributeError, SyntaxError, ValueError, TypeError, OSError) as error:
@@ -83,7 +83,7 @@ def load_installed(plugin: InstalledPlugin, group: str) -> object:
 
 
 def load_file(reference: str, *, folder: Path, where: str | None = None) -> type:
-    """Load the class that ``./file.py:Class`` names, from a file next to the config."""
+    """Return the class that ``./file.py:Class`` names, from a file in ``folder``; raise ConfigError without one."""
     file_name, _, class_name = reference.rpartition(":")
     if Path(file_name or class_name).suffix in (".ts", ".js"):
         raise ConfigError(

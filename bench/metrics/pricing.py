@@ -36,7 +36,7 @@ ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
-    """Return a function for the tokens of one role of a row; None = unknown."""
+    """Return a function from a row to the tokens of one role; None = unknown."""
 
     def of_row(row: Row) -> float | None:
         count = row.tokens.get(role)
@@ -46,7 +46,7 @@ def tokens_of(role: str) -> Callable[[Row], float | None]:
 
 
 def cost_of(roles: Sequence[str]) -> Callable[[Row], float | None]:
-    """Return a function for the USD of these roles' calls; a role without calls costs 0, an unknown one gives None."""
+    """Return a function from a row to the cost of these roles in USD; None = unknown, 0 without calls."""
 
     def of_row(row: Row) -> float | None:
         costs = [row.costs_usd[role] for role in roles if role in row.costs_usd]
@@ -140,7 +140,7 @@ def cost(
 ) -> Decimal | None:
     """Return the cost of one call in USD, in a ``batch`` or alone; 0 for models on this machine.
 
-    None without usage, price or provider, for an invalid count, or when more tokens were cached than sent.
+    None when the usage, the provider or a price is unknown, a count is invalid, or more tokens were cached than sent.
     """
     counts = _counts(usage)
     if counts is None:

@@ -133,7 +133,7 @@ class Arithmetic:
     """the number from the sums of the parts, in their order"""
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
-    """evaluators whose verdicts the metric reads, in addition to the benchmark's first"""
+    """evaluators whose verdicts the metric reads, in addition to the benchmark's first evaluator"""
     reads_verdicts: bool = False
     """the values come from the verdict of an evaluator"""
     method: Callable[[], str] | None = None
@@ -250,5 +250,5 @@ class Measure:
 
     @property
     def evaluators(self) -> tuple[str, ...]:
-        """Return the evaluators whose verdicts the metric reads, in addition to the benchmark's first."""
+        """Return the evaluators whose verdicts the metric reads, in addition to the benchmark's first evaluator."""
         return self.arithmetic.evaluators

@@ -134,7 +134,7 @@ def hit(ranking: Ranking, k: int | None, params: Params) -> float:
 def recall(ranking: Ranking, k: int | None, params: Params) -> float:
     """Return the recall of one item, by variant.
 
-    ``any``: as hit; ``fraction``: covered / R; ``all``: 1 if covered = R; ``capped``: covered / min(R, K).
+    ``any``: 1 if covered > 0; ``fraction``: covered / R; ``all``: 1 if covered = R; ``capped``: covered / min(R, K).
     """
     covered, expected = ranking.covered(k), ranking.expected
     if params["variant"] == "fraction":
@@ -171,7 +171,7 @@ def f1_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return the share of the expected ids returned; ``variant: any``: 1 if at least one was."""
+    """Return the share of the expected ids that were returned; for ``variant: any``, 1 if at least one was returned."""
     covered = ranking.covered()
     return float(covered > 0) if params["variant"] == "any" else covered / ranking.expected
 

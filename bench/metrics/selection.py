@@ -147,7 +147,7 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
-    """Return the parameters of an entry, with those that runs preset where the entry sets none."""
+    """Return the parameters of an entry; a parameter that the entry does not set has the preset for runs."""
     request = registry().parse_name(name)
     preset = {} if request is None else {k: v for k, v in request.entry.run_presets.items() if k not in request.preset}
     return preset | dict(spec.config)
@@ -208,7 +208,7 @@ def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakd
 
 
 def dimension_name(name: str) -> str:
-    """Return the dimension; ``questionType``, ``question_type`` and ``category`` are the same one."""
+    """Return ``question_type`` for ``questionType`` and ``category``, and any other name unchanged."""
     return "question_type" if name in ("questionType", "question_type", "category") else name
 
 
@@ -221,7 +221,7 @@ def with_breakdown(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
 
 
 def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]]:
-    """Return the evaluators that the metrics need in addition to the benchmark's first, with their settings."""
+    """Return evaluator -> settings for all evaluators that the metrics need besides the benchmark's first one."""
     needed: dict[str, dict[str, object]] = {}
     for metric in metrics:
         for name in metric.evaluators:

@@ -116,7 +116,10 @@ def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[object | None]]) -> float | None:
-    """Return the nominal alpha; None is a missing rating, items with one rating are ignored (Krippendorff 2011)."""
+    """Return the nominal alpha (Krippendorff 2011), without missing ratings (None) and items with one rating.
+
+    The result is None when all ratings are equal, or no item has two.
+    """
     pairable = [[r for r in row if r is not None] for row in ratings]
     pairable = [row for row in pairable if len(row) > 1]
     totals = Counter(label for row in pairable for label in row)

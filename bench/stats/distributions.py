@@ -1,4 +1,4 @@
-"""The distributions the tests need: normal, Student t, binomial at one half.
+"""The distributions for the tests: normal, Student t, binomial at one half.
 
 Example::
 

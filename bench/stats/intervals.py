@@ -192,7 +192,7 @@ def bootstrap_interval(
     seed: int = 0,
     clusters: Sequence[Hashable] | None = None,
 ) -> Interval | None:
-    """Return the bootstrap interval of the mean, from whole ``clusters`` if given; None if it has no width."""
+    """Return the bootstrap interval of the mean; with ``clusters``, of whole clusters. None if it has no width."""
     groups = [[v] for v in values] if clusters is None else list(by_cluster(values, clusters).values())
     if len(groups) < 2:
         return None
@@ -312,7 +312,7 @@ def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[
 
 
 def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the value that brings the missing ones, going up; it counts as often as its cluster was drawn."""
+    """Return the first value, in ascending order, at which the sum of the weights reaches ``missing``."""
     for value, code in pairs:
         missing -= weight[code]
         if missing <= 0:
@@ -321,7 +321,7 @@ def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], miss
 
 
 def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the value without which some would be missing, going down."""
+    """Return the first value, in descending order, at which ``missing`` plus the weights is above 0."""
     for value, code in pairs:
         missing += weight[code]
         if missing > 0:
@@ -360,11 +360,10 @@ def order_statistic_interval(
 ) -> Interval | None:
     """Return the interval of a percentile between two ranks; None if it has no width.
 
-    ``reached`` has for each cluster the number of its values, and of those that are at most the percentile; None = not
-    clustered. The ranks are then the interval of the share p, from the cluster-robust error of the share of values that
-    are at most the percentile, on the scale of log odds (Woodruff 1952; ``xlogit`` of R's survey package). Without
-    clusters the ranks of the median are exact; others are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the
-    binomial.
+    ``reached`` has two numbers per cluster: its values, and its values up to the percentile; None = not clustered.
+    With clusters, the ranks are the interval of the share p on the scale of log odds, with the cluster-robust error of
+    the share of values up to the percentile (Woodruff 1952; ``xlogit`` of R's survey package). Without clusters, the
+    ranks of the median are exact. Other ranks are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
     """
     n, q = len(ordered), p / 100
     if reached is not None and 0 < p < 100:

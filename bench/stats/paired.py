@@ -56,7 +56,7 @@ class Comparison:
     mid_p: float | None = None
     test: str | None = None
     smallest_p: float | None = None
-    """least p that this test can give for this many pairs or clusters; None: no bound"""
+    """smallest p that this test can give for this number of pairs or clusters; None: no bound"""
     wins: int = 0
     losses: int = 0
     ties: int = 0

@@ -27,7 +27,7 @@ from bench.stats.paired import Comparison, ratio, ratio_interval
 from bench.stats.significance import mde
 
 MAX_RESAMPLED_CLUSTERS = 20
-"""most clusters that are resampled as a whole"""
+"""largest number of clusters for which whole clusters are resampled"""
 MIN_BEYOND = 5
 """with fewer items beyond the percentile, the density there is unknown"""
 

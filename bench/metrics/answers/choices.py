@@ -2,12 +2,12 @@
 
 Example::
 
-    listed(("Rome", "Paris"))                                   # ("(A) Rome", "(B) Paris")
-    choice_index("B", ("Rome", "Paris"))                        # 1; also for "(b)" and "paris"
+    lettered_options(("Rome", "Paris"))                             # ("(A) Rome", "(B) Paris")
+    choice_index("B", ("Rome", "Paris"))                            # 1; also for "(b)" and "paris"
     chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
 
 An option has a text and a letter: A to Z in order, or the letter that its text begins with. If an option's text is a
-letter, the text takes precedence. Two different statements are not a choice.
+letter, the text takes precedence. An answer with two different statements has no choice.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _WORD_LETTERS = frozenset("AI")
 
 
 def option_letters(choices: Sequence[str]) -> str:
-    """Return the letter of each option: the letters that all texts begin with, else A to Z in order."""
+    """Return one letter per option: the first letter of each text if all have different ones, else A to Z."""
     own = [found["letter"].upper() if (found := _OWN_LETTER.fullmatch(choice)) else "" for choice in choices]
     return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
 
@@ -105,7 +105,7 @@ def lettered_options(choices: Sequence[str]) -> tuple[str, ...]:
 
 
 def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> bool:
-    """Return True when two indexes refer to the same option text, which an item may list twice."""
+    """Return True when two indexes are equal or have equal option texts; False when one of them is None."""
     if one is None or other is None:
         return False
     return one == other or normal_form(choices[one]) == normal_form(choices[other])
@@ -117,9 +117,9 @@ def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
 
 
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that an answer states, else of the only letter or first option text in it.
+    """Return the index of the option that an answer states, or else mentions as its only letter or first option text.
 
-    None when there is none, or when different options are stated.
+    None when the answer has no option, or states different options.
     """
     whole = _option_named(answer, choices)
     text = answer.strip()
@@ -145,7 +145,7 @@ def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, 
     """Return, for each published rule, 1 if an answer gives the letter of the right option by this rule, else 0.
 
     exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
-    only: it is the only letter in brackets, or without brackets the only letter that is a word, either after
+    only: the only letter in brackets, or without brackets the only letter that is a word, either after
     ``<final_answer>`` or in the whole answer (PersonaMem). Empty if the right option has no letter.
     """
     letters = option_letters(choices)

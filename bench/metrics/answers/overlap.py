@@ -84,7 +84,7 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
-    """Return ``compare`` of the texts with punctuation separated and scripts without spaces split into characters."""
+    """Return the value of ``compare``, with punctuation separated and scripts without spaces split into characters."""
     return compare(_separate_punctuation(prediction), _separate_punctuation(reference))
 
 
@@ -113,7 +113,7 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
 
 
 def signature(variant: str) -> str:
-    """Return sacreBLEU's settings or NLTK's version, stored with the number; neither package is imported."""
+    """Return the settings of sacreBLEU or the version of NLTK, which are stored with the number."""
     from importlib.metadata import version
 
     if variant in _WEIGHTS or variant == "bleu1_multilingual":

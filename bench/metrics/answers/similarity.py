@@ -45,7 +45,8 @@ def deletion_check(
 ) -> float | None:
     """Return 1 if no text contains ``deleted``, else 0; None when ``deleted`` is empty.
 
-    With ``fuzzy_match`` a text contains it when it has at least the share ``fuzzy_threshold`` of its words.
+    With ``fuzzy_match``, a text contains ``deleted`` if it has at least the share ``fuzzy_threshold`` of the words of
+    ``deleted``.
     """
     places = [as_text(text) for text in as_iterable(texts) if text is not None]
     if fuzzy_match:

@@ -46,7 +46,7 @@ NORMALIZATION = {
     "unicode": Parameter(default="none", choices=("none", "nfc", "nfkc")),
 }
 LOCOMO_TYPES = {"multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5"}
-"""the paper's names of its categories"""
+"""name of a category in the paper -> number of the category"""
 UNANSWERABLE_PHRASES = ("no information available", "not mentioned")
 """LoCoMo's two phrases for a question without an answer in the conversation"""
 
@@ -72,7 +72,7 @@ def text_comparison(compare: Compare) -> Arithmetic:
 
 
 def answer_score(compare: Compare, row: Row) -> float | None:
-    """Return the maximum for an item's answer; a blank answer gets 0 even with a reference of stop words."""
+    """Return the maximum over the item's references; a blank answer gets 0, even if a reference has only stop words."""
     found = best_score(compare, row.prediction, row.references)
     return 0.0 if found and not as_text(row.prediction).strip() else found
 
@@ -96,7 +96,7 @@ def exact_match(k: int | None, params: Params) -> Arithmetic:
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None if it is empty."""
+    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None if that is empty."""
     normal = normalizer(params)
     whole_words = bool(params["word_boundary"])
 
@@ -175,7 +175,7 @@ def f1_squad(prediction: str, reference: str) -> float:
 
 
 def f1_hotpot(prediction: str, reference: str) -> float:
-    """Return ``f1_squad``, but 0 when one text is yes, no or noanswer and they differ (HotpotQA)."""
+    """Return ``f1_squad``, but 0 when one text is yes, no or noanswer and the other text differs (HotpotQA)."""
     mine, theirs = " ".join(squad_tokens(prediction)), " ".join(squad_tokens(reference))
     if mine != theirs and {mine, theirs} & {"yes", "no", "noanswer"}:
         return 0.0
@@ -219,7 +219,7 @@ def token_f1(k: int | None, params: Params) -> Arithmetic:
 
 
 def locomo_category(category: object, question_type: str | None) -> str | None:
-    """Return LoCoMo's category number from the dataset's own field, or from the name of the type."""
+    """Return LoCoMo's category number from the dataset's field, or from the name of the question type; else None."""
     if category is not None and as_text(category) in LOCOMO_TYPES.values():
         return as_text(category)
     return LOCOMO_TYPES.get((question_type or "").replace("_", "-").lower())

@@ -11,7 +11,7 @@ Example::
     as_text(2022)                          # "2022"
     squad_tokens("The cat, a dog")         # ["cat", "dog"]
 
-There are three rules; in a text in Latin letters they change at most the case:
+There are four rules. In a text in Latin letters, all but ``loose_form`` change at most the case:
 
 * ``spaced`` puts spaces around each character of a script without spaces, with the marks that follow it. The mixed
   segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
@@ -64,7 +64,7 @@ def _marks() -> str:
 
 @functools.cache
 def _character_pattern() -> re.Pattern[str]:
-    """Return a pattern for one character of a script without spaces with its marks."""
+    """Return a pattern for one character, with its marks, of a script without spaces."""
     return re.compile(f"[{UNSPACED}][{_marks()}]*")
 
 
@@ -154,7 +154,7 @@ def _punctuation() -> dict[int, str]:
 
 
 def words(text: str) -> list[str]:
-    """Return lower-case words in order; one per character in scripts without spaces."""
+    """Return lower-case words in order; in scripts without spaces each character is a word."""
     text = _searchable(text)
     return _word_pattern().findall(spaced(text))
 
@@ -306,12 +306,12 @@ ANSWER_LABEL = pattern(r"\s*(?:(?:the )?(?:final |short |correct |gold )?answer(
 
 
 def has_spelling(text: str) -> bool:
-    """Return True when a text has signs that another text may spell otherwise, or that separate several answers."""
+    """Return True when a text has a sign that can be written in another way, or that separates several answers."""
     return _SPELLING_SIGN.search(text) is not None
 
 
 def loose_form(text: str) -> str:
-    """Return a text in which other spellings of one answer are equal.
+    """Return the text in a form that is equal for all spellings of one answer.
 
     Markup (HTML, Markdown, LaTeX), a label such as ``Answer:``, typographic signs, digits of other scripts, the
     separators of numbers, English words of numbers, dates, and spaces before units are written in one way. The text
@@ -336,7 +336,7 @@ def loose_form(text: str) -> str:
 
 
 def _as_iso(date: re.Match[str]) -> str:
-    """Return a date as year, month and day, of which it may lack one."""
+    """Return a date as ``YYYY-MM-DD``, without the year or the day that the text lacks."""
     found = {name.rstrip("2345"): text for name, text in date.groupdict().items() if text}
     month = found["month"]
     number = int(month) if month.isdigit() else 1 + [name[:3] for name in _MONTHS].index(month[:3])

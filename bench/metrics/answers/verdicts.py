@@ -34,7 +34,7 @@ METHODS = {
 
 
 def verdict_of(row: Row, evaluator: str | None) -> Verdict | None:
-    """Return the newest verdict of one evaluator, or the first evaluator's when none is named.
+    """Return the newest verdict of one evaluator; without an evaluator, the first verdict. None if there is none.
 
     ``custom`` means any class next to a config; its verdicts have the name ``custom:./file.py:Class``.
     """
@@ -52,7 +52,7 @@ def value_of(row: Row, evaluator: str | None) -> float | None:
 def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) -> bool | None:
     """Return True when the item is correct by the evaluator; None = not scored.
 
-    Without an evaluator and a threshold, the item's state decides.
+    If neither an evaluator nor a threshold is given, the item's state decides.
     """
     if evaluator is None and threshold is None:
         return row.state is State.CORRECT if row.state in SCORED_STATES else None
@@ -179,7 +179,7 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Return a function that defines the metric by its evaluator, which is the same for every spelling of a method."""
+    """Return a function that names a definition after the evaluator, whatever the spelling of the method."""
 
     def define(params: Params) -> str:
         method = params["method"]
