@@ -46,9 +46,9 @@ LOWEST = Decimal("0.005")
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
-    """Return the prices of a provider's calls, each from the first of these that sets it.
+    """Return the prices of a provider's calls, each from the first source that sets it.
 
-    In this order: the run's prices for the variant, those for the provider or an alias, the prices of the config.
+    The sources: the run's prices for the variant, for the provider, and for an alias, then the prices of the config.
     """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):

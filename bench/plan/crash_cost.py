@@ -51,7 +51,7 @@ def _adapter_attribute(config: ProviderConfig, name: str, default: str) -> objec
 
 
 def _is_lost(config: ProviderConfig) -> bool:
-    """Return True when the adapter stores its data in this process, which is assumed unless it states another place."""
+    """Return True when the adapter stores its data in this process, or states no place."""
     if config.adapter is None:
         return False
     return (config.local.get("durability") or _adapter_attribute(config, "durability", "process")) == "process"

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The records of the jobs of merged runs: they differ from those of the parts in the number of items only.
+* The job records of merged runs, which differ from the records of the parts only in the number of items.
 
 Example::
 
@@ -110,7 +110,7 @@ class JobRecord:
     metric_folder: str
     """folder of the config file that sets the metrics; the files of custom metrics are in it"""
     evaluators: tuple[str, ...]
-    """names of the evaluators; a name has the version of its rule if it is above 1"""
+    """names of the evaluators, each with the version of its rule if the version is above 1"""
     cluster_by: str | None
     groups: Mapping[str, tuple[str, ...]]
     selection: Mapping[str, object]

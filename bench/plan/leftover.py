@@ -36,7 +36,7 @@ class Leftover:
     attempts: Mapping[str, int]
     """corpus -> its last attempt"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
-    """the rows of each attempt that was not cleared; in a merged run, those of each journal are separate"""
+    """the rows of each attempt that was not cleared; in a merged run, the rows of each journal are separate"""
 
     def is_at(self, names: Collection[str]) -> bool:
         """Return True when the names include this provider; a name without a label includes each of its variants."""
@@ -70,7 +70,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """Return the events, without those on a failed clear of a namespace that was cleared or abandoned later."""
+    """Return the events without the failed clears of namespaces that were cleared or abandoned later."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}

@@ -116,7 +116,7 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
 TRAFFIC = ("add", "search", "status", "manage")
 """kinds of traffic to a provider that is not built-in"""
 NONE = "none"
-""""no model" in keys, flags and tables"""
+"""name for "no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
 """name for the embedding model of a service that embeds texts with an unknown model"""
 

@@ -78,7 +78,7 @@ def with_token_limit(settings: Settings, limit: int | None) -> Settings:
 
 
 def _sent_settings(plan: Plan, model: str, settings: Settings) -> Settings:
-    """Return the settings without those that the model does not receive."""
+    """Return the settings that are sent to the model; empty for a built-in model."""
     models = plan.identity["models"]
     if model.startswith(BUILT_IN) or model not in models:
         return {}

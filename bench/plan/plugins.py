@@ -67,7 +67,7 @@ class Installed:
 def refuse_duplicates(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
     """Reject each built-in name of the run that another distribution also registers.
 
-    A file of the workspace may have such a name: it is used instead of both.
+    A file of the workspace with such a name is allowed: the file is used instead of both definitions.
 
     Raises:
         ConfigError: a provider, model prefix, evaluator or metric has two definitions.

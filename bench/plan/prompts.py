@@ -223,7 +223,7 @@ SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 @dataclass(slots=True, kw_only=True)
 class _PromptCheck:
-    """One prompt, and those of its names for which no item has a value so far."""
+    """One prompt, and its names for which no item has had a value so far."""
 
     role: str
     name: str

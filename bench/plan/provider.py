@@ -281,7 +281,7 @@ def filled_texts(config: ProviderConfig, environment: Environment) -> dict[str, 
 
 
 def filled_vars(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
-    """Return the filled texts of those ``vars`` of a file that use environment variables, such as a model or region."""
+    """Return name -> filled text, for each of the ``vars`` of a file that uses an environment variable."""
     return {name: _checked_fill(text, environment) for name, text in variables.items() if find_variables(text)}
 
 

@@ -5,7 +5,7 @@ Positions count from 1, and both ends of a range are included. No range means al
 Example::
 
     ranges_of(request, 100)                         # ((26, 50),) for --shard 2/4
-    cut((1, 45), list(range(1, 46)), [18, 27], 2)   # [(1, 18), (19, 45)] for --cluster: the corpora stay whole
+    cut_range((1, 45), list(range(1, 46)), [18, 27], 2)   # [(1, 18), (19, 45)] for --cluster: corpora stay whole
     union_of([((1, 30),), ((20, 50),)], 100)        # ((1, 50),)
     gaps_of(((1, 50),), 100)                        # ((51, 100),)
 """

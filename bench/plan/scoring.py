@@ -84,7 +84,7 @@ class Scoring:
     judging: tuple[str, ...]
     """the evaluators that call a judge"""
     judge_calls: int
-    """number of judge evaluators per item"""
+    """number of opened evaluators that call a judge"""
     judges_hits: bool
     """true: an evaluator with a judge scores hits or stored memories and needs no answer"""
     judge_settings: Mapping[str, object]

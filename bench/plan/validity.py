@@ -231,7 +231,7 @@ def invalid_reasons(
 
 
 def deciding_probes(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
-    """Return the isolation checks that decide the validity: those of ingest attempts whose hits a job uses."""
+    """Return the isolation checks that decide the validity: the checks of ingest attempts whose hits a job uses."""
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
 

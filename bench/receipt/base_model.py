@@ -5,7 +5,7 @@ Also in this module: functions that read the untyped JSON of a journal. A value 
 Example::
 
     validate(TrustedFile, parse(data))
-    tree(meta.extra.get("operation")).get("concurrency")
+    text_or_none(dataset.get("split"))              # None for a number, an empty text, or a missing key
 
 ``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. It lists each problem with a
 stable code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path.
@@ -46,7 +46,7 @@ def _check_time(text: str) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """Parse ``YYYY-MM-DDTHH:MM:SS[.f]Z`` as an aware datetime; the fraction is cut to microseconds."""
+    """Parse ``YYYY-MM-DDTHH:MM:SS[.f]Z`` and return an aware datetime in UTC; the fraction is cut to microseconds."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(whole).replace(microsecond=int(fraction[:6].ljust(6, "0")), tzinfo=UTC)
 
@@ -103,7 +103,7 @@ class SchemaMismatch(VerificationError):
 
 
 def validate(model: type[Document], value: object) -> Document:
-    """Convert parsed JSON to a closed model; raise Misfit with every problem."""
+    """Convert parsed JSON to a closed model; raise SchemaMismatch with every problem."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -111,7 +111,7 @@ def validate(model: type[Document], value: object) -> Document:
 
 
 def schema_mismatch_of(error: ValidationError) -> SchemaMismatch:
-    """Convert a pydantic error to a Misfit with our codes."""
+    """Convert a pydantic error to a SchemaMismatch with stable codes."""
     return SchemaMismatch(
         [
             FieldProblem(code=_code(detail), path=_path(detail["loc"]), message=detail["msg"])

@@ -5,9 +5,9 @@ Also in this module: the git status of files. A private key must never be commit
 Example::
 
     write_atomically(Path("keys/trusted.json"), data)
-    with naming(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
+    with errors_name(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
     in_work_tree(folder), is_ignored(private, folder)
-    changed(workspace, (Path("keys"),))          # paths that are not committed
+    uncommitted(workspace, (Path("keys"),))      # paths that are not committed
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def is_ignored(path: Path, folder: Path) -> bool:
 
 
 def uncommitted(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
-    """Return those of ``places`` (paths below ``folder``) that have uncommitted changes; empty outside a checkout."""
+    """Return the paths of ``places``, relative to ``folder``, with uncommitted changes; empty outside a checkout."""
     whole = folder.absolute()
     if not in_work_tree(whole):
         return ()

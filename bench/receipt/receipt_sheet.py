@@ -2,7 +2,7 @@
 
 Example::
 
-    receipt_sheet(verify_file(path, question), path).missing
+    receipt_sheet(verify_file(path, request), path).missing
 """
 
 from __future__ import annotations

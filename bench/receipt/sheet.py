@@ -4,7 +4,7 @@ Example::
 
     for sheet in await run_sheets(reader, Catalog.load(folder)):
         sheet.known, sheet.missing                   # 16, 3
-    receipt_sheet(verify_file(path, question))
+    receipt_sheet(verify_file(path, request), path)
 
 An unknown fact is listed as missing, with the step that would make it known. No call is made.
 """

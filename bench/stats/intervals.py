@@ -332,7 +332,7 @@ def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], mi
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[tuple[int, ...]]:
     """Return how often each resample draws each cluster.
 
-    The result is cached for few clusters, since every metric uses the same draws.
+    For few clusters the result is cached, because every metric uses the same draws.
     """
     return (
         _cached_draws(count, resamples, seed)

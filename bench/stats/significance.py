@@ -27,7 +27,7 @@ from bench.stats.descriptive import DEGENERATE, by_cluster, mean, stderr, stderr
 from bench.stats.distributions import fair_point, fair_tail, normal_quantile, t_quantile, t_two_sided
 
 SIGN_FLIP_LIMIT = 20
-"""most clusters whose sign patterns are enumerated"""
+"""largest number of clusters whose sign patterns are enumerated"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """The exact p over all 2^C sign patterns; ``smallest_p`` is the least p for this many clusters."""
+    """The exact p over all 2^C sign patterns; ``smallest_p`` is the smallest p that so many clusters can give."""
 
     p: float
     smallest_p: float
@@ -100,7 +100,7 @@ def sign_flip(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashabl
     """Return the exact sign-flip test of the cluster sums of a - b (without clusters: of the pairs).
 
     Raises:
-        ValueError: more than 20 clusters, since 2^C patterns are too many.
+        ValueError: more than 20 clusters, because 2^C patterns are too many.
     """
     return sign_flip_of_differences(differences_of(a, b), clusters)
 
@@ -167,7 +167,7 @@ def planned_mde(clusters: int, per_cluster: float) -> float | None:
 
 
 def clusters_needed(difference: float, per_cluster: float) -> int | None:
-    """Return the least number of clusters whose `planned_mde` is at most ``difference``, or None if there is none."""
+    """Return the smallest number of clusters whose `planned_mde` is at most ``difference``; None if there is none."""
     low, high = 2, MOST_CLUSTERS
     if (planned_mde(high, per_cluster) or math.inf) > difference:
         return None
@@ -188,7 +188,7 @@ def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
 
 
 EXACT_UP_TO = 14
-"""most units whose 2^(units - 1) sign patterns are enumerated"""
+"""largest number of units whose 2^(units - 1) sign patterns are enumerated"""
 PATTERNS = 20_000
 """number of random patterns for more units"""
 BLOCKS = 256
@@ -257,7 +257,7 @@ class _SignPatterns:
 
 
 def _all_sums(first: float, rest: Sequence[float]) -> list[float]:
-    """Return the sums over all signs of ``rest``; the sign of ``first`` is fixed, since the other half mirrors it."""
+    """Return the sums over all signs of ``rest``; the sign of ``first`` is fixed, as the other half is its mirror."""
     totals = [first]
     for value in rest:
         totals = [*map(add, totals, repeat(value)), *map(add, totals, repeat(-value))]

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, compress, repeat
 
 ALWAYS_COUNTED = 64
-"""up to this many different numbers are always counted"""
+"""a cluster with at most this number of different values always stores counts"""
 COUNTED_COST = 16
 """memory of a counted number / memory of a listed number"""
 UNIT_BITS = 1074
@@ -200,7 +200,7 @@ class Tally:
         return listed
 
     def at_most(self, limit: float) -> list[tuple[int, int]] | None:
-        """Return for each cluster the number of its values and of those up to a limit; None = not clustered."""
+        """Return, per cluster, the number of values and the number of values up to ``limit``; None = not clustered."""
         if self.clusters is None:
             return None
         sizes, reached = Counter[Hashable](), Counter[Hashable]()
@@ -213,7 +213,7 @@ class Tally:
         return [(size, reached[cluster]) for cluster, size in sizes.items()]
 
     def pairs(self) -> tuple[list[float], list[Hashable] | None]:
-        """Return every number, and if clustered the cluster of each."""
+        """Return the numbers and their clusters, as two parallel lists; the second is None if not clustered."""
         found = [(value, cluster) for cluster, own in self._by_cluster for value, n in own.counted() for _ in range(n)]
         for some in self._mixed:
             found += zip(some.values, some.clusters or repeat(None), strict=False)
@@ -254,11 +254,11 @@ class RunningSums:
         return max(0.0, self._squares - self.total * self.total / self.n)
 
     def bounded(self) -> bool:
-        """Return True, since shares are in 0..1."""
+        """Return True: shares are always in 0..1."""
         return True
 
     def binary(self) -> bool:
-        """Return True when all values are 0 or 1, the only shares that equal their squares."""
+        """Return True when all values are 0 or 1."""
         return self._squares == self.total
 
 

@@ -1,4 +1,4 @@
-"""Check a log: every line, its root, its signature, its history and the files that it names.
+"""Check a log: every line, the root, the signature, the earlier heads, and the files that the log names.
 
 The files are compared with the entries: each file exists, is unchanged and is listed, and each entry matches its
 receipt.
@@ -9,8 +9,8 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     findings = list(check_files(view))
 
-The history is checked against all earlier heads that are available: checkpoints/, a checkpoint file (``since``), and
-the log heads in receipts.
+An earlier head is the size and root of the log at an earlier time. All available ones are checked: in checkpoints/, in
+a checkpoint file (``since``), and in receipts.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
 
 
 def check_own_history(view: LogView, store: TrustStore) -> list[Finding]:
-    """Check a log before it is extended: lines, root, signature, and the checkpoints in its folder."""
+    """Check a log before it is extended; return findings on lines, root, signature, and checkpoints in its folder."""
     return [
         *_line_findings(view),
         *_checkpoint_findings(view, store),

@@ -1,4 +1,4 @@
-"""Append to a log: under a lock, after a check of its history, with a new checkpoint.
+"""Append to a log: under a lock, after a check of the existing entries, with a new checkpoint.
 
 ``CheckedLog`` finds a receipt in the public log: whether it is listed, unchanged and not retracted, and whether other
 announced runs of its configuration were published.
@@ -102,7 +102,7 @@ def _remove_torn_end(file: BinaryIO) -> None:
 
 
 def refuse_altered(view: LogView, store: TrustStore) -> None:
-    """Raise VerificationError if the log was altered since it was signed, so that it is never extended.
+    """Raise VerificationError if the log was altered after its last signature, so that it is never extended.
 
     A checkpoint by a key that was retired or revoked later is accepted, because the log must be able to record a
     revocation.

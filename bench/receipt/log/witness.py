@@ -1,12 +1,12 @@
-"""Cosignatures of a log's checkpoint (C2SP tlog-cosignature, Ed25519) by a witness of its history.
+"""Cosignatures of a log's checkpoint (C2SP tlog-cosignature, Ed25519), by a witness that entries were only appended.
 
 Example::
 
     line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
     WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").cosigned_at(note)    # 1764410000; None = not cosigned
 
-For each log, a witness stores the newest checkpoint that it cosigned, next to its private key. It cosigns only
-checkpoints that continue this one.
+For each log, a witness stores the newest checkpoint that it cosigned, next to its private key. It cosigns a
+checkpoint only if it continues this one.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def cosign(note: bytes, name: str, key: SigningKey, at: int) -> bytes:
 
 
 def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: SigningKey, at: int) -> LogOutcome:
-    """Check a log against the newest checkpoint that the witness cosigned, and cosign its checkpoint.
+    """Check a log against the newest checkpoint that the witness cosigned, and cosign the log's checkpoint.
 
     The checkpoint is stored for the witness before the line is written. A log that is not VALID gets no line; see the
     verdict of the outcome.

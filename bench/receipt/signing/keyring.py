@@ -78,7 +78,7 @@ class Keyring:
         return TrustStore.load_or_empty(self.trusted_path)
 
     def signing_key(self, role: Role, file: Path | None = None) -> SigningKey:
-        """Return the key to sign with, in the documented order.
+        """Return the key to sign with; the docstring of the module has the order of the search.
 
         Raises:
             KeyRefused: there is no such key, or it is retired, revoked or without this role.

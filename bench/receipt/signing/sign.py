@@ -120,7 +120,7 @@ class SignedFile:
     statement: Path | None = None
     """path of the in-toto statement"""
     is_new: bool = True
-    """False if the receipt existed already and the job has not changed since"""
+    """False if an equal receipt existed already"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

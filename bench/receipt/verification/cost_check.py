@@ -87,7 +87,7 @@ class CostCheck:
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
         """Check the paid part of the build, and the cost per correct answer.
 
-        This run paid its own build completely or not at all, and of another run's build at most the whole.
+        A run pays for its own build completely or not at all. For another run's build, it pays at most the whole price.
         """
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)

@@ -55,7 +55,7 @@ class ReceiptDifference:
 
     @property
     def like_for_like(self) -> bool:
-        """True if configuration and selection are the same."""
+        """True if configuration and selection are equal."""
         return not any(change.part in ("config", "selection") for change in self.changes)
 
     def value(self) -> dict[str, JSON]:

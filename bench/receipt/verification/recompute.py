@@ -102,7 +102,7 @@ def mean(values: array[float], divisor: int | None = None) -> float | None:
 
 
 def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
-    """Return the dimensions of a metric: those of its breakdown and that of its macro mean."""
+    """Return the dimensions of a metric's breakdown and of its macro mean, sorted."""
     own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
     return tuple(sorted({*breakdown, *own}))
 
@@ -192,7 +192,7 @@ class _MetricCheck:
     def __init__(self, name: str, score: ReceiptScore) -> None:
         self.name, self.score, self.tally = name, score, RecomputedTally()
         self.unscored_excluded = RecomputedTally()
-        """the same values by the rule of older receipts, which excluded items without a verdict of the judge"""
+        """values by the rule of older receipts, which excluded items without a verdict of the judge"""
         self.measure = measure_of(name, score)
         self.dimensions = dimensions(score.breakdown, score.aggregate)
 

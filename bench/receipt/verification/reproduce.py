@@ -91,7 +91,7 @@ class Reproduction:
 
     @property
     def same(self) -> bool:
-        """True if both have the same result digest."""
+        """True if the rerun and the receipt have equal result digests."""
         return not self.differs
 
     @property
