@@ -1,4 +1,4 @@
-"""The state of one call that its attempts share, the parts of its time, and the call log row of each attempt.
+"""The state that all attempts of a call share, the time of each attempt, and its row in the call log.
 
 Also in this module:
 
@@ -45,7 +45,7 @@ class CallState:
     request: Request
     limiter: RateLimiter
     body: bytes | None
-    """the JSON tree as bytes, encoded once"""
+    """the request body, encoded once; None without one"""
     since: float
     """monotonic time from which the current attempt is measured"""
     limiter_s: float = 0.0
@@ -53,7 +53,7 @@ class CallState:
     lost: int = 0
     refused: int = 0
     deadline: float | None = None
-    """set at the first dispatch: the wait for bench's own limiter does not count"""
+    """end of the call's time, set at the first dispatch, so that the wait for bench's own limiter does not count"""
     sent_at: float = 0.0
     started_at: datetime | None = None
     """start time of the current attempt; None: not sent yet"""
@@ -68,7 +68,7 @@ class CallState:
 
     @property
     def patience_s(self) -> float:
-        """Return the longest wait in seconds; a call with a longer pause ahead fails at once."""
+        """Return the longest wait in seconds; a call that would have to wait longer fails at once."""
         return self.endpoint.call_s
 
     @property
@@ -84,16 +84,13 @@ class CallState:
             self.deadline = self.sent_at + self.endpoint.call_s
 
     def attempt_s(self, override_s: float | None) -> float:
-        """Return the timeout of this attempt in seconds: its own, but at most the rest of the call's."""
+        """Return the timeout of this attempt in seconds; it is never longer than the time left for the call."""
         attempt_s = override_s or self.request.timeout_s or self.endpoint.timeouts.attempt_s
         left_s = (self.deadline or self.sent_at) - self.sent_at
         return attempt_s if attempt_s <= left_s else max(0.001, left_s)
 
     def timings(self) -> Timings:
-        """Return the parts of the attempt's time.
-
-        The time outside limiter, network and provider was spent waiting for a slot.
-        """
+        """Return the parts of the attempt's time; time outside limiter, network and provider is the wait for a slot."""
         stamps = self.stamps
         ended = stamps.ended or time.perf_counter()
         whole_us = round((ended - self.since) * 1e6)
@@ -108,7 +105,7 @@ class CallState:
         )
 
     def library_timings(self) -> Timings:
-        """Return the parts of the time of a call by another library: after admission, all time is the provider's."""
+        """Return the parts of the time of another library's call; all time after admission counts as provider time."""
         limiter_us = round(self.limiter_s * 1e6)
         return Timings(
             queue_us=max(0, round((self.sent_at - self.since) * 1e6) - limiter_us),
@@ -149,7 +146,7 @@ def encoded_body(endpoint: Endpoint, request: Request) -> bytes | None:
     """Return the request body as bytes; None for a request without one.
 
     Raises:
-        MappingError: the value cannot be written as JSON.
+        MappingError: the body cannot be written as JSON.
     """
     if request.json is None:
         return request.body

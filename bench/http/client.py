@@ -6,8 +6,8 @@ Example::
         response = await http.call(endpoint, request)
         http.in_flight, http.oldest_s(), http.refusals
 
-A first attempt that succeeds does not use the retry code; retries run under tenacity. A cancelled call gives no error
-and no row.
+A first attempt that succeeds does not use the retry code; retries run under tenacity. A cancelled call leaves no
+row in the call log.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Http:
 
     ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that replace an endpoint's
     own, by endpoint name or by its part before the last dot. ``share``: this machine's share of every rate.
-    ``attempt_s``: timeout of one attempt; it replaces every other. ``repeats_timeouts``: if False, an attempt that
-    timed out is not retried; rejected and interrupted attempts still are.
+    ``attempt_s``: timeout of one attempt in seconds; it replaces the timeouts of requests and endpoints.
+    ``repeats_timeouts``: if False, an attempt that timed out is not retried.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Http:
         self._rates = dict(rates or {})
         self._share = share
         self.attempt_s = attempt_s
-        """timeout of one attempt in seconds, instead of the request's or endpoint's; None = theirs"""
+        """timeout of one attempt in seconds; None = the timeout of the request or endpoint"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or Random()
         self._limiters: dict[str, RateLimiter] = {}
@@ -254,7 +254,7 @@ def _response(state: CallState, answer: HttpResponse, timings: Timings) -> Respo
 
 
 def _read(state: CallState, response: Response) -> ReportedUsage | None:
-    """Let ``request.read`` check a successful response; an exception fails the attempt."""
+    """Return the usage that ``request.read`` finds in a successful response; any other response fails the attempt."""
     request, status = state.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")

@@ -53,9 +53,9 @@ class Limits:
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """Return these limits, replaced by those that the run sets.
+        """Return the limits of a run; each limit that ``run`` sets replaces the limit of this endpoint.
 
-        A rate of the run also replaces burst and interval.
+        A rate in ``run`` also replaces burst and interval.
         """
         if run is None:
             return self

@@ -211,7 +211,7 @@ def _is_plan_used_up(response: Response) -> bool:
 
 
 def _is_rate_limited(response: Response) -> bool:
-    """Return True when a rejection under another status is a 429 by its header or body."""
+    """Return True when the header or body of a 400, 403 or 409 means a rate limit."""
     if response.status not in MAYBE_RATE_LIMIT_STATUSES or len(response.body) > READ_FOR_QUOTA:
         return False
     if response.status == 403 and "Retry-After" in response.headers:

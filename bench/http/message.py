@@ -54,12 +54,13 @@ class Request:
     body: bytes | None = field(default=None, kw_only=True)
     multipart: Mapping[str, str | FormField] | None = field(default=None, kw_only=True)
     idempotent: bool | None = field(default=None, kw_only=True)
-    """may be repeated after a lost response; by default decided by method. Set True if an idempotency key is sent"""
+    """True if the request can be repeated after a lost response, for example by an idempotency key; None = decided by
+    the method"""
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
     """statuses outside 2xx that count as success"""
     read: Callable[[Response], ReportedUsage | None] | None = field(default=None, kw_only=True)
-    """called with each successful response, inside the retry loop; raises a CallError when the body is an error (an
-    Unavailable or RateLimited is retried like such a status)"""
+    """function that gets each successful response and raises a CallError when the body is an error; Unavailable and
+    RateLimited are retried"""
     tokens: int = field(default=0, kw_only=True)
     """tokens that count against a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)
@@ -145,5 +146,5 @@ class Response:
 
 
 def _text_of(body: bytes) -> bytes | str:
-    """Return a UTF-8 object as text; for other bodies ``json`` detects the encoding, which is ten times slower."""
+    """Return a JSON object in UTF-8 as text; return any other body as bytes, whose encoding ``json`` detects slowly."""
     return body.decode("utf-8", "surrogatepass") if body[:1] == b"{" and body[1:2] != b"\0" else body

@@ -55,9 +55,9 @@ def parse_wait_s(text: str, *, now: float) -> float | None:
 
 
 def server_time(headers: Mapping[str, str]) -> float:
-    """Return the Unix time by the server's Date header, since its reset times use that clock.
+    """Return the Unix time in the server's Date header, because reset times use that clock.
 
-    Without the header, the result is the local time.
+    Without the header, return the local time.
     """
     told = instant(headers.get("Date", ""))
     return time.time() if told is None else told.timestamp()

@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     decoded(gzip.compress(b"{}"), "gzip", max_bytes=1000)       # b"{}"
-    decoded(gzip.compress(b"{}")[:-9], "gzip", max_bytes=1000)  # Lost: the gzip body was cut
+    decoded(gzip.compress(b"{}")[:-9], "gzip", max_bytes=1000)  # ResponseLost: the gzip body ended early
 
 There is one session per run. Proxies and ``SSL_CERT_FILE`` come from the environment, cookies are not stored, and
 redirects are followed only to the same scheme, host and port, because the request contains a key.
@@ -48,11 +48,11 @@ ZLIB_METHOD = 8
 
 
 def decoded(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
-    """Return the decompressed body; for an unknown encoding the body unchanged.
+    """Return the decompressed body; a body in an unknown encoding is returned unchanged.
 
     Raises:
-        Lost: it is truncated or damaged.
-        ResponseTooLarge: it is larger than ``max_bytes``.
+        ResponseLost: the body is truncated or damaged.
+        ResponseTooLarge: the body is larger than ``max_bytes``.
     """
     if not encoding:
         return body
@@ -111,7 +111,7 @@ class NetworkAttempt(NamedTuple):
 
     request: Request
     body: bytes | None
-    """the JSON tree as bytes, encoded once per call"""
+    """the request body, encoded once per call; None without one"""
     stamps: AttemptTimes
     timing: aiohttp.ClientTimeout
     max_bytes: int
@@ -126,7 +126,7 @@ class HttpResponse(NamedTuple):
 
 
 class TimingConnector(aiohttp.TCPConnector):
-    """A connector that records when a request has its connection and is written.
+    """A connector that records the time at which a request gets its connection.
 
     The tracing of aiohttp would cost 20 us more per call.
     """
@@ -173,11 +173,11 @@ class Transport:
         timing: aiohttp.ClientTimeout,
         max_bytes: int,
     ) -> HttpResponse:
-        """Send once, follow redirects, and read the complete response.
+        """Send the request once, follow redirects, and return the complete response.
 
         Raises:
-            RequestNotSent, Lost: there is no complete response.
-            ResponseTooLarge: more than ``max_bytes``.
+            RequestNotSent, ResponseLost: there is no complete response.
+            ResponseTooLarge: the response is larger than ``max_bytes``.
         """
         attempt = NetworkAttempt(request, body, stamps, timing, max_bytes)
         _stamps.set(stamps)
@@ -303,7 +303,7 @@ def _headers(request: Request) -> Mapping[str, str]:
 
 
 def _redirect(request: Request, url: URL, answer: HttpResponse) -> URL | None:
-    """Return the URL of a redirect; None when there is none, or none that may be followed."""
+    """Return the URL of a redirect; None when there is no redirect, or when it must not be followed."""
     location = answer.headers.get("Location")
     if answer.status not in REDIRECTS or not location:
         return None

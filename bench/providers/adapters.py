@@ -53,7 +53,7 @@ def provider_class(config: ProviderConfig) -> ProviderClass:
     """Return the class that a config names.
 
     Raises:
-        ConfigError: it cannot be imported, or is not a provider.
+        ConfigError: the class cannot be imported, or is not a provider.
     """
     if config.adapter is None:
         from bench.providers.declarative import Declarative
@@ -135,7 +135,7 @@ def _require_provider(module: object, name: str, adapter: str, where: str | None
 
 
 def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
-    """Read ``local:`` with the adapter's own model; unknown keys are errors at their line.
+    """Return the ``local:`` block as the adapter's own settings; an unknown key is an error at its line.
 
     Raises:
         ConfigError: every problem of the block, each with its place.
@@ -158,7 +158,7 @@ def entry_point_names() -> frozenset[str]:
 
 
 def plugin_config(name: str) -> ProviderConfig | None:
-    """Return the config of an entry point without its own file, or None.
+    """Return a config for the plug-in of this name; None when no entry point has the name.
 
     Raises:
         ConfigError: two distributions claim the name.

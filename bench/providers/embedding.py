@@ -2,7 +2,7 @@
 
 The embedder is in the context; the caller opens it with the settings in ``client_embeddings`` of the config::
 
-    vectors = Vectors.of(config, context.embedder)
+    vectors = ProviderEmbedder.from_config(config, context.embedder)
     await vectors.documents(["Ana lives in Lisbon."])
 """
 

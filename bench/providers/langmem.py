@@ -65,11 +65,11 @@ class LangMem:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, since stored memories can be found at once."""
+        """Return the state ready, because stored memories can be found at once."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the k nearest memories; nothing for a blank question."""
+        """Return the k nearest memories; a blank question has no hits."""
         if not query.text.strip():
             return Found(requested=query.k)
         items = await self._store.asearch((space.namespace,), query=query.text, limit=query.k)
@@ -77,7 +77,7 @@ class LangMem:
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete every key of the namespace; return their number."""
+        """Delete every key of the namespace; return the number of keys."""
         items = await self._items(space)
         for item in items:
             await self._store.adelete((space.namespace,), item.key)

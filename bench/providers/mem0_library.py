@@ -123,11 +123,11 @@ class Mem0Library:
         return lambda: self._memory.add(messages, user_id=space.namespace, metadata=metadata, infer=infer)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, since an add is complete when it returns."""
+        """Return the state ready, because an add is complete when it returns."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the k best of the library's own ranking; nothing for a blank question, which the library rejects."""
+        """Return the first k hits of the library's ranking; the library rejects a blank question, which has no hits."""
         if not query.text.strip():
             return Found(requested=query.k)
         filters = {"user_id": space.namespace}

@@ -6,7 +6,7 @@ Example::
     # "bench-locomo-r1-3f2a9c0d1e4b5a67"
 
 Two machines may use the same run id; ``journal``, the random id of the run's own journal, keeps their namespaces
-different. It is empty only for corpora that an older version ingested.
+different. ``journal`` is empty only for corpora that an older version ingested.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The config names the database and the index::
     adapter: bench.providers.pgvector:Pgvector
     local: {url: "${PGVECTOR_URL}", index: exact}
 
-The database is contacted on first use only, so that one that is down fails only its own corpora.
+The database is contacted on first use only, so that an unreachable database fails only its own corpora.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ class Pgvector:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, since a committed row can be found."""
+        """Return the state ready, because a committed row can be found."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the k nearest by cosine; ties are in the order of their ids."""
+        """Return the k nearest memories by cosine, with ties in the order of their ids."""
         if not query.text.strip():
             return Found(requested=query.k)
         wanted = vector_literal(query.embedding or await self._vectors.query(query.text))
@@ -102,7 +102,7 @@ class Pgvector:
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the rows of the namespace; return their number."""
+        """Delete the rows of the namespace; return the number of rows."""
         async with self._run("manage") as connection:
             return (await connection.execute(SQL["clear"], (space.namespace,))).rowcount
 

@@ -40,7 +40,7 @@ RESULT_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def add_defaults(provider: Provider, config: ProviderConfig) -> None:
-    """Add the missing attributes to a provider; ``local.durability`` of its config replaces that of its class.
+    """Add the missing attributes to a provider; ``local.durability`` of the config replaces that of the class.
 
     A class without ``durability`` is assumed to store its data in this process: a resumed run ingests its corpora
     again, instead of finding them empty.
@@ -114,7 +114,7 @@ class GuardedMethod:
     method: Callable[..., object]
     wanted: tuple[type, ...]
     slowest_step_s: float = 0.0
-    """the longest step so far that exceeded the limit"""
+    """the longest step above the limit so far, in seconds"""
 
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)

@@ -35,7 +35,7 @@ class Database:
     """One database and the provider that uses it."""
 
     user: str
-    """the provider, for errors"""
+    """name of the provider, for errors"""
     url: str
     variables: str
     """names of the variables with the URL"""
@@ -69,7 +69,7 @@ def storable(text: str) -> str:
 
 
 def json_body(tree: Mapping[str, object]) -> str:
-    """Return a tree as JSON with storable texts; an escape that is spelled out in a text is kept."""
+    """Return a tree as JSON with storable texts; a backslash sequence that a text spells out is kept."""
     return json.dumps(_storable(tree), ensure_ascii=False)
 
 

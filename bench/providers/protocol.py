@@ -2,8 +2,7 @@
 
 Also in this module:
 
-* ``within_limits`` reduces a query to what a provider accepts: at most ``max_k`` requested hits and ``max_query_chars``
-  characters.
+* ``within_limits`` reduces a query to the limits of a provider: ``max_k`` hits and ``max_query_chars`` characters.
 
 Example::
 
@@ -75,7 +74,7 @@ class Batching:
     order: Literal["serial", "parallel"] = "serial"
     """serial: one batch of a namespace at a time"""
     embeds: int = 0
-    """memories per request to the embedding model, if bench embeds for the service; 0 = it does not"""
+    """memories per request to the embedding model, if bench embeds for the service; 0 = bench does not embed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +123,7 @@ class Capabilities:
 
     @classmethod
     def config_fields(cls) -> tuple[str, ...]:
-        """Return the fields that the ``capabilities`` of a config has under the same names."""
+        """Return the names of all fields but ``operations``; ``capabilities`` of a config has these names too."""
         return tuple(one.name for one in fields(cls) if one.name != "operations")
 
 
@@ -136,7 +135,7 @@ def _config_spelling(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """The external resources of a provider; it must not open its own HTTP sessions or read another clock."""
+    """The external resources of a provider, which must not open its own HTTP sessions or read another clock."""
 
     http: Http
     environment: Environment
@@ -146,7 +145,7 @@ class ProviderContext:
     embedder: Embedder | None = None
     """embedder opened by the caller with the settings in ``client_embeddings``"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
-    """opens the language model, by full name, of an adapter that enriches stored texts"""
+    """opens a language model by its full name, for an adapter that enriches stored texts"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
     """writes an event of this provider into the journal: its kind and data"""
     services: frozenset[str] = frozenset()
@@ -168,7 +167,10 @@ class Provider(Protocol):
 
     @property
     def durability(self) -> Durability:
-        """Return process, file or service; with process a resumed run ingests the corpus again."""
+        """Return the place of the stored memories: process, file or service.
+
+        With process, a resumed run ingests the corpus again.
+        """
         ...
 
     @property
@@ -186,7 +188,7 @@ class Provider(Protocol):
 
     @property
     def on_unknown(self) -> OnUnknown:
-        """Return the action for a batch in doubt, which may or may not be stored."""
+        """Return the action for a batch in doubt: it is unknown whether the batch was stored."""
         ...
 
     @property
@@ -217,7 +219,7 @@ class Provider(Protocol):
         """Remove the namespace and return the number of removed memories, or None. A missing namespace is not an error.
 
         Raises:
-            NotCleared: data was found afterwards.
+            NotCleared: data was still found after the removal.
         """
         ...
 
@@ -236,7 +238,7 @@ class Finishes(Protocol):
     """A provider that needs one more call after the last batch of a namespace (flush, start of processing)."""
 
     async def finish(self, space: Space, ingested: Ingested) -> Ingested:
-        """Finish the ingest of a namespace; ids, jobs and captures are merged like those of a batch."""
+        """Finish the ingest of a namespace; ids, jobs and captures are merged with the results of its batches."""
         ...
 
 
@@ -267,7 +269,7 @@ class Restores(Protocol):
     """A provider that stores its data in ``run_dir`` and can copy a namespace exactly from another run's folder."""
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Replace the namespace by that of the folder; a missing one is empty."""
+        """Replace the namespace by its copy in the folder; without a copy there, the namespace is empty."""
         ...
 
     async def digest(self, space: Space) -> str:
@@ -309,7 +311,7 @@ def is_reusable(provider: Provider) -> bool:
 
 
 def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """Return the captures of a namespace with those of a batch added: lists and maps are merged, others replaced."""
+    """Return the old captures with the new ones added: lists and maps are merged, other values are replaced."""
     merged = dict(old)
     for name, value in new.items():
         known = merged.get(name)
@@ -323,7 +325,7 @@ def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict
 
 
 def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
-    """Return everything ingested so far with one more batch."""
+    """Return the result of everything ingested so far together with the result of one more batch."""
     return Ingested(
         ids={**old.ids, **new.ids},
         jobs=(*old.jobs, *new.jobs),
@@ -344,7 +346,7 @@ def within_limits(query: Query, capabilities: Capabilities) -> tuple[Query, tupl
 
 
 def cut_at_word(text: str, limit: int) -> str:
-    """Return the start of a text, cut at the last space in its second half; without one there, inside a word."""
+    """Return the start of a text, cut at the last space in its second half, or inside a word if there is no space."""
     head = text[:limit]
     if text[limit : limit + 1].isspace():
         return head.rstrip()

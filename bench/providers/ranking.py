@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
-    """Return a flag when every score is at most as good as the next one; None for any other order.
+    """Return a flag when the hits come in reverse order: every score is at most as good as the next one.
 
-    None also for a config that sorts the hits by score.
+    Return None for any other order, and for a config that sorts the hits by score.
     """
     if len(hits) < 2:
         return None
@@ -52,7 +52,7 @@ def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
 
 
 def _sign(config: ProviderConfig) -> int:
-    """Return 1 if a higher score is better, -1 if a lower one is, 0 if the config sorts by score."""
+    """Return 1 if a higher score is better, -1 if a lower score is better, 0 if the config sorts by score."""
     if config.endpoints is None:
         return 1
     rule = config.endpoints.search.response.score
@@ -102,7 +102,7 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _is_folded(hit: str, memory: str) -> bool:
-    """Return True when a hit's text equals its memory's text, or a part of it, only if letter case is ignored."""
+    """Return True when a hit's text is in its memory's text, but only if letter case is ignored."""
     one, other = " ".join(hit.split()), " ".join(memory.split())
     return one not in other and one.casefold() in other.casefold()
 
@@ -112,9 +112,9 @@ def _holds_more(hit: str, memory: str) -> bool:
 
 
 def _is_spoiled(hit: str, memory: str) -> bool:
-    """Return True when a hit's text is its memory's text, or a part of it, with broken characters.
+    """Return True when a hit's text is in its memory's text, but with broken characters.
 
-    A hit with U+FFFD is not compared further if its memory has no U+FFFD.
+    A hit with U+FFFD is always broken if its memory has no U+FFFD.
     """
     if hit in memory:
         return False
@@ -130,7 +130,7 @@ def _is_spoiled(hit: str, memory: str) -> bool:
 
 
 def _recoded(text: str, wrong: str) -> str:
-    """Return the text before its UTF-8 was read in a wrong encoding; if impossible, a text that no memory contains."""
+    """Return the text as it was before its UTF-8 was read in a wrong encoding; NUL if that is impossible."""
     try:
         return text.encode(wrong).decode("utf-8")
     except UnicodeError:

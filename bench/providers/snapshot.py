@@ -34,7 +34,7 @@ async def copy_store(source: Path, target: Path) -> None:
 async def store_digest(path: Path) -> str:
     """Return a SHA-256 of the names and bytes of a file, or of all files in a folder.
 
-    A missing path gives the digest of no files.
+    A missing path has the digest of an empty folder.
     """
     from anyio import to_thread
 

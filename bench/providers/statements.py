@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def statements(module_file: str, name: str) -> dict[str, str]:
-    """Read the blocks of ``name`` in the folder of ``module_file``."""
+    """Return the blocks of the file ``name`` in the folder of ``module_file``: block name to SQL."""
     text = (Path(module_file).parent / name).read_text(encoding="utf-8")
     blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
     return {key: body.strip().rstrip(";") for key, body in zip(blocks[1::2], blocks[2::2], strict=True)}

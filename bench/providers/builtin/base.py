@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 BATCH_ITEMS = 200
-"""memories per transaction"""
+"""number of memories per transaction"""
 
 
 class BuiltInProvider(ABC):
@@ -55,7 +55,7 @@ class BuiltInProvider(ABC):
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, since a committed row can be found."""
+        """Return the state ready, because a committed row can be found."""
         return Readiness(state="ready")
 
     @cpu_timed

@@ -1,8 +1,8 @@
 """Full-text search of SQLite FTS5: the baseline of every retrieval table.
 
-The query is the question's distinct lower-cased words (``bench.metrics.answers.text_normalization``: single characters
-and pairs of neighbors in scripts without spaces), each quoted, joined by OR; the order is ``bm25, rowid`` (k1 1.2,
-b 0.75 are FTS5's own); a memory without a common word is not returned::
+The query joins the distinct words of the question with OR, lower-cased and quoted. Scripts without spaces give single
+characters and pairs of neighbors (``bench.metrics.answers.text_normalization``). The order is ``bm25, rowid``, with the
+parameters of FTS5 (k1 1.2, b 0.75). A memory that shares no word with the question is not returned::
 
     expression("Where does Ana's sister live?")     # '"where" OR "does" OR "ana" OR "s" OR "sister" OR "live"'
 """

@@ -6,7 +6,7 @@ Also in this module:
 
 Example::
 
-    async with NamespaceFiles(run_dir / "bm25", words=True) as stores, stores.open("ns") as store:
+    async with NamespaceFiles(run_dir / "bm25", full_text=True) as stores, stores.open("ns") as store:
         await store.put(memories)
         rows = await store.match('"lisbon"', 10)
     with cpu_timer() as work:
@@ -299,7 +299,7 @@ class NamespaceFiles:
         """Open the file of a namespace, creating it if missing.
 
         Raises:
-            DiskFull: there is no space, which stops the run, since every other item would fail too.
+            DiskFull: there is no space. This stops the run, because every other item would fail too.
         """
         with _disk_full_errors(self.path(namespace)):
             store = self._open.get(namespace)
@@ -331,7 +331,7 @@ class NamespaceFiles:
         return held
 
     async def copy(self, namespace: str, folder: Path) -> None:
-        """Replace a namespace by a copy from the stores of another run; without such a file it is only removed."""
+        """Replace a namespace by its copy in the folder of another run; if there is none, only remove the namespace."""
         await self.remove(namespace)
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 READ_NAMESPACES = 4
-"""namespaces whose vectors are kept in memory"""
+"""number of namespaces whose vectors are kept in memory"""
 
 
 class Vector(BuiltInProvider):
@@ -43,7 +43,7 @@ class Vector(BuiltInProvider):
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return the k nearest by cosine, ties in the order of writing; nothing for a blank question."""
+        """Return the k nearest memories by cosine, with ties in the order of writing; a blank question has no hits."""
         if not query.text.strip():
             return []
         wanted = array("f", normalized(query.embedding or await self._vectors.query(query.text)))

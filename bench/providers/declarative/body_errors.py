@@ -65,7 +65,8 @@ INCOMPLETE_FLAGS = (
     "incomplete_results",
 )  # fmt: skip
 PART_COUNTS = {"_shards": 1, "_clusters": 3}
-"""keys of the counts of the parts of a search -> how many of their keys (failed, skipped, partial) mean a lost part"""
+"""key of the counts of a search's parts -> number of its counts, in the order failed, skipped, partial, that mean a
+lost part"""
 MESSAGE_KEYS = ("message", "msg", "detail", "reason", "warning", "info")
 NON_RESULT_KEYS = frozenset(
     (*MESSAGE_KEYS, *STATUS_KEYS, "request_id", "requestId", "trace_id", "traceId", "timestamp")
@@ -85,15 +86,15 @@ _FAILURE_COUNT_KEY = pattern(
     r"(?:count|items|ids|documents|docs|memories|records|objects|messages|episodes)?",
     re.IGNORECASE,
 )
-"""keys of the number or the list of elements of an add that failed"""
+"""keys with the number or the list of the failed elements of an add"""
 _DONE_ALREADY = pattern(r"exist|duplicate|not found|no such|nothing to", re.IGNORECASE)
-"""messages of a call whose effect is there already, such as clearing an empty namespace"""
+"""words of a message that there is nothing left to do, such as after clearing an empty namespace"""
 SEARCH_CHECK_KEYS = STATE_KEYS.union(INCOMPLETE_FLAGS, PART_COUNTS, MESSAGE_KEYS, ERROR_KEYS, ENVELOPE_KEYS)
 """all keys that the check of a search reads"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 CheckKind = Literal["add", "search", "change", "other"]
-"""kind of check: an add must have stored everything, a search must be complete, a setup, clear or delete must have
-been done, a count or lookup must be one; other responses are only checked for an error without a result"""
+"""kind of check: an add must have stored everything, and a search must be complete. A change (also a setup, a count or
+a lookup) must not report a failure. Other responses are only checked for an error without a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,7 @@ class BodyErrors:
         """Raise the error of the first rule that matches; without rules, the error that common keys of the body report.
 
         A page of HTML raises MappingError. Other bodies that are not JSON, and statuses in ``ok``, are not checked.
-
-        ``partial``: the config reads the elements of an add itself.
+        ``partial``: the config declares which elements of an add failed, so they are not checked here.
         """
         if not 200 <= response.status < 300 or response.status in ok:
             return None
@@ -141,7 +141,7 @@ class BodyErrors:
     def _error(
         self, index: int, rule: ErrorRule, found: list[object], message: list[object], response: Response
     ) -> CallError:
-        shown = _shown(found[0]) if found else "there"
+        shown = _shown(found[0]) if found else "missing"
         said = "; ".join(compact(part) for part in message if part is not None)[:SHOWN_OF_VALUE]
         text = f'{response.request} -> {response.status}: errors.error_when[{index}] "{rule.path}" is {shown}'
         return ERROR_CLASSES[rule.kind](redact(f"{text}: {said}" if said else text))
@@ -198,7 +198,7 @@ def _error_instead_of_result(tree: object) -> str:
 
 
 def _refused_change(tree: object) -> str:
-    """Return the failure of a change; empty when there is none, or what it makes or removes exists or is gone."""
+    """Return the failure of a change; empty without one, or when the message means that nothing is left to do."""
     said = _reported_failure(tree)
     return "" if _DONE_ALREADY.search(said) else said
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 CHUNK = 100
-"""number of ids in each element of ``idChunks``; so many fit into a URL"""
+"""number of ids in each element of ``idChunks``, few enough for a URL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class ClearOperation:
         """Remove all data of the namespace.
 
         Raises:
-            NotCleared: data remains, or it is unknown.
+            NotCleared: data remains, or it is unknown whether data remains.
             NotReady: the service did not finish in time.
         """
         values = space_variables(space, self.constants, session_scoped=self.session_scoped)
@@ -141,7 +141,7 @@ class ClearOperation:
                 await call.each(values)
 
     async def _look_up(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Return the variables of the clear call that no stored response has, by lookup; empty when nothing exists."""
+        """Look up the missing variables of the clear call; the result is empty if all are known or nothing exists."""
         if self.call is None or self.call.uses() <= values.keys() | {"each"}:
             return {}
         if self.lookup is not None:

@@ -256,7 +256,7 @@ def _transformed(score: float, transform: Transform) -> float | None:
 
 
 def _scalar(answer: ServiceResponse, field: ResponsePath, value: object, wanted: str = "a finite number") -> object:
-    """Return a scalar value; raise MappingError for an object, a list or a boolean, since the path must be wrong."""
+    """Return a scalar value; raise MappingError for an object, a list or a boolean, because the path must be wrong."""
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {json_type(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value
@@ -293,7 +293,7 @@ class SearchOperation:
     paging: Paging
     ids: bool
     usual: set[str] = with_default(default_factory=set)
-    """what a response with hits contains next to them"""
+    """remarks that a response with hits contains next to its hits"""
 
     @classmethod
     def compile(
@@ -337,7 +337,7 @@ class SearchOperation:
         )
 
     async def _read_pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str], str]:
-        """Return the hits, at most k after several pages, flags, and what a response without hits contained instead."""
+        """Return the hits (at most k after several pages), the flags, and the reason for no hits or a warning."""
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()

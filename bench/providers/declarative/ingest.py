@@ -78,7 +78,7 @@ class PartialFailures:
         )
 
     def read(self, answer: ServiceResponse, known: Mapping[str, str]) -> dict[str, str]:
-        """Return the reason by memory id; ``known`` maps the ids of the service to memory ids."""
+        """Return the reason of each failed memory by memory id; ``known`` maps ids of the service to memory ids."""
         refused: dict[str, str] = {}
         for row in answer.rows(self.items):
             if not any(path.all(row)[:1] == [value] for path, values in self.failed_when for value in values):
@@ -190,7 +190,7 @@ class AddOperation:
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """Return the result of a stored batch whose response was lost; ``given`` has the ids that a search found.
 
-        The memories have no ids if only the lost response contained them, or if a step has captures: they are lost too.
+        The memories have no ids if only the lost response contained their ids, or if a step has captures.
         """
         id_map = self.reader.id_map
         named = id_map is not None and id_map.key is not None

@@ -181,7 +181,12 @@ class McpChannel:
             return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-STDERR_LINES:]
 
     async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
-        """Call one tool; raise Unavailable if the server has ended, Rejected for an error of the tool."""
+        """Call one tool and return its response.
+
+        Raises:
+            Unavailable: the server has ended, or does not answer in time.
+            Rejected: the tool returns an error.
+        """
         async with self.http.admit(call.endpoint, f"tool {call.tool}"):
             return self._answer(call, await self._poll(call, filled))
 

@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     async with McpSession(transport, start_s=60) as session:
-        result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
+        result = await session.call("search_nodes", {"query": "Lisbon"})     # SessionEnded if the server has ended
     noise = StdoutNoise()
     with noise.suppressed("engram"):
         ...                              # one warning: engram printed "loading model" on stdout, which is not JSON-RPC
@@ -74,7 +74,7 @@ class McpSession:
         """Call one tool.
 
         Raises:
-            Gone: the server has ended before or during the call.
+            SessionEnded: the server has ended before or during the call.
             MCPError: the server returns an error.
         """
         if self._client is None:
@@ -138,7 +138,7 @@ SDK_LOGGER = "mcp.client.stdio"
 """the SDK's logger for lines that it cannot read"""
 SHOWN = 100
 _current_noise: ContextVar[StdoutNoise | None] = ContextVar("listening", default=None)
-"""the noise filter of the current task's server, since all servers share the SDK's logger"""
+"""the noise filter of the current task's server, because all servers share the SDK's logger"""
 
 
 @dataclass(slots=True, eq=False)

@@ -158,7 +158,7 @@ class Declarative:
         return await self._search_operation.search(space, query)
 
     async def clear(self, space: Space) -> int | None:
-        """Run ``endpoints.clear``, ``verify_clear`` and ``teardown``; return None, as the number is unknown."""
+        """Run ``endpoints.clear``, ``verify_clear`` and ``teardown``; return None, because the number is unknown."""
         await self._clear_operation.clear(space)
         return None
 

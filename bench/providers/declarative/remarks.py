@@ -38,14 +38,14 @@ _GOOD_TEXT = pattern(
 
 
 def remarks(tree: object, echoes: Collection[object] = ()) -> tuple[str, ...]:
-    """Return the fields that may tell why a response has no results; ``echoes`` are values of the request."""
+    """Return the fields that may explain an empty result, without values of the request (``echoes``)."""
     return tuple(_remarks(tree, echoes, MAX_DEPTH))
 
 
 def explain_empty(
     tree: object, results: Sequence[ResponsePath], *, usual: Collection[str], echoes: Collection[object] = ()
 ) -> str:
-    """Return what a response without results contains instead, without what responses with results contain too."""
+    """Return why a response has no results: the missing list, and the remarks that are not ``usual``."""
     missing = [
         f"{field.path.text}: {'null' if found else 'missing'}"
         for field in results
@@ -56,7 +56,7 @@ def explain_empty(
 
 
 def warning(tree: object) -> str:
-    """Return the warning next to hits: a field named so, or a message of a failure; else an empty text."""
+    """Return the warning next to hits: a field named ``warning``, or a message of a failure; empty without one."""
     nodes = [tree, *(tree.get(name) for name in ENVELOPE_KEYS)] if isinstance(tree, dict) else []
     for node in nodes:
         for name, value in node.items() if isinstance(node, dict) else ():

@@ -75,7 +75,7 @@ class HealthCheck:
         """Wait until the service is ready.
 
         Raises:
-            Unavailable: it still returns 503 after the time limit.
+            Unavailable: the service still returns 503 after the time limit.
         """
         async with self.lock:
             if not self.passed:
@@ -215,7 +215,7 @@ class Paging:
         )
 
     def after(self, answer: ServiceResponse) -> tuple[tuple[str, str], ...]:
-        """Return the query parameter that requests the page after this one; empty after the last."""
+        """Return the query parameter that requests the next page; empty after the last page."""
         found = self.cursor.path.all(answer.tree) if self.cursor is not None and answer.ok else []
         return ((self.param, compact(found[0])),) if found and found[0] not in (None, "", False) else ()
 
@@ -251,7 +251,7 @@ class CompiledCall:
 
     @property
     def is_repeatable(self) -> bool:
-        """Return True when the call may be sent twice with the effect of one."""
+        """Return True when sending the call twice has the effect of sending it once."""
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
     def uses(self) -> frozenset[str]:
@@ -277,7 +277,7 @@ class CompiledCall:
         return await self.connection.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[ServiceResponse]:
-        """Send the call, or once per element of ``for_each``; a missing list has no elements."""
+        """Send the call once, or once per element of ``for_each``; a missing list counts as empty."""
         if self.for_each is None:
             return [await self.send(values)]
         try:

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Whether a response has more results than it contains, by its totals and paging fields.
+* Whether a response reports more results than it contains, by its totals and paging fields.
 
 Example::
 
@@ -77,14 +77,14 @@ class ServiceResponse:
         return MappingError(f"{field}: {problem}; body: {shown}")
 
     def value(self, field: ResponsePath, node: object = WHOLE_BODY) -> object:
-        """Return the only value below ``node`` (the whole body by default); null is a value."""
+        """Return the only value at a path below ``node`` (the whole body by default); null is a value."""
         found = field.path.all(self.tree if node is WHOLE_BODY else node)
         if len(found) != 1:
             raise self.error(field, "nothing there" if not found else f"{len(found)} values found, expected one")
         return found[0]
 
     def values(self, field: ResponsePath, node: object = WHOLE_BODY) -> list[object]:
-        """Return all values below ``node``; for a single list its elements."""
+        """Return all values at a path below ``node``; if the only value is a list, return its elements."""
         found = field.path.all(self.tree if node is WHOLE_BODY else node)
         if not found and field.path.single:
             raise self.error(field, "nothing there")

@@ -4,8 +4,8 @@ Example::
 
     captures = await SetupOperation.compile(connection, config, embedder).prepare(values)       # {"storeId": "vs_1"}
 
-If the process dies after a setup call, the result of the call is not recorded. A resumed run finds it by ``existing``,
-so that it neither creates it twice nor fails because it exists.
+If the process dies after a setup call, the result of the call is not recorded. A resumed run finds the result by
+``existing``, so that nothing is created twice.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, sent_i
 from bench.values import dataclass
 
 CACHED_NAMESPACES = 64
-"""namespaces whose ids are cached"""
+"""number of namespaces whose ids are cached"""
 LONGEST_MARK = 200
 _SENT = re.compile(r"m[0-9a-f]{16}(#[0-9]+)?")
 """form of an id that a run sends"""
@@ -124,7 +124,7 @@ class SourceMapper:
         return ()
 
     def require_mapped(self, answer: ServiceResponse, hits: Sequence[Hit], known: SentIds) -> None:
-        """Raise MappingError when no hit maps although the config declares how.
+        """Raise MappingError when no hit can be mapped to a memory, although the config declares how.
 
         Before the ingest, or if only a lost response had the ids, no hit can map. An id of another namespace shows that
         the config is right and the service mixes namespaces.

@@ -26,7 +26,7 @@ from bench.scalars import whole_number
 SHOWN_VALUE = 100
 FIRST_PAGE = " (perhaps this counts only the first page of a list)"
 CONCURRENT_POLLS = 16
-"""concurrent status calls for jobs"""
+"""maximum number of concurrent status calls for jobs"""
 
 State = Literal["ready", "pending", "failed"]
 Tests = tuple[tuple[ResponsePath, tuple[object, ...]], ...]
@@ -180,7 +180,7 @@ def _is_failure_state(value: object, wanted: Sequence[object]) -> bool:
 
 
 def read_count(answer: ServiceResponse, at: ResponsePath) -> int:
-    """Return a number, or the length of a list, an object or several matches."""
+    """Return the number at a path, the length of the list or object there, or the number of matches."""
     if not at.path.single:
         return len(at.path.all(answer.tree))
     value = answer.value(at)

@@ -26,7 +26,7 @@ STORED = "$stored"
 HASHES = "$hashes"
 """capture that maps the hash of a content to its memory id"""
 LOST = "$lost"
-"""capture that marks that only a lost response had some of the service's ids"""
+"""capture that is set when some ids of the service were only in a lost response"""
 
 Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
 MetadataValues = Literal["any", "flat", "strings", "none"]
@@ -51,7 +51,7 @@ def space_variables(space: Space, constants: Mapping[str, str], *, session_scope
 
 
 def batch_key(space: Space, memories: Sequence[Memory]) -> str:
-    """Return the key of a batch, the same for every repeat of it, even after a restart."""
+    """Return the key of a batch; every repeat of the batch has an equal key, even after a restart."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([space.namespace, *(memory.id for memory in memories)])))
 
 

@@ -5,7 +5,7 @@
     report = await examine(config, context, tell=print)      # each check as it begins
     report.ok, [(check.name, check.outcome, check.detail) for check in report.checks]
 
-It uses its own namespaces, and clears them unless ``keep`` is set.
+The doctor uses its own namespaces, and clears them unless ``keep`` is set.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def examine(
 
 
 def _with_short_timeouts(config: ProviderConfig) -> ProviderConfig:
-    """Return the config with short pauses, and short timeouts where it sets none, since a user waits."""
+    """Return the config with short pauses, and with short timeouts where it sets none, because a user waits."""
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
     changes: dict[str, object] = {

@@ -237,10 +237,11 @@ class Examination:
         scratch.ingested = merge_ingested(scratch.ingested, added)
 
     async def until_ready(self, scratch: ScratchNamespace, wanted: Sequence[str]) -> str:
-        """Wait by status calls, then by reading; return a text with the duration.
+        """Wait until the memories of a namespace can be found; return a text with the duration.
 
         Raises:
-            NotReady: after the time limit.
+            NotReady: they cannot be found within the time limit.
+            CheckFailed: the provider reports that indexing failed.
         """
         wait, started = self.provider.wait, time.perf_counter()
         pause_s, detail = wait.interval_s, ""
@@ -289,7 +290,7 @@ class CheckDefinition:
 
     name: str
     run: Callable[[Examination], Awaitable[str]]
-    """returns the detail of a pass; raises Failed, Skipped or a CallError"""
+    """function that returns the detail of a pass; it raises CheckFailed, CheckSkipped or a CallError"""
     needs: tuple[str, ...] = ()
     """checks that this one depends on: it is skipped if one of them failed"""
     calls_provider: bool = True

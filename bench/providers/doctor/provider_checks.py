@@ -159,7 +159,7 @@ def _question(size: int) -> str:
 
 
 async def _longest_accepted(exam: Examination) -> int | None:
-    """Return the first of a few common lengths that is accepted."""
+    """Return the longest of a few common lengths that the service accepts; None when it accepts none of them."""
     for size in SHORTER_QUESTIONS:
         try:
             await exam.search(exam.first, _question(size), 3)
@@ -190,7 +190,7 @@ async def _k_limit(exam: Examination) -> str:
 
 
 def _sends_k(exam: Examination) -> bool:
-    """Return True when the config sends k to the service; otherwise, and for a class, bench may cut to k."""
+    """Return True when the config sends k to the service; if it does not, bench cuts the hits to k."""
     config = exam.config
     calls = (config.endpoints.search if config.endpoints else None, config.mcp)
     return any(call is not None and _K.search(call.model_dump_json()) for call in calls)

@@ -76,9 +76,9 @@ def join_parts(parts: Sequence[str], size: int, overlap: int) -> list[str]:
 
 
 async def split_by_subject(text: str, embed: Embed) -> list[str]:
-    """Return runs of sentences on one subject: a new one starts where two neighbors are unusually dissimilar.
+    """Return parts of a text, one per subject; a new part starts between two unusually dissimilar sentences.
 
-    Unusual is a cosine more than one standard deviation below the mean of all neighbors.
+    Unusual is a cosine more than one standard deviation below the mean over all neighbors.
     """
     sentences = split_after(text, SENTENCE)
     if len(sentences) < 3:
@@ -127,7 +127,7 @@ def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
 
 
 def weighted_sum(first: Scores, second: Scores, shares: tuple[float, float]) -> dict[str, float]:
-    """Return ``shares[0] * first + shares[1] * second``; a chunk that is missing in the second counts by the first."""
+    """Return ``shares[0] * first + shares[1] * second``; a chunk without a second score has its first score as both."""
     return {
         key: shares[0] * score + shares[1] * second[key] if key in second else sum(shares) * score
         for key, score in first.items()

@@ -10,8 +10,8 @@ Example::
     likeness = await index.similarities("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
 
-A line is a piece, or a list of deleted memories. The last line of an id is used, so that a batch can be written again
-after a crash. A truncated last line, from a crash, is ignored.
+A line is a piece, or a list of deleted memories. Of several lines with one id, the last is used, so that a batch can be
+written again after a crash. A truncated last line, from a crash, is ignored.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ChunkIndex(Protocol):
 
 
 READ_NAMESPACES = 4
-"""namespaces that are kept in memory"""
+"""number of namespaces that are kept in memory"""
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ class PostgresIndex:
         return {piece.id: piece for piece in found}
 
     async def similarities(self, namespace: str, vector: Vector) -> Similarities:
-        """Return the cosines of all pieces, and of the best question of each."""
+        """Return the cosine of each piece, and the cosine of its best question."""
         values = {"ns": namespace, "wanted": vector_literal(vector)}
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["alike"], values)).fetchall()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 CONCURRENT_CHUNKS = 8
-"""chunks that a model enriches concurrently"""
+"""maximum number of chunks that a model enriches concurrently"""
 
 Strategy = Literal["weighted", "rrf", "vector"]
 Restore = Callable[[Space, Path], Awaitable[None]]
@@ -57,7 +57,7 @@ class Rag:
 
     @property
     def durability(self) -> Durability:
-        """Return service for a database, else file."""
+        """Return ``service`` for a database, and ``file`` for index files."""
         return "service" if self.local.database.type == "postgres" else "file"
 
     def _opened_index(self) -> ChunkIndex:
@@ -154,11 +154,11 @@ class Rag:
         ]
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, since written chunks can be found."""
+        """Return the state ready, because written chunks can be found at once."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return at most k chunks, best first; nothing for a blank question."""
+        """Return at most k chunks, best first; a blank question has no hits."""
         pieces = await self._index.pieces(space.namespace)
         if not query.text.strip() or not pieces:
             return Found(requested=query.k)
@@ -184,7 +184,7 @@ class Rag:
         return scaled(bm25(text, {key: piece.indexed for key, piece in pieces.items()}))
 
     async def clear(self, space: Space) -> int | None:
-        """Remove the namespace; return its number of chunks."""
+        """Remove the namespace and return its number of chunks."""
         return await self._index.clear(space.namespace)
 
     async def count(self, space: Space) -> int:

@@ -25,7 +25,7 @@ class ChunkDatabase(ConfigModel):
     """file: in the run's folder, searched exactly; postgres: needs the vector extension"""
     connection_string: str | None = None
     schema_: str | None = Field(default=None, alias="schema")
-    """SQL file next to the config that is run once before the tables are created (extensions, a search path)"""
+    """SQL file next to the config; bench runs it once before it creates the tables (extensions, a search path)"""
 
     @model_validator(mode="after")
     def _addressed(self) -> Self:
@@ -80,7 +80,7 @@ class Retrieval(ConfigModel):
     strategy: Literal["weighted", "rrf", "vector"] | None = None
     """None = the algorithm's own"""
     max_results: PositiveInt | None = None
-    """limit below k; None = k"""
+    """maximum number of hits if it is below k; None = k"""
     weights: Weights = Weights()
 
 
