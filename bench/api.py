@@ -9,7 +9,7 @@ Example::
     bench.report(outcome.run_id).jobs[0].metrics["ndcg_at_10"].value
     bench.compare(f"{outcome.run_id}:bm25", f"{outcome.run_id}:oracle").comparisons[0].headlines[0].verdict
 
-Everything is imported when it is first called, so ``import bench`` is fast.
+Each function imports its modules when it is called, so ``import bench`` is fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: object) -> Plan:
-    """Plan a run. ``flags`` are those of ``bench run`` in snake_case, and ``env_file`` replaces ``.env``.
+    """Plan a run. ``flags`` are the flags of ``bench run`` in snake_case, and ``env_file`` replaces ``.env``.
 
     Raises:
         UsageError, ConfigError, DataError: with the message that the command line shows.
@@ -81,7 +81,7 @@ def report(run_id: str, *, workspace: Path | str = ".") -> Report:
 
     Raises:
         UsageError: there is no such run.
-        JournalError: its file cannot be read.
+        JournalError: the journal of the run cannot be read.
     """
     from bench.journal import Reader
     from bench.journal.paths import find_run
@@ -99,6 +99,7 @@ def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
 
     Raises:
         UsageError: there is no such run, or pandas is not installed.
+        JournalError: the journal of the run cannot be read.
     """
     from bench.journal import Reader
     from bench.journal.paths import find_run

@@ -10,17 +10,17 @@ All signed, hashed or compared documents use these functions, so that two reader
     Traceback (most recent call last):
     bench.errors.CanonicalError: a: the key occurs twice in one object
 
-``parse`` and ``dumps`` raise :class:`CanonicalError` for a value that is not allowed. It has a stable ``.code``, and
-the ``.path`` of the value (``scores.judged.n``, ``a[1].b``).
+``parse`` and ``dumps`` raise :class:`CanonicalError` for a value that is not allowed. The error has a stable
+``.code``, and the ``.path`` of the value (``scores.judged.n``, ``a[1].b``).
 
 ``check_value`` raises the same error for a value that does not come from ``parse``::
 
     check_value({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
 
-``dumps`` uses Python's C encoder where it certainly writes the bytes of RFC 8785, else a slower encoder.
+``dumps`` uses Python's C encoder if that certainly writes the bytes of RFC 8785, else a slower encoder.
 
-``read_line`` is for many lines that should already be canonical. A line that Python's encoder reproduces byte by byte
-has one spelling and no repeated key, so this comparison replaces most strict checks; other lines are parsed strictly::
+``read_line`` is for many lines that should already be canonical. If Python's encoder reproduces a
+line byte by byte, the line has no repeated key and most strict checks are skipped. Other lines are parsed strictly::
 
     read_line(b'{"a":1}', ("a",))    # ({"a": 1}, b'{"a":1}', True)
 """
@@ -84,8 +84,7 @@ class RejectedValue:
 
 
 Place = tuple["Place", str | int] | None
-"""the place of a value: the place of its container, and its key or index there; converted to a path only for an
-error"""
+"""the place of a value: (place of its container, key or index in the container); None = the whole document"""
 
 
 def check_value(value: object, place: Place = None, depth: int = 1) -> None:
@@ -173,7 +172,7 @@ def dumps(value: object) -> bytes:
 
 
 def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
-    """Return the RFC 8785 bytes of an object, and those of the object reduced to the members ``names``."""
+    """Return the RFC 8785 bytes of an object, and the RFC 8785 bytes of its members ``names`` alone."""
     try:
         whole = _plain_object(value, 1)
         part = {name: whole[name] for name in names if name in whole}

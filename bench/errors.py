@@ -1,13 +1,13 @@
 """Every error that bench raises on purpose, as one class tree.
 
-The class determines who must act; the message has the problem, its place and a hint::
+The class determines who must act. Each error has a message, a hint and, if known, a place::
 
     BenchError
     ├── UsageError            the caller: flags, arguments, unknown names            exit 2
     ├── ConfigError           the author of a config, prompt or plug-in              exit 2
     │   └── UnknownMetric     an unknown metric name
     ├── DataError             the owner of a dataset file                            exit 2
-    ├── IdentityError         the operator: other settings than those of the run     exit 2
+    ├── IdentityError         the operator: settings that differ from the run's      exit 2
     ├── JournalError          the owner of a run file: corrupt, foreign, newer       exit 2
     │   ├── DiskFull          the operator: make room, then resume                   exit 3
     │   ├── Locked            the operator: another live process holds the run       exit 6
@@ -313,7 +313,7 @@ class Contaminated(CallError):
 
 
 class NotCleared(CallError):
-    """Data was found after a clear; recorded as an event and a note in the receipt."""
+    """Data was found after a clear. The journal has an event, and the receipt has a note."""
 
     kind = "not_cleared"
     default_hint = "bench clean --orphans tries again"
@@ -341,7 +341,7 @@ class EvaluatorFailed(CallError):
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """Return the only error inside exception groups, or None."""
+    """Return the only error inside nested exception groups, or None if there are several."""
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions
@@ -349,7 +349,7 @@ def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None
 
 
 def raise_site(error: BaseException) -> str:
-    """Return where plug-in code raised, as `` (own.py:24, in search)``, or an empty text."""
+    """Return where plug-in code raised, as `` (own.py:24, in search)``, or an empty text without a traceback."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

@@ -113,7 +113,7 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
     """Send events to stderr and to ``log_file``. Call it once per process.
 
-    On stderr are warnings and errors, with ``verbose`` all events, with ``quiet`` only errors.
+    Stderr gets warnings and errors. With ``verbose`` it gets all events, with ``quiet`` only errors.
 
     Raises:
         UsageError: the folder of ``log_file`` does not exist.
@@ -222,7 +222,7 @@ def _shared_processors() -> list[structlog.types.Processor]:
 
 
 def _without_traceback(renderer: structlog.types.Processor) -> structlog.types.Processor:
-    """Return a renderer without tracebacks, which are in the log files."""
+    """Return a renderer that omits tracebacks. Only log files have them."""
 
     def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
         event.pop("exception", None)

@@ -179,7 +179,7 @@ class Memory:
 class Space:
     """The namespace of one attempt to store a corpus at a provider.
 
-    ``captures`` are values that the provider returned; a resume restores them from the journal.
+    ``captures`` are values that the provider returned. A resume restores them from the journal.
     """
 
     namespace: str
@@ -192,7 +192,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question for a provider. ``key`` is opaque and the same in every run."""
+    """A question for a provider. ``key`` is opaque and does not change between runs."""
 
     text: str
     k: int
@@ -207,8 +207,8 @@ class Query:
 class Ingested:
     """The provider's result for a batch.
 
-    ``ids`` is memory id -> the provider's ids, ``jobs`` has the ids of jobs to poll, and ``rejected`` is memory id ->
-    reason.
+    ``ids`` is memory id -> the provider's ids, ``jobs`` has the ids of the provider's background tasks to poll, and
+    ``rejected`` is memory id -> reason.
     """
 
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -257,7 +257,7 @@ class Found:
     flags: tuple[str, ...] = ()
     """flags of the search, such as `QUERY_CUT`"""
     replied: str = ""
-    """what a response without hits contained instead, such as ``code: 7``; with hits, a warning next to them"""
+    """what the response contained instead of hits, such as ``code: 7``, or a warning next to the hits"""
 
 
 QUERY_CUT = "query_cut"
@@ -273,13 +273,13 @@ REPEATED = "hits_repeated"
 WITHOUT_TEXT = "without_text"
 """flag: a hit has no text, so the answering model gets nothing from it"""
 IN_ORDER = "in_order"
-"""flag: the hits are in the order in which their memories were written, or in its reverse"""
+"""flag: the hits are in the order in which their memories were written, or in the reverse order"""
 QUESTION_FOUND = "question_found"
 """flag of a search: the question itself is among the hits and maps to no memory"""
 TEXT_SPOILED = "text_spoiled"
 """flag of a search: a hit's text is its memory's text with broken characters"""
 TEXT_CUT = "text_cut"
-"""flag: every hit that is shorter than its memory is the beginning of it"""
+"""flag: every hit that is shorter than its memory is the beginning of that memory"""
 TEXT_FOLDED = "text_folded"
 """flag of a search: a hit's text is its memory's text in another case"""
 TEXT_WIDER = "text_wider"
@@ -345,7 +345,7 @@ class Prompt:
     template_sha256: str = ""
     """SHA-256 of the template of the prompt; empty = it has none"""
     stable: int = 0
-    """number of first characters of the first message that other prompts of the run share; not sent"""
+    """number of characters at the start of the first message that other prompts of the run share; not sent"""
     epoch: int = 1
     """the epoch of the item; not sent"""
 
@@ -431,7 +431,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItem:
-    """The part of an item that an evaluator may see: it includes the gold, but nothing of the provider."""
+    """The part of an item that an evaluator may see. It includes the gold data."""
 
     id: str
     question: str
@@ -453,7 +453,7 @@ class ScoredItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of an evaluator. ``value`` None = not scored. ``reason`` explains it."""
+    """The result of an evaluator. ``value`` is None if nothing was scored, and ``reason`` explains the result."""
 
     evaluator: str
     value: float | None

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled on first use, since a command uses only a few of several hundred.
+"""Regular expressions that are compiled on first use, because a command uses only a few of several hundred.
 
 Example::
 

@@ -119,7 +119,10 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
 
 
 def _final_channel(text: str) -> str:
-    """Return the last message of the channel ``final``; a text with other channels only is all reasoning."""
+    """Return the last message of the channel ``final``, or the text itself if it has no channels.
+
+    A text with only other channels is all reasoning: the result is an unclosed ``<think>``.
+    """
     if "<|channel|>" not in text:
         opens, final = _BARE_CHANNELS
         return text.rpartition(final)[2] if text.startswith(opens) and final in text else text

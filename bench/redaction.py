@@ -31,7 +31,7 @@ SHORTEST_VALUE = 8
 SHORTEST_PART = 8
 """shortest base64 form that is searched inside longer base64"""
 _ESCAPED_LETTER = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
-"""escapes of letters, which need no escape"""
+"""an escape that may be the escape of a letter, which needs none"""
 _LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
 ROUNDS = 4
 """nesting depth of escapes that are undone"""
@@ -68,7 +68,7 @@ class Redactor:
         """the search texts of all secrets"""
 
     def learn(self, secret: str) -> None:
-        """Register a secret. One shorter than four characters is ignored, because it would hide ordinary words."""
+        """Register a secret. Fewer than four characters are ignored, because they would hide ordinary words."""
         if len(secret) < SHORTEST_SECRET or secret in self._known:
             return
         known = {**self._known, secret: _needles(secret)}
@@ -80,7 +80,7 @@ class Redactor:
 
     @contextmanager
     def forget_new_secrets(self) -> Iterator[None]:
-        """Forget the secrets that are learned inside the block when it ends."""
+        """Forget, at the end of the block, the secrets that were learned inside it."""
         before = self._known
         try:
             yield
@@ -135,7 +135,7 @@ class Redactor:
 
 
 def _unescaped(text: str) -> str:
-    """Return the text with escaped letters decoded, or the same object."""
+    """Return the text with escaped letters decoded, or ``text`` itself if nothing is escaped."""
     if not _ESCAPED_LETTER.search(text):
         return text
     for _ in range(ROUNDS):
@@ -155,7 +155,7 @@ def _needles(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:
-    """Return the base64 forms of a secret: of the secret alone, and the parts that are the same in any longer text."""
+    """Return the base64 forms of a secret: alone, and the parts that longer texts with the secret contain."""
     whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     forms = {form.rstrip("=") for form in whole}
     for before in range(3):

@@ -16,9 +16,9 @@ from types import ModuleType
 
 
 def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package. A keyword is a module, its value the names in it, split by spaces.
+    """Return the ``__getattr__`` of a package. Each keyword is a module, and its value lists names in that module.
 
-    A module must not have the same name as one of its names, since its import would hide that name.
+    Spaces separate the names. A module and a name in it must differ, because importing the module would hide the name.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 

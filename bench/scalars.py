@@ -22,9 +22,9 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 Json = dict[str, object]
-"""a JSON object with any keys, or a document that is only written; a document that code reads has a class"""
+"""a JSON object with any keys; a document that code reads has a class instead"""
 LONGEST = 400
-"""maximum characters of a number or date; a longer text counts as unreadable, since it would be slow to parse"""
+"""maximum characters of a number or date; a longer text counts as unreadable, because it would be slow to parse"""
 LARGEST_WHOLE = 2**63 - 1
 MILLISECONDS_FROM = 10**11
 """Unix times of at least this value are in milliseconds"""
@@ -44,7 +44,7 @@ def number(value: object) -> float | None:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a non-negative whole number, also from 50.0 or "50", or None."""
+    """Return a non-negative whole number, or None. 50.0 and "50" give 50."""
     if isinstance(value, str) and value.strip().isdecimal() and not _is_too_long(value):
         value = int(value)
     if isinstance(value, str | float):
@@ -60,7 +60,7 @@ def whole_number(value: object) -> int | None:
 def instant(value: object) -> datetime | None:
     """Return a date from ISO text, the format of mail and HTTP headers, or Unix time in seconds or milliseconds.
 
-    Without a zone it is UTC. A date that cannot be represented in UTC (the last hours of the year 9999) gives None.
+    A date without a zone is UTC. A date that cannot be represented in UTC (the last hours of the year 9999) gives None.
     """
     seconds = number(value)
     if seconds is not None:
@@ -99,7 +99,7 @@ def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") 
 
     Raises:
         SyntaxError: the source is not Python.
-        ValueError: it has null bytes.
+        ValueError: the source has null bytes.
     """
     with _PARSING:
         return ast.parse(source, mode=mode)

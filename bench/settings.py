@@ -86,7 +86,7 @@ class Environment:
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
     def get(self, name: str) -> str | None:
-        """Return the variable, or the content of the file that ``NAME_FILE`` names, or None if it is blank.
+        """Return the value of a variable, else the content of the file in ``NAME_FILE``; None if both are blank.
 
         The source makes no difference: name and value decide how a value is shown, hashed or redacted.
 
@@ -130,7 +130,7 @@ class Environment:
         """Return the secret ``name`` that ``user`` (a provider or model) needs.
 
         Raises:
-            ConfigError: it is not set.
+            ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
         """
         found = self.secret(name)
         if found is not None:
@@ -142,10 +142,10 @@ class Environment:
     def ensure(self, name: str, *, user: str) -> None:
         """Check that the variable ``name`` is set.
 
-        A secret value is redacted from then on; a plain setting stays visible.
+        A secret value is redacted from then on, and a plain setting stays visible.
 
         Raises:
-            ConfigError: it is not set.
+            ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
         """
         value = self.get(name)
         if value is None:
@@ -157,7 +157,7 @@ class Environment:
         """Return the plain variable ``name`` that ``user`` needs. ``example`` is a value for the hint.
 
         Raises:
-            ConfigError: it is not set.
+            ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
         """
         return self.get(name) or self._unset(
             name, ConfigError(_unset_message(user, name), hint=f"export {name}={example}")
@@ -201,7 +201,7 @@ class DryRunEnvironment(Environment):
 
 
 def stripped(value: str | None) -> str:
-    """Return a value without surrounding white space and byte order mark, which copied or mounted secrets may have."""
+    """Return a value without surrounding white space and byte order mark; an empty text for None."""
     return (value or "").strip(" \t\r\n\ufeff")
 
 

@@ -74,7 +74,7 @@ def object_schema(**properties: Mapping[str, object]) -> ReplySchema:
 
 
 def one_object(text: str) -> dict[str, object] | None:
-    """Return the JSON object that is the whole text, also inside one code fence, or None.
+    """Return the JSON object that is the whole text, or None. One code fence around the object is allowed.
 
     An object with a repeated key gives None too. The last result is cached, because a judge's text is read twice: for
     its repair and for its verdict. Do not change the object.
@@ -96,7 +96,7 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def unfenced(text: str) -> str:
-    """Return the text inside a code fence that surrounds everything, or the text itself."""
+    """Return the stripped text, without a code fence that surrounds everything."""
     bare = text.strip()
     if bare[:3] != FENCE or not bare.endswith(FENCE) or bare.count(FENCE) != 2:
         return bare
@@ -105,7 +105,9 @@ def unfenced(text: str) -> str:
 
 
 def without_unticked(text: str) -> str:
-    r"""Return a text without its unticked check boxes, if another one is ticked.
+    r"""Return a text without its check boxes and without the labels of unticked ones.
+
+    The text is unchanged unless at least one box is ticked and at least one is not.
 
     Example::
 
@@ -115,7 +117,7 @@ def without_unticked(text: str) -> str:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the pairs as a dict, or raise RepeatedKey for equal keys, ignoring case."""
+    """Return the pairs as a dict. Raise RepeatedKey if two keys are equal, ignoring case."""
     found = dict(pairs)
     if len(set(map(str.lower, found))) != len(pairs):
         raise RepeatedKey("a key occurs twice")

@@ -53,7 +53,7 @@ def fewest_tokens(text: str) -> int:
 
 
 def chars_for_tokens(tokens: int, text: str) -> int:
-    """Return the number of characters of text like ``text`` that make this many tokens."""
+    """Return how many characters make ``tokens`` tokens in a text like ``text``."""
     return max(1, tokens * CHARS_PER_TOKEN * len(text) // token_quarters(text)) if text else tokens * CHARS_PER_TOKEN
 
 

@@ -24,7 +24,7 @@ _SEEN = pattern(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
 """a visible character: no white space, empty braille cell, variation selector or hidden character"""
 
 LATIN_OF = str.maketrans("АВСЕНКМОРТХІЅЈасеорхуіѕјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABCEHKMOPTXISJaceopxyisjABEZHIKMNOPTYXo")
-"""look-alikes of Latin letters in other scripts"""
+"""translation table: letter of another script -> Latin letter that looks alike"""
 _ALIKE = "".join(map(chr, LATIN_OF))
 _ODD = pattern(
     f"[{_HIDDEN}](?<![\u200c\u200d])|[A-Za-z0-9][\u200c\u200d]|[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
@@ -36,7 +36,7 @@ _NUMBERS = pattern(r"\(([^()|]*)\|([^()|]*)\)")
 
 
 def counted(count: int, text: str) -> str:
-    """Return a count with a text in which each ``(one|many)`` is in the form that fits the count."""
+    """Return ``count`` and ``text``. Each ``(one|many)`` in the text becomes the form that fits the count."""
     return f"{count} {_NUMBERS.sub(lambda forms: forms[1 if count == 1 else 2], text)}"
 
 
@@ -49,7 +49,7 @@ def has_misleading_characters(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return the text with every hidden character except tabs and newlines as its escape."""
+    """Return the text with hidden characters replaced by escapes. Tabs and newlines stay."""
     return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
 
 
@@ -59,7 +59,7 @@ def is_blank(text: str) -> bool:
 
 
 def visible_json(text: str) -> str:
-    """Return JSON text with its hidden characters as escapes, which keeps its value."""
+    """Return JSON text with hidden characters replaced by escapes. The JSON value stays equal."""
     return HIDDEN.sub(lambda found: _json_escape(found.group()), text)
 
 

@@ -1,4 +1,4 @@
-"""The corpus that the sessions of its rows form: with unique ids, in order of dates, and with the lookup for evidence.
+"""The builder of a corpus from the sessions of its rows: unique ids, in order of dates, with a lookup for evidence.
 
 Example::
 
@@ -90,8 +90,8 @@ def build_corpus(
 class _SessionMerger:
     """The collector of a corpus's distinct sessions, in file order.
 
-    Equal sessions in one row are different sessions: the n-th of them repeats only the n-th equal session of another
-    row.
+    Equal sessions in one row stay different sessions. The n-th of them can repeat only the n-th equal session of
+    another row.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
@@ -102,7 +102,7 @@ class _SessionMerger:
         self.repeats = 0
         self.repeated_texts = 0
         self.texts: dict[int, int] = {}
-        """hash of a text -> the first row that had it, for sessions without ids of their own"""
+        """hash of a text -> the first row with this text, for sessions without ids of their own"""
         self.names = _UniqueNames()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
@@ -188,7 +188,7 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
     if undated and len(undated) < len(raw):
         session = undated[0]
         text = f'has no date, but other sessions of the corpus have one (session "{session.id}")'
-        raise session.place.error(session.where, text, hint="give every session a date, or no session")
+        raise session.place.error(session.where, text, hint="give a date to every session, or to none")
 
 
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:

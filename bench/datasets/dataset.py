@@ -250,7 +250,7 @@ class Dataset:
         return (self.ref(index + 1) for index in self.indexes_of_corpus(corpus_id) or ())
 
     def memories(self, corpus_id: str, *, unit: Unit | None = None, text: str | None = None) -> list[RenderedMemory]:
-        """Render the memories of one corpus in send order; ``unit`` and ``text`` override the benchmark's."""
+        """Return the memories of one corpus in send order. ``unit`` and ``text`` override the benchmark's settings."""
         return memories(self.config, self.corpus(corpus_id), unit=unit, text=text)
 
     def coverage_gaps(
@@ -313,7 +313,7 @@ class Dataset:
     # ----------------------------------------------------------------- reading
 
     def _base_of(self, corpus_id: str) -> int:
-        """Return the index of the full corpus of a corpus id, which may have a cut-off.
+        """Return the index of the full corpus for a corpus id. The id may contain a cut-off.
 
         Raises:
             UsageError: the corpus id is unknown.
@@ -378,7 +378,7 @@ class Dataset:
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
-    """Find, check and index the data of a benchmark, or read the stored index of the same data.
+    """Return the dataset of a benchmark. Its data is checked and indexed, unless a stored index of this data exists.
 
     Raises:
         DataError: the data is missing or invalid; the error lists up to 20 findings.

@@ -33,7 +33,7 @@ _FORMS = tuple(
 
 
 EPOCHS = {"unix": 1, "unix_ms": 1000}
-"""name in ``dateFormats`` of a number since 1970 -> how many units make one second"""
+"""name of a Unix time in ``dateFormats`` -> how many of its units make one second"""
 _NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
@@ -64,7 +64,7 @@ class DateReader:
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Return the instant of a cut-off that is a date, or None for one that is an index.
+        """Return the instant of a cut-off that is a date, or None for a cut-off that is an index.
 
         A number with fewer than eight digits is always an index.
         """

@@ -1,4 +1,4 @@
-"""Look up the evidence references of an item in its corpus, repair those with a clear meaning, and flag the others.
+"""Look up the evidence references of an item in its corpus. Repair references that have a clear meaning.
 
 `coverage_gaps` checks that the memories contain the text and caption of every evidence turn.
 
@@ -40,7 +40,7 @@ _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
 
 def split_references(reference: str) -> list[str]:
-    """Split a text into references, and write each that names a dialog turn in the form ``D3:1``."""
+    """Split a text into references. A reference to a dialog turn gets the form ``D3:1``."""
     parts = [part for part in _SEPARATORS.split(reference) if part]
     return [f"D{match[1]}:{match[2]}" if (match := _DIALOG.fullmatch(part)) else part for part in parts]
 
@@ -54,7 +54,7 @@ class EvidenceLookup:
     turns: dict[str, str] = field(default_factory=dict)
     """turn id -> session id, in session order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
-    """row index -> ids of the row's flagged turns; if a session id repeats, only those of its first session"""
+    """row index -> ids of the row's flagged turns; if a session id repeats, only turns of the first such session"""
     renamed_ids: dict[tuple[int, str], str] = field(default_factory=dict)
     """(row index, id in that row) -> id in the corpus, where they differ"""
     ids_by_quote: dict[str, str] | None = None
@@ -190,7 +190,7 @@ class EvidenceRule:
     def _without_removed(
         self, sessions: set[str], turns: set[str], lookup: EvidenceLookup, flags: set[str]
     ) -> tuple[set[str], set[str]]:
-        """Remove turns that are not ingested from the evidence, and sessions that then have no gold turn."""
+        """Return the evidence without turns that are not ingested, and without sessions that then have no gold turn."""
         kept = turns - lookup.removed
         holding = {lookup.turns[turn] for turn in kept}
         left = {session for session in sessions if session in holding} if self.turn_level else sessions
@@ -207,7 +207,7 @@ class EvidenceRule:
 
 
 def _session_grades(grades: dict[str, float], turns: Iterable[str], lookup: EvidenceLookup) -> dict[str, float]:
-    """Return the grades that are not all 1. A session gets the highest grade of its turns."""
+    """Return the grades, or an empty dict if all are 1. A session gets the highest grade of its turns."""
     for turn in turns if grades else ():
         session = lookup.turns[turn]
         grades[session] = max(grades.get(turn, 1.0), grades.get(session, 0.0))
@@ -237,7 +237,7 @@ class CoverageGap:
 
 
 def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[CoverageGap]:
-    """Return those evidence turns of the items whose text is not in the contents of the memories."""
+    """Return one gap per evidence turn of an item whose text is not in ``contents``, the texts of the memories."""
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
     known: dict[str, str | None] = {}
@@ -266,7 +266,7 @@ def _contains(whole: str, part: str) -> bool:
 
 
 def require_coverage(gaps: Sequence[CoverageGap], *, benchmark: str, where: str | None = None) -> None:
-    """Raise a DataError that lists the items with gaps, at most 20, if there are any."""
+    """Raise a DataError if there are gaps. The message lists the first 20."""
     if not gaps:
         return
     listed = ", ".join(f"{gap.item} ({gap.turn})" for gap in gaps[:_SHOWN])

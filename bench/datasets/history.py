@@ -117,7 +117,7 @@ class ContextReader:
         self.turns = TurnReader(config, context, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
-        """Return the sessions in the order of the numbers in their keys, or of the array.
+        """Return the sessions, sorted by the number in their key, or in the order of the array.
 
         ``before`` is the number of sessions that earlier histories of the row have.
         """
@@ -248,7 +248,7 @@ class ContextReader:
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
     def _turn_session(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
-        """Return a session of one turn, with the turn's date, and with its id unless that is a ``dialogId``."""
+        """Return a session of one turn. The session gets the turn's date, and its id unless that is a ``dialogId``."""
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
         if turn.id is not None and not self.turns.has_dialog_id(element):

@@ -220,7 +220,7 @@ class Scanner:
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus_index(self, parsed: ParsedRow, place: RowPlace) -> int:
-        """Return the index of the row's corpus, which is added if it is new."""
+        """Return the index of the row's corpus. A new corpus is added."""
         table = self.found.corpora
         if table is None:
             return len(self.found.rows)
@@ -419,7 +419,7 @@ def _without_space(text: str) -> str:
 
 
 def _count_memories(config: BenchmarkConfig, built: BuiltCorpus) -> int:
-    """Return the number of memories of a corpus. Only a template needs to render them."""
+    """Return the number of memories of a corpus. They are rendered only if the config has a template."""
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
     full = [session for session in without_blank_turns(built.corpus).sessions if session.turns]

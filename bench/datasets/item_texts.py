@@ -26,7 +26,7 @@ EXAMPLES = 3
 LONGEST_GOLD = 2000
 MISLEADING_TEXT = (
     "a gold answer, an option or an id with hidden characters, with letters that look like others (Cyrillic, Greek, "
-    "full width) or with decomposed letters: a right answer may not match it"
+    "full width) or with decomposed letters: a right answer can fail to match it"
 )
 REPEATED_OPTION = "the same option twice: if it is the gold answer, both letters are right"
 _GOLDS = {
@@ -55,9 +55,9 @@ PHRASES = frozenset({"phrases", "ordered-phrases"})
 TEXTUAL = LITERAL | PHRASES | {"token-f1", "locomo-f1"}
 """evaluators that compare the words of the gold answer"""
 MARKED = (
-    "a gold answer with marks that an answer may not have, and that this evaluator compares too (a period at its end, "
-    "quotes or asterisks around it, several answers with ; or |, Answer:, 2021.0, H₂O, <p>, &amp;, \\n, LaTeX, digits "
-    "of another script)"
+    "a gold answer with marks that this evaluator compares, so an answer without these marks is wrong (a period at its "
+    "end, quotes or asterisks around it, several answers with ; or |, Answer:, 2021.0, H₂O, <p>, &amp;, \\n, LaTeX, "
+    "digits of another script)"
 )
 _PART = r"[\w'’&-]+(?: [\w'’&-]+){0,3}"
 _MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
@@ -88,7 +88,7 @@ LONGEST = 60
 
 
 class ItemTexts:
-    """A collector of notes on unusual texts of items: call ``meet`` once per item, then ``notes`` once."""
+    """A collector of notes on unusual texts of items: call ``add`` once per item, then ``notes`` once."""
 
     def __init__(self, method_of: Callable[[RawItem], str] = lambda _: "") -> None:
         self._method_of = method_of
@@ -104,7 +104,7 @@ class ItemTexts:
         """a problem -> the number of items that have it, and the first few of them"""
 
     def add(self, raw: RawItem, corpus: Hashable) -> None:
-        """Check one item. Equal questions about one history, which ``corpus`` identifies, count as repeated."""
+        """Check one item. ``corpus`` identifies its history: equal questions about one history count as repeated."""
         self._check(raw)
         if raw.deletion is not None:
             return
@@ -204,6 +204,6 @@ def _joined_examples(examples: Sequence[str]) -> str:
 
 
 def history_key(sessions: Sequence[RawSession]) -> Hashable:
-    """Return a key for a row's history, equal for equal histories, from its size and the texts at its two ends."""
+    """Return a key that is equal for equal histories: the numbers of sessions and turns, and texts at both ends."""
     turns = [(session.turns[0].text, session.turns[-1].text) for session in sessions if session.turns]
     return (len(sessions), sum(len(session.turns) for session in sessions), *turns[:1], *turns[-1:])

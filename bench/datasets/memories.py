@@ -10,11 +10,11 @@ Example::
     gold_ids(item, level), ids_at_level([rendered], level)
     ranked_ids([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
 
-The benchmark sets unit and text. A provider's config may override both for its own jobs. All ids here are those of the
-dataset; they are never sent to a provider.
+The benchmark sets unit and text. A provider's config may override both for its own jobs. All ids here are ids of
+the dataset, which are never sent to a provider.
 
-The level is "turn" only when memories are turns and the benchmark has turn evidence: a session that is found does not
-count as its turns.
+The level is "turn" only when memories are turns and the benchmark has turn evidence: a hit on a session
+does not count as hits on its turns.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def memories(
 ) -> list[RenderedMemory]:
     """Return the memories of a corpus in send order.
 
-    ``unit`` and ``text`` override the benchmark's; ``text`` is plain, speaker, dated or a template.
+    ``unit`` and ``text`` override the settings of the benchmark. ``text`` is plain, speaker, dated or a template.
     """
     corpus = without_blank_turns(corpus)
     writer = _MemoryRenderer(config, corpus, text)

@@ -72,7 +72,7 @@ class RowParser:
         self.hidden = 0
         """number of items whose index cut-off hides a part of the history in their own row"""
         self.lost: tuple[RawItem, str] | None = None
-        """the first item with evidence that matches nothing in its history, and this reference"""
+        """the first item with evidence that matches nothing in its history, and the reference without a match"""
         self.lost_items = 0
         """number of items with evidence that matches nothing"""
         self.lost_whole = 0
@@ -188,8 +188,8 @@ class RowParser:
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
         verb = "question is" if self.early_items == 1 else "questions are"
         return (
-            f"{self.early_items} {verb} dated before their evidence, so a memory system that uses dates may not "
-            f"return it (UTC): {'; '.join(self.early.values())}{more}; check the dates and timezone"
+            f"{self.early_items} {verb} dated before their evidence, so a memory system that uses dates can "
+            f"miss this evidence (UTC): {'; '.join(self.early.values())}{more}; check the dates and timezone"
         )
 
     def lost_evidence(self) -> str:
@@ -260,14 +260,14 @@ class RowParser:
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
-    """Return the first ``index`` sessions, or of a single session its first ``index`` turns."""
+    """Return the first ``index`` sessions. If there is only one session, return its first ``index`` turns."""
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
 
 
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
-    """Return the sessions before a date, or of a single undated session its turns before the date."""
+    """Return the sessions before a date. If there is only one, undated session, return its turns before the date."""
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)
     turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)

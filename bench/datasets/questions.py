@@ -171,7 +171,7 @@ class QuestionReader:
     def _category(
         self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
-        """Return the type of a nested question, or else of its row, with its name from ``categories``."""
+        """Return the type of a nested question, else the type of its row. ``categories`` replaces an id by a name."""
         path = paths.category
         if path is None:
             kind = self.paths.type
@@ -250,7 +250,7 @@ class QuestionReader:
         return item
 
     def _rubric(self, paths: ItemPaths, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the texts of a rubric's points that meet the conditions."""
+        """Return the rubric of an item: the text of each point that meets ``rubric.where``."""
         if self.points is None:
             return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
@@ -376,7 +376,7 @@ class QuestionReader:
     def _refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to sessions or turns in nested lists and maps, and store their grades."""
+        """Return the references to sessions or turns in nested lists and maps, and store their grades in ``grades``."""
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
@@ -428,7 +428,7 @@ class QuestionReader:
     def _turn_refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to turns, which are the speaker and text of quoted turns."""
+        """Return the references to turns. The reference to a quoted turn is its speaker and text."""
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place, grades)
         where = f"{prefix}{path_name(path)}"
@@ -541,5 +541,5 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
 
 
 def _is_adversarial(question: object) -> bool:
-    """Return True for a question with an ``adversarial_answer``, with which LoCoMo marks unanswerable questions."""
+    """Return True for a question with an ``adversarial_answer``. LoCoMo marks unanswerable questions with it."""
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None

@@ -151,7 +151,7 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
-    """Add an entry to a heap of the ``size`` smallest keys. It stores complements, so the largest key is on top."""
+    """Add an entry to a heap of the ``size`` smallest keys. Keys are complemented, so the largest is on top."""
     key, index = entry
     turned = (bytes(255 - byte for byte in key), -index)
     if len(heap) < size:

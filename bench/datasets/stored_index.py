@@ -10,7 +10,7 @@ Example::
         found = scan(config, source)
         store.write(found, source)
 
-An index is used only while the bytes of the data and of the config and the code of bench are the same. The folder
+An index is used only until the data, the config or the code of bench changes. The folder
 ``datasets/.index/`` may be deleted at any time.
 """
 
@@ -72,7 +72,7 @@ class StoredIndex:
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> DatasetIndex | None:
-        """Return the stored index, or None if its key or a joined file has changed."""
+        """Return the stored index, or None if there is none, or if its key or a joined file has changed."""
         if not self.key:
             return None
         if self.small:

@@ -32,13 +32,13 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "caption": ("blip_caption", "caption"),
 }
 """field names that are read when no itemSchema maps them"""
-NO_TURN_FIELDS_HINT = "name in schema.context.itemSchema the fields of a turn with its content and its role or speaker"
+NO_TURN_FIELDS_HINT = "map the content of a turn, and its role or speaker, in schema.context.itemSchema"
 """the hint for a YAML config that maps no turn fields, when the data has none of the usual names"""
 Getter = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
-    """Return True for a turn whose text and caption are both blank, which makes no memory."""
+    """Return True for a turn whose text and caption are both blank. Such a turn makes no memory."""
     return is_blank(turn.text) and is_blank(turn.caption or "")
 
 
@@ -57,7 +57,7 @@ class RawTurn:
 
     @property
     def quote(self) -> str:
-        """Return the speaker or role with the text, as evidence without ids names a turn."""
+        """Return the speaker or role, and the text. Evidence without ids names a turn in this form."""
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
@@ -141,7 +141,7 @@ class TurnReader:
         raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.text_parts[0]}")
 
     def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        """Set role and speaker. If the config maps them, the turn must have at least one."""
+        """Set role and speaker. If the config maps them, the turn must have at least one of them."""
         for name in self.speaker_parts:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.speaker_parts and not self.by_name and raw.role is None and raw.speaker is None:
@@ -188,7 +188,7 @@ class TurnReader:
 def _empty_field_hint(path: Value) -> str | None:
     """Return the hint for a field with a plain name that is empty in some turns, or None."""
     plain = re.fullmatch(r"\w+", path.text)
-    return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
+    return f"fix the row; if this field can be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
 
 def _text_field_order(dialogue: str) -> tuple[str, str]:

@@ -44,7 +44,7 @@ class Validation:
 def validate_benchmark(
     path: Path, catalog: Catalog, *, check_metric: CheckMetric | None = None, known_metrics: Sequence[str] = ()
 ) -> Validation:
-    """Check one benchmark file and its data, if it is on disk, and return the problems."""
+    """Return the problems of one benchmark file, and of its data if the data is on disk."""
     try:
         config = catalog.read_benchmark(path)
     except ConfigError as error:

@@ -8,8 +8,8 @@ Example::
     found[0].fpr.value, found[0].noise
     PROBES[0].answer(AnswerKind.RIGHT_OTHER_WORDS)
 
-Each distinct judge prompt judges 12 answers of each kind. Unparsed verdicts are counted separately, neither as right
-nor as wrong.
+With each distinct judge prompt, 12 answers of each kind are judged. Unparsed verdicts are counted separately, neither
+as right nor as wrong.
 """
 
 from __future__ import annotations

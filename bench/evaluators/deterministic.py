@@ -9,8 +9,8 @@ Example::
 A refusal (``is_refusal``) is correct for an item that must not be answered. For an answerable item it is marked
 ``abstained``, unless the text is right.
 
-The item's tests run in a child process, if the user allows it. It has an empty environment, a temporary folder, and
-limits on time, memory, files and processes. After its time limit, its whole process group is killed.
+The item's tests run in a child process, if the user allows it. This process has an empty environment, a temporary
+folder, and limits on time, memory, files and processes. After the time limit, its whole process group is killed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ChoiceEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionEvaluator(EvaluatorSettings):
-    """An evaluator of deletion: neither the hits of the verification query nor the answer may contain the text."""
+    """An evaluator of deletion: 1 if neither the hits of the verification query nor the answer contain the text."""
 
     fuzzy_match: bool = False
     fuzzy_threshold: float = 0.8
@@ -116,7 +116,7 @@ class DeletionEvaluator(EvaluatorSettings):
 
 
 def text_verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
-    """Return the verdict for a value. ``reason`` explains a missing one."""
+    """Return the verdict for a value. ``reason`` explains a missing value."""
     correct = None if value is None else value >= threshold
     return Verdict(
         evaluator=name,
@@ -174,7 +174,7 @@ os._exit({passed})
 """
 CHILD_MEMORY = 512 << 20
 PASSED = 93
-"""exit code of a successful child; an answer that exits the process itself does not produce it"""
+"""exit code of a successful child; an answer that exits the process itself does not produce this code"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

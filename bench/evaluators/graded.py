@@ -6,7 +6,7 @@ Example::
     (await evaluator.evaluate(item, answer, hits, judge)).parts     # {"floored": 0.5}
     LabelEvaluator(prompts=prompts, labels={"correct": 1, "hallucination": 0, "omission": 0})
 
-An unreadable reply leaves the whole item unscored; there is no mean over the readable points. The texts of several
+An unreadable reply leaves the whole item unscored: there is no mean over the readable points. The texts of several
 replies are stored as one JSON list, so that a later rescore reads them without new calls.
 """
 
@@ -78,12 +78,12 @@ async def complete_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completi
 
 
 def call_digest(sha256: str, at: int) -> str:
-    """Return the identifier of one of several calls with the same prompt."""
+    """Return the identifier of a call: the digest of its prompt, and its index among the calls for one answer."""
     return f"{sha256}:{at}"
 
 
 def texts_by_call(verdict: Verdict) -> Mapping[str, str]:
-    """Return the judge's texts by call: the digest of the prompt, with a number if several calls use it."""
+    """Return call -> the judge's text. The key is the prompt's digest, with an index if an answer has several calls."""
     raw, sha256 = verdict.raw, verdict.prompt_sha256
     if not raw or not sha256:
         return {}
@@ -133,7 +133,7 @@ class PointsEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderEvaluator(JudgeSettings):
-    """``order-agreement``: a judge aligns the answer with the rubric's events. The value is tau-b times F1."""
+    """``order-agreement``: a judge aligns the answer with the rubric's events. The value is (tau-b + 1) / 2 x F1."""
 
     prompt: JudgePrompt
     name: str = "order-agreement"

@@ -9,10 +9,10 @@ Example::
     parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the requested object
     read_objects('{"label": "WRONG", "reason": "the correct city is another"}').value      # 0.0
 
-The reply to a prompt with a schema must be exactly one object of the schema; the reply to a prompt that asks for a word
-may be prose. Reasoning blocks and quotations are ignored.
+The reply to a prompt with a schema must be exactly one object of the schema. The reply to a prompt that asks for a word
+can be prose. Reasoning blocks and quotations are ignored.
 
-An object inside prose is a quotation, not a verdict. Two equal objects count as one; an object with a repeated key is
+An object inside prose is a quotation, not a verdict. Two equal objects count as one. An object with a repeated key is
 not a verdict.
 """
 
@@ -60,7 +60,7 @@ class JsonVerdict:
 
 
 def read_objects(text: str) -> JsonVerdict | None:
-    """Return the verdict of a text that has only JSON objects, or None."""
+    """Return the verdict of a text that has only JSON objects, or None for any other text."""
     try:
         trees = only_objects(_without_introduction(text))
     except RepeatedKey:
@@ -170,7 +170,7 @@ _REFUSAL = pattern(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedVerdict:
-    """A verdict, or its reason: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
+    """A verdict, or the reason for a missing one: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
 
     state: Literal["parsed", "unparsed"]
     correct: bool | None = None
@@ -187,7 +187,7 @@ def parse_verdict(
     threshold: float = 1.0,
     answer: str = "",
 ) -> ParsedVerdict:
-    """Return the verdict of a judge's text. It is correct from ``threshold`` on. ``answer`` is the judged text.
+    """Return the verdict of a judge's text. A value from ``threshold`` on is correct. ``answer`` is the judged text.
 
     ``protocol``: auto (JSON or prose); json (only JSON is read); longmemeval-official (the paper's substring rule,
     for comparison only).
@@ -228,10 +228,9 @@ def parse_object(
 def read_object(
     text: str | None, schema: ReplySchema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
-    """Return the one object of a schema that a text contains, or None with the reason.
+    """Return the object in a text and an empty reason, or None and the reason.
 
-    The schema requires only ``deciding``. That key must have its type and range, and keys outside the schema are
-    errors.
+    The text must be one object that ``schema`` accepts. The schema requires only the key ``deciding``.
     """
     rest, reason = judge_text(text, finish_reason)
     if reason:
@@ -253,7 +252,7 @@ def _misfit_reason(value: object, schema: ReplySchema, deciding: str) -> str:
 
 
 def judge_text(text: str | None, finish_reason: str | None) -> tuple[str, str]:
-    """Return a judge's text without its reasoning, and the reason when it has no text (empty otherwise)."""
+    """Return a judge's text without its reasoning and an empty reason, or an empty text and the reason."""
     nothing = "truncated" if finish_reason == "length" else "empty"
     if text is None or not text.strip():
         return "", nothing

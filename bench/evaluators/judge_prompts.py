@@ -23,7 +23,7 @@ DEFAULT = "default"
 ABSTENTION = "abstention"
 INSTRUCTION_DEFAULT = "_default"
 MAX_TOKENS = 1024
-"""default and smallest token limit of a judge's reply; with less, a reasoning judge returns nothing"""
+"""default and smallest token limit of a judge's reply; with fewer tokens, a reasoning judge returns nothing"""
 
 OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
@@ -45,11 +45,11 @@ class JudgePrompt:
     markers: PromptTags = field(compare=False, repr=False)
     """the tags of the text"""
     asks_for_json: bool = field(compare=False, repr=False)
-    """the prompt mentions JSON, so the reply is requested by schema; else the judge replies with a word"""
+    """true: the prompt mentions JSON, so the reply is requested by schema; false: the judge replies with a word"""
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
-        """Parse a prompt, whose placeholders must be known."""
+        """Parse a prompt. Its placeholders must be in ``NAMES``."""
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         return cls(name=name, template=template, markers=PromptTags.of(text), asks_for_json="json" in text.lower())
 

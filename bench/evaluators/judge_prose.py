@@ -1,7 +1,8 @@
 """Read the verdict in a judge's prose: only the judge's own statement counts, never a quotation.
 
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
-only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, it is a conflict.
+only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, the result is
+``conflict``.
 
 `own_lines` removes quotations and decoration from a judge's text. Quotations are text in quotation marks and backticks,
 code fences, block quotes, JSON, elements of markup, and the lines of the answer itself. A single verdict word in
@@ -98,7 +99,7 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
-    """Return the non-blank lines of a judge's text without quotations. A text that is too long has none."""
+    """Return the non-blank lines of a judge's text without quotations. A text longer than ``LONGEST`` gives none."""
     rest = without_unticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
         return ()
@@ -296,7 +297,7 @@ def _unless_contrary(found: _Statement, sentences: Sequence[str]) -> float | str
 
 
 def _whole_line(line: str) -> ProseVerdict:
-    """Return the verdict of a text that is only a verdict."""
+    """Return the verdict of a line that is only a verdict, or None."""
     bare = bare_word(line.replace(QUOTED, ""))
     word = value_of_word(bare)
     if word is not None:

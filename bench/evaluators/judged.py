@@ -35,7 +35,7 @@ _CORRECTNESS = CORRECTNESS_SCHEMA.requiring("correctness")
 _SCORES = ReplySchema(
     {**SCORES_SCHEMA, "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}}}
 ).requiring("scores")
-"""the schema for reading: it allows any score, so that one outside the scale gets its own reason"""
+"""the schema for reading: it allows any score, so that a score outside the scale gets its own reason"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class FaithfulnessEvaluator(JudgeSettings):
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1, or None with the reason."""
+    """Return the mean of ``scores``, or None with the reason. Each of the ``count`` scores must be 0, 0.5 or 1."""
     tree, reason = read_object(text, _SCORES, deciding="scores", finish_reason=finish_reason)
     scores = tree["scores"] if tree is not None else None
     if not isinstance(scores, list) or len(scores) != count:

@@ -6,7 +6,7 @@ Example::
     (await evaluator.evaluate(item, "", (), judge)).parts
     # {"points": 4, "found": 3, "partly": 3.5, "stored": 5, "right": 4.5, "target": 4, "target_right": 4}
 
-The rubric of an item lists the facts that should be stored; ``ScoredItem.stored`` has the memories that the system
+The rubric of an item lists the facts that should be stored. ``ScoredItem.stored`` has the memories that the system
 lists. There is one call per fact (is it stored?) and one per memory (is it right, and is it one of the facts?). A
 system that cannot list memories has no verdict: not applicable, not 0. The metrics sum over items, see
 `bench.metrics.answers.parts`.
@@ -75,7 +75,7 @@ class AuditEvaluator(JudgeSettings):
     def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt per rubric point, then one per memory.
 
-        All have the digest of the prompt ``stored``; `complete_all` adds their index.
+        Every prompt has the digest of the prompt ``stored``, to which `complete_all` adds an index.
         """
         if not stored:
             return []
@@ -96,6 +96,6 @@ def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
 
 
 def _is_expected(reply: Completion) -> bool:
-    """Return True when the judge says that the memory is one that should be stored."""
+    """Return True when the judge says that the memory should be stored."""
     tree, _ = read_object(reply.text, RIGHT_SCHEMA.requiring("score"), deciding="score", finish_reason=reply.finish)
     return tree is not None and tree.get("expected") is True

@@ -1,7 +1,7 @@
 """Protocol packs: the prompts and rules of a published evaluation protocol, by ``name@version``.
 
-A prompt in the package is paraphrased (``fidelity: adapted``). A workspace may contain the original text at
-``packs/NAME@VERSION/FILE``; its SHA-256 must equal the published one, and results are then marked ``official``.
+A prompt in the package is paraphrased (``fidelity: adapted``). A workspace can contain the original text at
+``packs/NAME@VERSION/FILE``. If all files have their published SHA-256, results are marked ``official``.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The evaluator protocol: an evaluator gives one Verdict per answer, or per hits of an item.
+"""The evaluator protocol: an evaluator gives one Verdict for an answer, or for the hits of an item.
 
 `state_of` gives the final state of an item from its verdict.
 

@@ -40,7 +40,7 @@ _BREAK = "[,.:;!、。،؛ ]*"
 _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
 REVISION = 3
-"""number of the version of the rule in this module: increased when it decides differently on any text"""
+"""version of the rule in this module: increased when the rule decides differently on any text"""
 WORDS = {
     "TALK": (
         r"(?:con(?:ver[sz]|te[xs]t)|kon(?:ver[sz]|te(?:xt|kst))|dial[oóò]g|memor|mémoir|erinner|souvenir|recuerd|ricord"
@@ -70,11 +70,11 @@ class Language(NamedTuple):
     """Patterns for the refusals of one language."""
 
     sorry: str
-    """apologies that may precede a refusal"""
+    """apologies that can precede a refusal"""
     but: str
-    """words that may connect apology and refusal, and that introduce a refusal of a detail after an answer"""
+    """words that connect an apology with a refusal, or an answer with a refusal of a detail"""
     source: str
-    """reference to the conversation that may precede a refusal"""
+    """reference to the conversation that can precede a refusal"""
     refusal: str
 
 

@@ -79,7 +79,7 @@ class EvaluatorOptions:
         return self.number("temperature", 0.0)
 
     def rubric_prompt(self, name: str) -> JudgePrompt:
-        """Return the benchmark's prompt if it uses the rubric, else the generic one with this name."""
+        """Return the benchmark's prompt if it uses the rubric, else the generic prompt with this name."""
         own = self.prompts.default if self.prompts else None
         return own if own and "rubric" in own.template.names else _generic(name)
 
@@ -176,7 +176,7 @@ class BuiltInEvaluator:
     version: int = 1
     """version of its own rule: increased when the verdict on any answer changes"""
     refusals: bool = False
-    """true: whether an answer is right can depend on whether it is a refusal"""
+    """true: the verdict can depend on whether the answer is a refusal"""
 
 
 _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
@@ -317,7 +317,7 @@ def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginEvaluator:
-    """A plug-in evaluator, whose verdicts get its registered name.
+    """A plug-in evaluator. Its verdicts get its registered name.
 
     A result that is not a Verdict, or a value outside 0..1, raises EvaluatorFailed.
     """
@@ -369,7 +369,7 @@ def canonical_name(name: str) -> str:
 
 
 def versioned_name(name: str) -> str:
-    """Return an evaluator's name with the version of its rule, such as ``contains/3``. Version 1 is omitted.
+    """Return an evaluator's name with the version of its rule, such as ``contains/4``. Version 1 is omitted.
 
     A new revision of the rule for refusals is a new version of the evaluators that use it.
     """

@@ -7,8 +7,8 @@ Example::
     distinct_evaluators([routed])                   # (points, order)
 
 The pattern of a route matches a question type, ``present`` or ``absent`` for items with and without choices, or the
-value of a metadata key; ``*`` matches anything. The first matching route is used. A verdict has the name of the
-evaluator that gave it.
+value of a metadata key. The pattern ``*`` matches anything. The first matching route is used. A verdict has the name of
+the evaluator that gave it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.model import Hit, Item, ScoredItem, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedEvaluator:
-    """An evaluator that selects another one for each item. It has the name of its default."""
+    """An evaluator that selects another evaluator for each item. Its name is the name of its default evaluator."""
 
     default: Evaluator
     by: str
@@ -57,7 +57,7 @@ def evaluator_for(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
 
 
 def distinct_evaluators(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
-    """Return every evaluator that may give a verdict, each name once."""
+    """Return every evaluator that can give a verdict, each name once."""
     found: dict[str, Evaluator] = {}
     for evaluator in evaluators:
         several = [evaluator]

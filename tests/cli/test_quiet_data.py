@@ -69,7 +69,7 @@ def test_data_of_an_unknown_suffix_names_the_way_out(bench: Bench, tmp_path: Pat
 
 def test_an_empty_cell_of_a_turn_names_the_template_that_allows_it(bench: Bench) -> None:
     path = put("t", [{"id": "1", "q": "Which?", "a": "blue", "talk": [*SAID, {"text": None, "at": None}]}], DATED)
-    hint = """if it may be empty, write "${text|default:''}\""""
+    hint = """if this field can be empty, write "${text|default:''}\""""
     assert hint in bench("validate", path, check=2).stderr
 
 

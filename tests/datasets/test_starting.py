@@ -55,7 +55,7 @@ def test_of_turns_that_a_config_does_not_map_the_key_that_would_is_told(workspac
     path = workspace.yaml("mine", text)
     (error,) = validate_benchmark(path, Catalog.load(workspace.root)).errors
     assert error.message == "talk[0][0].content is missing (row ü1)"
-    assert error.hint.startswith("name in schema.context.itemSchema the fields of a turn")
+    assert error.hint.startswith("map the content of a turn, and its role or speaker,")
 
 
 CHAT = [[{"role": "user", "content": "x"}]]

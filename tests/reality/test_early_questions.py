@@ -45,7 +45,7 @@ def test_questions_before_their_evidence_are_told_with_examples(config: str, tmp
     dates = ["2024-05-02 09:00", "2024-05-03 09:59", "2024-05-04", "2024-05-02", "2024-04-01"]
     path = write(tmp_path, dates, config)
     note = (
-        "4 questions are dated before their evidence, so a memory system that uses dates may not return it (UTC): "
+        "4 questions are dated before their evidence, so a memory system that uses dates can miss this evidence (UTC): "
         '"t1" is dated 2024-05-02 09:00, "b" 2024-05-03 10:00; "t2" is dated 2024-05-03 09:59, '
         '"b" 2024-05-03 10:00; "t4" is dated 2024-05-02 00:00, "b" 2024-05-03 10:00 and 1 more; '
         "check the dates and timezone"

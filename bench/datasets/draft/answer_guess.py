@@ -150,7 +150,7 @@ class AnswerGuess:
         return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right_choice(right, size)
 
     def _right_choice(self, name: str, size: int) -> str:
-        """Return the config value of the right choice: its field, or a template that makes a letter of its number."""
+        """Return the config value of the right choice: its field, or a template that turns its number into a letter."""
         values = [one.get(name) for one in self.place.questions()]
         if any(isinstance(value, list) for value in values):
             return quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")

@@ -80,7 +80,7 @@ class BenchmarkDraft:
 
 
 def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkDraft:
-    """Draft a config for the data, or for two sample rows without data. No file is written.
+    """Return a draft config for the data, or for two sample rows if ``data`` is None. No file is written.
 
     Raises:
         UsageError: the config exists already, or there is no data to read.
@@ -159,7 +159,7 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return a template for a file in the folder of the row's file, changed from relative names to whole paths."""
+    """Return a file name for the config. A template that matches relative names then matches whole paths."""
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 
@@ -295,7 +295,7 @@ def _unread_fields(guess: QuestionGuess, text: str) -> Iterator[str]:
 
 
 def _written_path(path: Path, workspace: Path) -> str:
-    """Return a path as the config writes it: relative to the workspace if it is inside it, otherwise absolute."""
+    """Return a path as the config writes it: relative if it is inside the workspace, otherwise absolute."""
     try:
         return f"./{path.resolve().relative_to(workspace.resolve())}"
     except ValueError:

@@ -89,7 +89,7 @@ def plain_name(name: str) -> str:
 
 
 def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """Return the field that matches the first possible of ``names``, in any spelling, and has a value of type ``kind``.
+    """Return the first field, in the order of ``names`` and in any spelling, whose value has the type ``kind``.
 
     None means that no field matches. A null value does not match.
     """
@@ -118,7 +118,7 @@ def is_request(part: Row, name: str) -> bool:
 
 
 def is_question(part: Row) -> bool:
-    """Return True for an object with a question and an answer, which must never be ingested."""
+    """Return True for an object with a question and an answer. Such an object is never ingested."""
     name = first_field(part, QUESTIONS, (str, Mapping))
     return name is not None and first_field(part, ANSWERS) is not None and not is_request(part, name)
 
@@ -160,7 +160,7 @@ def quoted_path(text: str) -> str:
 
 
 def field_name(name: str) -> str:
-    """Return a field name as the config writes it: as a path, if it would be read as one."""
+    """Return a field name as the config writes it. A name that looks like a path becomes a path to the field."""
     return quoted_name(
         f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name
     )

@@ -1,4 +1,4 @@
-"""Find the roles of the files in a folder: those with the questions, and those whose fields are joined to them.
+"""Find the roles of the files in a folder: files with the questions, and files that are joined to them.
 
 Example::
 
@@ -42,7 +42,7 @@ _SHORT_TEXT = 20
 
 
 def find_layout(data: Path) -> DataLayout:
-    """Find the roles of a file, or of the files in a folder.
+    """Return the layout of a file, or of the files in a folder.
 
     Raises:
         UsageError: there is no file of a known format.

@@ -132,7 +132,7 @@ def join_named_files(layout: DataLayout, folder: Path) -> bool:
 def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -> None:
     """Join fields of other files one by one until the rows have a history.
 
-    The file whose keys match best comes first. Of several, it is the one with the longest texts.
+    The file whose keys match best is joined first. Of files that match equally well, the longest texts decide.
     """
     left = [  # more rows, so that more of the keys are known
         table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)
@@ -183,8 +183,8 @@ def _most_words(value: object) -> int:
 
 
 KeyMatch = tuple[float, str, str, bool]
-"""share of the values of a field that are keys of the other file, the field of the other file with these keys, our
-field, and whether several rows have the same key"""
+"""(share of the values of our field that are keys of the other file, the other file's field with these keys, our field,
+True if several rows of the other file have one key)"""
 
 
 def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:
@@ -203,7 +203,7 @@ def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:
 
 
 def _key_candidates(layout: DataLayout) -> Iterator[tuple[str, list[str]]]:
-    """Yield each field whose texts may be keys of another file, with the texts."""
+    """Yield each field whose texts can be keys of another file, with the texts."""
     paths: dict[str, list[str]] = {}
     for row in layout.rows:
         for name, value in row.items():

@@ -31,7 +31,7 @@ from bench.scalars import object_or_empty
 
 
 class GoldGuess:
-    """The paths that may hold gold ids, each with its values in the sample."""
+    """The paths that can hold gold ids, each with its values in the sample."""
 
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place

@@ -107,7 +107,7 @@ class HistoryGuess:
         return found
 
     def _side_by_side(self, holder: Row) -> list[str]:
-        """Return the config lines for a list of sessions next to lists of their dates or ids, if it is one."""
+        """Return the config lines for a list of sessions next to lists of their dates or ids, else an empty list."""
         lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
         main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
                    default=None)  # fmt: skip

@@ -1,10 +1,10 @@
-"""QuestionGuess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
+"""Guess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
 
 Example::
 
     history_field(rows)                 # "sessions"
     contexts = ContextLines(guess, layout)
-    contexts.lines, contexts.evidence   # a list of histories where several fields hold turns of the same words
+    contexts.lines, contexts.evidence   # a list of histories, if several fields have turns with one text field
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ContextLines:
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: DataLayout) -> list[HistoryGuess]:
-        """Return the other fields with turns that have the same field for their text."""
+        """Return a guess for each other field whose turns have the text field of the guessed history."""
         guess = self.guess
         words = {key for turn in guess.history.turns[:5] for key in turn if key in TEXT_NAMES}
         taken = (guess.history.field, *QUESTION_LISTS, *layout.steps, guess.place.question())

@@ -1,4 +1,4 @@
-"""QuestionGuess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
+"""Guess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
 
 Example::
 
@@ -281,7 +281,7 @@ class QuestionGuess:
     def item_id(self) -> str | None:
         """Return the field or template of the item id as the config writes it, or None.
 
-        Its values are unique in these rows if possible. If not, it is the first field with a usual name for ids.
+        A field with distinct values in these rows is preferred, else the first field with a usual name for ids is used.
         """
         for one in IDS:
             name = first_field(self.row, (one,))

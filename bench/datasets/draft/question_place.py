@@ -1,4 +1,4 @@
-"""Guess where the questions of sample rows are: in the row, in a map of it, or in a list in it.
+"""Guess where the questions of sample rows are: in the row itself, in a map in the row, or in a list in the row.
 
 Example::
 
@@ -47,7 +47,7 @@ class QuestionPlace:
         self.rows = rows
         self.row = merged_fields(rows)
         self.texts_ask = texts_ask
-        """true: the field ``text`` may be the question, as in a file that contains only questions"""
+        """true: the field ``text`` can be the question, as in a file that contains only questions"""
         self.unmapped: list[str] = []
         self.written: Row = {}
         """``question`` and ``answer`` -> the path in the config, when they are keys of a map or pairs"""
@@ -204,7 +204,7 @@ def has_question_field(part: Row) -> bool:
 
 
 def question_turns(row: Row) -> bool:
-    """Return True when the question field is a list of turns, of which the last one is the question."""
+    """Return True when the question field is a list of turns. The last turn is the question."""
     name = first_field(row, QUESTIONS)
     return name is not None and _last_turn_text(row[name]) is not None
 

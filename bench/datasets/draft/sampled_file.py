@@ -193,7 +193,7 @@ def _has_own_history(rows: Sequence[object], document: Row, name: str) -> bool:
 def _deeper_paths(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
     """Yield each path that is one level deeper, with its values.
 
-    It leads to the elements of all lists, to all values of all maps, or to one key that all maps have.
+    The path leads to the elements of all lists, to all values of all maps, or to one key that all maps have.
     """
     if all(isinstance(value, list) for value in values):
         yield f"{path}[*]", [one for value in values for one in value if one is not None]  # type: ignore[attr-defined]

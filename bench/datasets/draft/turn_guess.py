@@ -147,7 +147,7 @@ class TurnGuess:
             self.unmapped.append(f"these texts of a turn are not ingested: {', '.join(plain)}")
 
     def _id(self, turn: Row) -> str | None:
-        """Return the id field: the one whose values contain gold ids, else a usual one that differs in every turn."""
+        """Return the id field: the field whose values contain gold ids, else a usual id field with distinct values."""
         for name in [
             name
             for name in turn

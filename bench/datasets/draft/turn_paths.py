@@ -25,7 +25,7 @@ from bench.datasets.draft.config_guess import (
 SPEAKER_FIELDS = ("role", "speaker", "who", "author", "sender", "from", "user_name", "sender_name")
 _DEEP = 6
 _NO_TURNS = re.compile(r"personas|(?:.*_)?tokens|(?:.*_)?token_ids", re.IGNORECASE)
-"""names of lists that describe a text or its speakers, such as the words of a text that is in the row too"""
+"""names of lists that are not turns, such as the tokens of a text"""
 
 TurnPath = tuple[str, ...]
 """steps to the turns: a name, ``[*]`` for the elements of a list, or ``*`` for the values of a map"""

@@ -77,7 +77,7 @@ class Conditions:
 def split_conditions(
     where: Mapping[str, Condition], added: frozenset[str]
 ) -> tuple[dict[str, Condition], dict[str, Condition]]:
-    """Split conditions into those on fields of the file, and those on the fields ``added`` by ``data.with``."""
+    """Return the conditions on fields of the file, and the conditions on the fields ``added`` by ``data.with``."""
     late = {text for text in where if roots_of(text) & (added | {"$"})}
     return {t: c for t, c in where.items() if t not in late}, {t: c for t, c in where.items() if t in late}
 

@@ -82,7 +82,7 @@ class ConfigName:
 
 @dataclass(slots=True, init=False)
 class NameGroup:
-    """The names of one kind in a config. Those in ``open`` are not found in the data yet."""
+    """The names of one kind in a config. ``open`` has the names that are not found in the data yet."""
 
     absence: str
     """the message for a name that is not found, for example: no item has it"""
@@ -106,7 +106,7 @@ class NameGroup:
 
     @classmethod
     def of_paths(cls, absence: str, wanted: Iterable[NameAt]) -> NameGroup:
-        """Return names that are paths. Of each path, the last name before any ``[*]`` is looked up at its place."""
+        """Return a group of paths. Of each path, the last name before any ``[*]`` is looked up at its place."""
         names = cls(absence, ())
         names.open = [name for key, text in wanted if (name := _path_name(key, text)) is not None]
         return names
@@ -149,7 +149,7 @@ def _path_name(key: TreePath, text: str) -> ConfigName | None:
 
 NO_ITEM_FIELD = "no item has this field"
 TEXT_PARTS = ("content", "text")
-"""parts of a turn, of which each turn needs one"""
+"""parts of a turn; each turn needs one of them"""
 METADATA_PREFIX = "metadata."
 """prefix of a name of ``schema.metadata`` in a session template"""
 PROMPT_KEYS = {"default", "abstention", "_default"}
@@ -170,7 +170,7 @@ class ConfigNames:
         self.rows = NameGroup("no row has this field", _names_in_list(("memory_metadata",), config.memory_metadata))
         self.children = NameGroup("no child has this field", _promoted_fields(config))
         self.parts = NameGroup.of_paths("no turn has this field", _turn_parts(config))
-        """names in an itemSchema: if one is not found, it is an error; other names that are not found give notes"""
+        """names in an itemSchema; a missing name is an error here, and a note in the other groups"""
         self.turns = NameGroup.of_paths("no turn has this field", _turn_flag(config))
         self.session_parts = NameGroup.of_paths("no session has this field", _session_parts(config))
         self.session_fields = NameGroup("no session has this field", _session_fields(config))
@@ -205,7 +205,7 @@ class ConfigNames:
     def label(self, name: ConfigName) -> str:
         """Return the beginning of the message: the config key and the name that it has.
 
-        For a name in a list or map, it is the key of the list or map.
+        For a name in a list or map, the config key is the key of the list or map.
         """
         *holder, last = name.key
         key = holder if isinstance(last, int) or last == name.text else name.key
@@ -374,7 +374,7 @@ def _mapped_metadata(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _paths_given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[NameAt]:
-    """Yield the paths in config values, each with its key path, except alternatives, of which one is enough."""
+    """Yield the paths in config values, each with its key path. Alternatives are left out, because one is enough."""
     for key, given in wanted:
         if isinstance(given, str):
             yield from ((key, path) for path in paths_in(given))

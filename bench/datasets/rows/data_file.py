@@ -144,7 +144,7 @@ class FileStamp:
 def cached_sha256(path: Path) -> str:
     """Return the hex SHA-256 of a downloaded file.
 
-    The digest is stored next to the file, and it is used again while size, modification time and inode are the same.
+    The digest is stored next to the file, and used again until the file's size, modification time or inode changes.
     """
     stamp = FileStamp.of(path)
     note = path.with_name(path.name + ".checked")
@@ -208,7 +208,7 @@ def needed_paths(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def lookup_folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the folders in which files are looked up, in order: of the config, the workspace, of the shipped files."""
+    """Return the lookup folders in order: the folder of the config, the workspace, the folder of the shipped files."""
     beside = config.folder_of("data", "files" if config.data.files else "path")
     return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
 
@@ -241,7 +241,7 @@ def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
-    """Return the format that the config sets, else the one that the file suffix means."""
+    """Return the format that the config sets, else the format of the file suffix."""
     return config.data.format or SUFFIXES[suffix_of(path.name)]
 
 
@@ -286,7 +286,7 @@ def sha256_of_all(digests: Mapping[str, str]) -> str:
 
 
 def digest_error(where: str, *, expected: str, found: str) -> DataError:
-    """Return the error for a wrong digest, whose message has both digests."""
+    """Return the error for a wrong digest. The message has both digests."""
     text = f"the SHA-256 is {found}, but the config expects {expected}"
     return DataError(
         text, where=where, hint="this is another version of the file: download the one that the config expects"
@@ -294,14 +294,14 @@ def digest_error(where: str, *, expected: str, found: str) -> DataError:
 
 
 def is_shipped(config: BenchmarkConfig) -> bool:
-    """Return True when the data is shipped with its config: it is of type local, and ``localPath`` is not set."""
+    """Return True when the data ships with its config: the data has type local, and ``localPath`` is not set."""
     data = config.origin.tree().get("data") if config.origin else None
     has_own_path = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not has_own_path
 
 
 def download_hint(config: BenchmarkConfig) -> str:
-    """Return the hint that says how to get the data: a command, or another way."""
+    """Return the hint on how to get the data, such as a command."""
     command = f"bench download {config.name}"
     if config.data.fetch:
         return f"{command}, or put the files at these paths"

@@ -1,4 +1,4 @@
-"""Download the data files of a benchmark. A download can be resumed, and its digest is checked before it is used.
+"""Download the data files of a benchmark. A download can be resumed, and its digest is checked before the file is used.
 
 Example::
 
@@ -8,7 +8,7 @@ Example::
 
 ``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
 
-A partial file is continued only if the ETag or Last-Modified of the remote file is still the same. Otherwise the
+A partial file is continued only if the ETag or Last-Modified of the remote file has not changed. Otherwise the
 download restarts at byte 0.
 """
 
@@ -123,7 +123,7 @@ async def download(
 ) -> DownloadResult:
     """Download or copy the data to its path in the workspace, unless it is there already.
 
-    ``source`` is a file or URL that replaces the one of the config. Every digest is checked.
+    ``source`` is a file or URL to use instead of the URL of the config. Every digest is checked.
 
     Raises:
         DataError: the digest is wrong, the host cannot be reached, or local data has no ``source``.
@@ -149,7 +149,7 @@ async def download(
 
 
 def _local_data_error(config: BenchmarkConfig, workspace: Path) -> DataError:
-    """Return the error for local data, whose hint names each file that the user must provide."""
+    """Return the error for local data. The hint names each file that the user must provide."""
     needed = [display_path(path) for path in needed_paths(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"

@@ -3,7 +3,7 @@
 Example::
 
     step = open_step("docs", FieldStep(file="docs.jsonl", key="id", by="doc"), library)
-    step.added(row, place, brought)         # {"docs": {...}}
+    step.added(row, place, joined_ids)         # {"docs": {...}}
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ class _JoinedFile:
             yield without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
 
     def place_of_row(self, index: int) -> str:
-        """Return the place of the row at an index of `every`."""
+        """Return the place of the row at an index of `all_rows`."""
         return next((str(row.place) for at, row in enumerate(self._rows()) if at == index), self.file.label)
 
     def places_of(self, text: str) -> list[str]:

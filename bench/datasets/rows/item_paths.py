@@ -35,10 +35,7 @@ class PathList:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
-        """Return the value of a single path, or the list of all values, or None.
-
-        The result is None when there is no value.
-        """
+        """Return the value of a single path, or the list of the values of several; None if there is no value."""
         if len(self.paths) == 1:
             path = self.paths[0]
             return path.get(row) if path.single else path.all(row) or None

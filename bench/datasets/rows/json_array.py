@@ -102,7 +102,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _depth_change(piece: bytes) -> int:
-    """Return opening minus closing brackets, those in strings included: a fast estimate of the change in depth."""
+    """Return opening minus closing brackets, also in strings: a fast estimate of the change in depth."""
     return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
 
 
@@ -118,7 +118,7 @@ def _depth(raw: bytes) -> int:
 def _feed(parser: ItemsParser, piece: bytes) -> None:
     """Send bytes to the parser without Python's limit on the digits of an integer.
 
-    A huge integer would stop the parser at that limit; it is rejected later, when its row is parsed.
+    A huge integer would stop the parser at that limit. Such an integer is rejected later, when its row is parsed.
     """
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)

@@ -2,7 +2,7 @@
 
 Example::
 
-    shown.to = lambda reading: print(reading.text)
+    progress_sink.to = lambda progress: print(progress.text)
     for row in ReadingPass("reading", "mine", size, "MB").over(rows, position): ...
 """
 

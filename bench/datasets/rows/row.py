@@ -98,7 +98,7 @@ class FileRow:
 
 
 def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
-    """Parse one row, which must be a JSON object, or a ``whole`` document, which may be any JSON value.
+    """Parse one row, which must be a JSON object. With ``whole``, parse a document, which can be any JSON value.
 
     A row that cannot be parsed is returned with its error.
     """

@@ -108,7 +108,7 @@ class RowFile:
             yield row if row.error or isinstance(row.values, dict) else self._not_object_row(row)
 
     def values(self) -> Iterator[FileRow]:
-        """Yield every row, which may be any JSON value, in file order."""
+        """Yield every row in file order. A row can be any JSON value."""
         number = 0
         for row in self._documents():
             if self.rows is None or row.error is not None:

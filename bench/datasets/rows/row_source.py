@@ -6,7 +6,7 @@ conditions on the added fields::
     source = RowSource(config, files)
     for row in source: row.values["joined"]
     source.read(0, row.offset, row.length, row.part, place)
-    source.left_out, source.joined      # rows that where leaves out; name -> sha256 of the joined files
+    source.left_out, source.joined      # number of rows that where leaves out; joined file -> sha256
 
 Rows are streamed. Of a joined file, only the index of its rows and the most recently joined values are in memory.
 """

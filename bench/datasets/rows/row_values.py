@@ -5,7 +5,7 @@ Example::
     text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or not text
     texts_of(2022, "answer", place)      # ("2022",)
 
-A null value counts as absent. A number that is read as text has the form that it has in the file.
+A null value counts as absent. A number that is read as text keeps its form from the file.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """Return a text, number or boolean as text, as in the file, or None for any other value."""
+    """Return a text, number or boolean as text in its form from the file, or None for any other value."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -121,7 +121,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def number_at(value: object, field: str, place: RowPlace) -> float:
-    """Return a value that must be a finite number, or its text."""
+    """Return a finite number, given as a number or as text."""
     try:
         number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
     except ValueError:
@@ -201,10 +201,10 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def _joined(choice: object, field: str, place: RowPlace) -> object:
-    """Return a choice that is a list as its parts, joined with commas."""
+    """Return a choice. A list becomes one text, with its parts joined by commas."""
     return ", ".join(texts_of(choice, field, place)) if isinstance(choice, list) else choice
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile a value of the config, or return None."""
+    """Return a compiled value of the config, or None for None."""
     return None if given is None else compile_value(given)

@@ -25,7 +25,7 @@ _LONGEST_FIELD = 1 << 30
 
 
 class _EmptyCell(str):
-    """The type of `EMPTY`, the empty text of an empty cell, which is recognized by identity."""
+    """The type of `EMPTY`, the value of an empty cell. `EMPTY` is recognized by identity."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ def table_rows(
 ) -> Iterator[FileRow]:
     """Yield every record below the header, with the number of its first line.
 
-    A record that cannot be read is the last one, with an error.
+    If the file is malformed or not UTF-8 from some record on, this record is the last one and has an error.
     """
     tape = _TableLines(file, label)
     reader = _reader(tape, tabs=tabs)
