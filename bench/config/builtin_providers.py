@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BUILT_IN = {
     "bm25": "Full-text search of SQLite FTS5 with stemming; no key, no network",
-    "full-context": "Every memory in its order; the answer's context budget cuts it",
+    "full-context": "All memories in order; the answer's context budget limits them",
     "no-memory": "Remembers nothing: the floor of every answer",
     "oracle": "The evidence and nothing else: the ceiling of every retrieval",
     "random": "k memories drawn by seed and question",

@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     json_schema("benchmark")["properties"]["data"]
-    BenchmarkFile.model_json_schema(schema_generator=Described)["properties"]["name"]["description"]
+    BenchmarkFile.model_json_schema(schema_generator=DescribedJsonSchema)["properties"]["name"]["description"]
 
 The source code is read only to make a schema; a run does not need it.
 """

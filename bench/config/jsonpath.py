@@ -99,7 +99,7 @@ class Path:
         return found
 
     def is_absent(self, value: object) -> bool:
-        """Return True when the path matches nothing although no list or object that ``[*]`` reads is empty."""
+        """Return True when the path matches nothing, and no list or object at a ``[*]`` is empty."""
         nodes = [value]
         for step in self.steps:
             if step is EVERY and any(node in ([], {}) for node in nodes):

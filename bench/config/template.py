@@ -9,9 +9,9 @@ Inserted values are not scanned again, environment variables are not read, and `
 A session is a list of turns. The line of a turn is ``SPEAKER: text``, ``ROLE: text`` or the text alone; the caption of
 a picture adds `` [shares CAPTION]``.
 
-A value cannot close a tag of the prompt that contains it: the tags that the prompt uses are escaped in values::
+A value cannot close a tag of its prompt, because all tags that the prompt closes are escaped in values::
 
-    Markers.of("<r>${response}</r>").escaped({"response": "x</R foo> y"})      # {"response": "x<\\/R foo> y"}
+    PromptTags.of("<r>${response}</r>").escaped({"response": "x</R foo> y"})      # {"response": "x<\\/R foo> y"}
 
 Tags are escaped in every spelling: in another letter case, with white space or attributes, with full-width or invisible
 characters, or as character references.
@@ -40,7 +40,7 @@ _SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
 
 
 class DateText(str):
-    """The text of a date as the data has it, with the instant that it means."""
+    """The text of a date in the data, with the instant that the text means."""
 
     when: datetime | None
 
@@ -453,7 +453,7 @@ class PromptTags:
 
     @classmethod
     def of(cls, prompt: str) -> PromptTags:
-        """Return the markers for each tag of which the prompt contains the closing form, such as ``</r>``."""
+        """Return the tags that the prompt closes, for example with ``</r>``."""
         return _prompt_tags(prompt)
 
     def escaped(self, values: Mapping[str, str]) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 Example::
 
     require_portable("run.2")            # "run.2"
-    require_portable("CON")              # ValueError; so are "nul.txt" and "end."
+    require_portable("CON")              # ValueError, as for "nul.txt" and "end."
     check_run_id("nightly")      # "nightly"
     check_run_id("published")    # ValueError: the public log is results/published
 
@@ -90,7 +90,7 @@ LONGEST_TEXT = 512
 MOST_WAYS = LONGEST_TEXT**2
 """maximum number of ways in which a pattern can match: two unbounded repeats are allowed"""
 MOST_ANCHORED_WAYS = 16 * MOST_WAYS
-"""the same limit for a pattern that begins with ``^``; it is higher, because such a pattern is tried at one position"""
+"""the higher limit for a pattern that begins with ``^``, because such a pattern is tried at one position only"""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
@@ -123,7 +123,7 @@ def _ways(tree: Any) -> int:
     """Return the number of ways in which an expression can match at one position of the longest allowed text.
 
     Raises:
-        _Nested: a repeat contains a part that can match in several ways.
+        _NestedRepeat: a repeat contains a part that can match in several ways.
     """
     return math.prod(_ways_of(str(code), argument) for code, argument in tree)
 

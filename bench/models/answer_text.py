@@ -92,10 +92,7 @@ def is_error_text(text: str) -> bool:
 
 
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the signs of a faulty answer in a text that may still be one.
-
-    Signs that the prompt contains are ignored.
-    """
+    """Return the signs that an answer may be faulty, such as a template mark; marks in the prompt are ignored."""
     text = text[:_LONGEST]
     found = [ODD] if has_misleading_characters(text) else []
     if is_tool_call(text):
@@ -143,11 +140,11 @@ def _has_parts(form: str, gold: str) -> bool:
 
 _SMALL_NUMBER = pattern(r"\d{1,2}")
 _SHORT_ANSWER = 12
-"""number of spaces up to which a small number in another spelling is taken for the answer"""
+"""maximum number of spaces in an answer in which a small number in another spelling counts"""
 
 
 def _has_loose_form(form: str, gold: str) -> bool:
-    """Return True for other marks, numbers or dates, also of each part of a gold answer."""
+    """Return True when an answer contains a gold answer, or its parts, with other marks, numbers or dates."""
     if not has_spelling(form) and not has_spelling(gold):
         return False
     plain, parts = _loose(form), [part for part in map(_loose, _SEVERAL.split(gold)) if part]
@@ -157,12 +154,12 @@ def _has_loose_form(form: str, gold: str) -> bool:
 
 
 _FORMS: Sequence[Callable[[str, str], bool]] = (_has_synonym, _has_parts, _has_loose_form)
-"""ways in which an answer may contain a gold answer that it does not contain as a text; both are in lower case"""
+"""ways in which an answer can contain a gold answer in another form; both are in lower case"""
 _loose = functools.lru_cache(maxsize=8)(loose_form)
 
 
 def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> bool:
-    """Return True when a text contains a gold answer only if the spelling of both does not count.
+    """Return True when a text contains a gold answer, but only if differences in spelling are ignored.
 
     With ``exact``, also when the text equals a gold answer only in this way.
     """

@@ -90,7 +90,7 @@ class _Batch:
     done: anyio.Event = field(default_factory=anyio.Event)
 
     async def outcome(self, call: str) -> BatchOutcome:
-        """Wait for the end of the batch; return the outcome of a call, EXPIRED when the batch did not process it."""
+        """Wait for the end of the batch; return the outcome of a call, with status EXPIRED if it was not processed."""
         await self.done.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
@@ -285,7 +285,7 @@ class BatchSender:
 
 
 def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt: int) -> Response:
-    """Convert an outcome to the response or error of the same single call, and write it to the call log."""
+    """Return the response of a call from its outcome, or raise its error; also write the call to the call log."""
     body = json.dumps(outcome.body).encode()
     response = Response(
         status=outcome.status, headers={}, body=body, timings=Timings(), attempts=attempt, request="call of a batch"

@@ -70,7 +70,7 @@ class BatchApi(Protocol):
         ...
 
     async def ended(self, remote: str) -> EndedBatch | None:
-        """Return the batch once it has ended; None before."""
+        """Return the batch if it has ended, else None."""
         ...
 
     async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:

@@ -7,8 +7,8 @@ Example::
     (await model.complete(prompt)).flags            # ("cached",): nothing was called, nothing was paid
 
 The key contains everything that decides a reply: model, address, parameters, messages and epoch, so that epochs of an
-item stay separate. Only complete replies are stored, never one that failed, was truncated, refused or empty, does not
-fit its schema, or contains a known secret. Several runs may use the file at the same time.
+item stay separate. A reply is not stored if it failed, was truncated or refused, is empty, does not fit its schema, or
+contains a known secret. Several runs may use the file at the same time.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def call_price(
 ) -> str | None:
     """Return the price of a call in USD as decimal text: "0" for a free model, None when it is unknown.
 
-    An estimated usage has no price, since the billed usage differs from it.
+    An estimated usage has no price, because the billed usage differs from it.
     """
     if target.free:
         return "0"
@@ -258,7 +258,7 @@ def without_refused_feature(features: ModelFeatures, refusal: str) -> ModelFeatu
 
 
 def with_schema_text(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
-    """Write the schema into the prompt, for a model that does not support schemas."""
+    """Return the prompt with the schema in its text, for a model that does not support schemas."""
     wanted = json.dumps(schema, ensure_ascii=False, sort_keys=True)
     request = f"Reply with one JSON object and nothing else. It must fit this JSON Schema:\n{wanted}"
     last = prompt.messages[-1]
@@ -305,7 +305,7 @@ REPAIR = (
 class SchemaJudge:
     """A model as a judge. If a reply does not fit the prompt's schema, the model is asked once more.
 
-    A reply that was cut at the token limit, or a refusal, is returned as it is.
+    A reply that was cut at the token limit, or a refusal, is returned unchanged.
     """
 
     def __init__(self, model: Model) -> None:

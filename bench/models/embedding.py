@@ -46,7 +46,7 @@ class EmbeddingOptions:
     """The options of embedding; all are part of a job's identity."""
 
     dimensions: int | None = None
-    """requested and checked dimension; None = that of the first vector"""
+    """requested and checked dimension; None = the dimension of the first vector"""
     batch: int = 64
     normalize: bool = False
     """scale vectors to length 1"""
@@ -80,7 +80,7 @@ class CachingEmbedder(ABC):
 
     @abstractmethod
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """Embed one batch; the vectors are in the order of the texts."""
+        """Return the vectors of one batch, in the order of the texts."""
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
         """Return one vector per text, in order.
@@ -256,7 +256,7 @@ def _digest(text: str) -> bytes:
 
 
 def _is_about_size(error: CallError, refusal: str) -> bool:
-    """Return True when fewer or shorter texts may be accepted; some servers report this with a 500."""
+    """Return True when a request was rejected for its size; some servers report this with a 500."""
     if isinstance(error, Rejected):
         return "-> 413" in refusal or any(word in refusal for word in SIZE_WORDS)
     return any(word in refusal for word in TOO_LARGE_WORDS)

@@ -1,4 +1,4 @@
-"""`builtin/extractive`: return the sentence of the context that shares most words with the question.
+"""`builtin/extractive`: return the sentence of the context that shares the most words with the question.
 
 Ties go to the earlier memory, then to the earlier sentence. Without a shared word the reply is "I don't know.". The
 model is deterministic, so any difference between two providers comes from the providers.
@@ -26,7 +26,7 @@ class Extractive:
     name = NAME
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the best sentence as the completion; it is deterministic."""
+        """Return the best sentence as the completion."""
         text = best_sentence(prompt.question, prompt.context)
         used = estimate_usage(prompt="\n".join((*prompt.context, prompt.question)), reply=text)
         return Completion(text=text, model=NAME, usage=used, cost_usd="0")
@@ -46,7 +46,7 @@ def best_sentence(question: str, context: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _sentences(memory: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return each sentence with its words; cached, since many questions use the same memories."""
+    """Return each sentence with its words; cached, because many questions use the same memories."""
     found = (sentence.strip() for sentence in SENTENCE_END.split(memory))
     return tuple((sentence, frozenset(_words(sentence))) for sentence in found if sentence)
 

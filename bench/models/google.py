@@ -103,7 +103,7 @@ def _models_url(base_url: str) -> str:
 
 
 def _texts(content: object, *, thought: bool) -> str:
-    """Return the text of the answer parts, or with ``thought`` of the reasoning parts."""
+    """Return the text of the answer parts; with ``thought``, return the text of the reasoning parts."""
     texts = [part.get("text") for part in _parts(content) if bool(part.get("thought")) is thought]
     return "".join(text for text in texts if isinstance(text, str))
 

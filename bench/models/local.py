@@ -63,7 +63,7 @@ class LocalWeights:
         """Load the weights from the folder, or from the hub if none is set.
 
         Raises:
-            ConfigError: they are not in the folder or cannot be downloaded.
+            ConfigError: the weights are not in the folder, or cannot be downloaded.
         """
         from fastembed import TextEmbedding
 
@@ -152,8 +152,8 @@ class LocalEmbedder(CachingEmbedder):
             vectors = await to_thread.run_sync(self._vectors, texts, limiter=self._turn)
         except Exception as error:  # the runtime raises its own
             raise ConfigError(
-                f"{self.name}: the weights in this folder produce no vectors: {error}",
-                hint="check that the folder has the files of this model",
+                f"{self.name}: the weights produce no vectors: {error}",
+                hint="check that the folder of the weights has the files of this model",
             ) from error
         return self._check_vectors(vectors, texts)
 

@@ -204,7 +204,7 @@ def resolve_target(name: str, environment: Environment, files: Mapping[str, Mode
 
 
 def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
-    """Return the environment variables that a model needs, the first of each choice."""
+    """Return the environment variables that a model needs; of several alternatives, only the first."""
     prefix = name.partition("/")[0]
     file, vendor = files.get(prefix), VENDORS.get(prefix)
     if file is not None and file.auth is not None:
@@ -215,7 +215,7 @@ def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
 
 
 def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
-    """Return the base URL: the file's, else the variable's, else the vendor's."""
+    """Return the base URL: from the file, else from the variable, else from the vendor."""
     if file is not None and file.base_url is not None:
         place = f"configs/models/{file.name}.yaml"
         return check_address(environment.resolve(file.base_url, where=place), place)

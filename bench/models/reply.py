@@ -195,7 +195,7 @@ def strip_reasoning(completion: Completion) -> Completion:
 def missing_answer_error(completion: Completion) -> CallError | None:
     """Return the error for a reply without an answer, else None.
 
-    A refusal is an answer, and so is a reply that stopped on its own without reasoning, even an empty one.
+    A refusal counts as an answer. An empty reply counts as an answer if it ended by itself and has no reasoning.
     """
     if completion.text.strip():
         return None
@@ -234,7 +234,7 @@ def _token_note(completion: Completion) -> str:
 
 
 class ReasoningStripper:
-    """A built-in or plug-in model whose replies are returned without reasoning, as models behind HTTP return them."""
+    """A wrapper of a built-in or plug-in model that removes the reasoning from its replies."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

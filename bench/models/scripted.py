@@ -100,7 +100,7 @@ def _line(text: str, where: str) -> ScriptLine:
 
 
 def _usage(tree: object, where: str) -> Usage | None:
-    """Return the usage of a line, in bench's own field names or in those of an OpenAI-compatible server."""
+    """Return the usage of a line, which has the field names of bench or of an OpenAI-compatible server."""
     if tree is None:
         return None
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:

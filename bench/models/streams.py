@@ -3,7 +3,7 @@
 Example::
 
     if is_stream(response): events, done = read_events(response.text)
-    body = join_openai(events, done=done)        # Unavailable where the stream ended in the middle
+    body = join_openai(events, done=done)        # Unavailable if the stream ended in the middle
 
 Text of a stream after an error or after its finish, and a stream without an end, are never an answer.
 """
@@ -39,7 +39,7 @@ def read_events(text: str) -> tuple[list[object], bool]:
     """Return the JSON of each event, and whether the end marker was received.
 
     Raises:
-        Unavailable: a truncated event.
+        Unavailable: an event is not JSON, for example because it is truncated.
     """
     found: list[object] = []
     data: list[str] = []
@@ -108,7 +108,7 @@ class _StreamEnd:
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
     """Join the deltas of the first choice; the last usage is used.
 
-    A stream without a finish was truncated, unless no event has a finish field: such a server never sends one.
+    A stream without a finish was truncated, unless it has the end marker and no event has a finish field.
     """
     if (error := _error_in(events)) is not None:
         return {"error": error}

@@ -118,7 +118,7 @@ class BenchmarkFile(ConfigModel):
     overlay: str | None = None
     """NAME of overlays/NAME.yaml next to this file, a list of questionable gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """unit that confidence intervals count: corpus; null: each item"""
+    """independent unit for confidence intervals: corpus; null: each item"""
     ingestion: Ingestion = Ingestion()
     """rules for making memories from the history"""
     search: Search = Search()
@@ -310,10 +310,7 @@ class BenchmarkConfig(BenchmarkFile):
 
 
 _NOT_IDENTITY = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
-"""fields that are not part of the identity: descriptions, ``extends``, ``runtime``, and the overlay
-
-The identity of the plan has the digest of the overlay.
-"""
+"""fields that are not part of the identity; the digest of the overlay is in the identity of the plan instead"""
 
 _ADDED_KEYS: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},

@@ -53,7 +53,7 @@ class OverlayFile(ConfigModel):
     source: str | None = None
     """author of the list"""
     items: tuple[DoubtedItem, ...]
-    """the disputed items, each once"""
+    """the disputed items, without repeats"""
 
 
 def read_overlay(source: Source) -> OverlayFile:

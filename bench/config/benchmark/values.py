@@ -31,7 +31,7 @@ ValueText = str | Sequence["str | Sequence[str]"]
 
 
 class KeyMissing(LookupError):
-    """An error for ``$keys[n]`` when the path has fewer ``[*]``."""
+    """An error for ``$keys[n]`` when the path has too few ``[*]``."""
 
 
 class Value(Protocol):
@@ -74,7 +74,7 @@ class RowScope:
     """name of a field that ``data.with`` added -> identity of its content"""
 
     def deeper(self, keys: tuple[Key, ...]) -> RowScope:
-        """Return the scope of a value that these keys reach from this one."""
+        """Return the scope of the value to which ``keys`` lead from here."""
         return RowScope(self.file, self.row, self.keys + keys)
 
 
@@ -288,7 +288,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
 
 
 def paths_in(given: ValueText) -> Iterator[str]:
-    """Yield the paths without which the value is missing; nothing for a list of alternatives."""
+    """Yield the paths that a value requires; a list of alternatives requires none."""
     if not isinstance(given, str):
         return
     for value in _leaves(compile_value(given), needed=True):

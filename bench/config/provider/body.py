@@ -64,7 +64,7 @@ class Node(Protocol):
         """Return the value for this scope; ``ABSENT`` when the node is left out.
 
         Raises:
-            Missing: a path matches nothing, or a value has the wrong type.
+            ValueMissing: a path matches nothing, or a value has the wrong type.
         """
         ...
 
@@ -245,7 +245,7 @@ def as_text(name: str, values: Mapping[str, object]) -> str:
     """Return the value of a variable as text: a string unchanged, any other value as JSON.
 
     Raises:
-        Missing: there is no such variable, or its value is null.
+        ValueMissing: there is no such variable, or its value is null.
     """
     if name not in values:
         raise ValueMissing(name)

@@ -335,7 +335,7 @@ class ClientEmbeddings(ConfigModel):
 
 
 class CapabilitiesConfig(ConfigModel):
-    """The features of the service. A benchmark that requires an operation that the service lacks is skipped."""
+    """The features of the service. A benchmark is skipped if the service lacks an operation that it requires."""
 
     supports_chunks: bool = False
     """hits contain the chunks that matched"""
