@@ -1,7 +1,7 @@
 """Performance metrics: percentiles of integer microseconds, shown in milliseconds.
 
-The name of a phase alone means network + provider time, without the time that a call waits in bench;
-``search_latency_p95.queue`` selects one part. Only successful last attempts are counted.
+A name without a part, such as ``search_latency_p95``, means network + provider time, without the time that a call waits
+in bench. ``search_latency_p95.queue`` means one part. Only successful last attempts are counted.
 
 Example::
 

@@ -34,7 +34,10 @@ _COLLECTIONS = (tuple, list, Iterable)
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """``new[i]``: number of expected ids first covered by slot i; ``gains[i]``: the highest of their grades."""
+    """The hits of one item.
+
+    ``new[i]`` is the number of expected ids first covered by slot i, and ``gains[i]`` is the highest of their grades.
+    """
 
     new: tuple[int, ...]
     gains: tuple[float, ...]

@@ -35,7 +35,7 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
         at_once = 1 if lane.provider.config.scoping.single else min(request.ingest_concurrency or wide, corpora)
         start = f"{lane.provider.label}: a crash in ingest can cost"
         if _is_lost(lane.provider.config):
-            yield f"{start} all {corpora} corpora: the memories end with this process and are ingested again"
+            yield f"{start} all {corpora} corpora: the memories exist only in this process and are ingested again"
         elif not _is_detectable(lane.provider.config):
             yield (
                 f"{start} up to {at_once} of {corpora} corpora: if neither a count nor a search shows whether the "

@@ -3,7 +3,7 @@
 Example::
 
     body = Body(..., memory_cost=memory_cost(job.memory_cost))
-    cost_words(memory_cost_of(receipt))
+    memory_cost_of(receipt).query.totals.usd
 """
 
 from __future__ import annotations

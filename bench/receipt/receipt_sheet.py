@@ -95,15 +95,15 @@ def _outcome_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
         "score": fact(_score(headline), "no metric has a value"),
         "judge error": fact(
             judged if receipt.scores.judged else "no judge: scored by rule",
-            "the judge was not measured; --judge-calibration, bench review RUN --n 50",
+            "the judge was not measured; use --judge-calibration or bench review RUN --n 50",
         ),
         "isolation": fact(
             f"level {receipt.run.isolation}, {proof.passed} of {proof.probed} checks passed" if proof.probed else "",
-            "no namespace was probed; --isolation probe",
+            "no namespace was probed; use --isolation probe",
         ),
         "failures": (f"{states}; errors: {kinds}; score with failures as 0: {number(zero)}", ""),
         "repeats": fact(
-            f"{receipt.run.epochs} per item" if receipt.run.epochs > 1 else "", "each item ran once; --epochs 3"
+            f"{receipt.run.epochs} per item" if receipt.run.epochs > 1 else "", "each item ran once; use --epochs 3"
         ),
     }
 

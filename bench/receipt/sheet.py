@@ -38,8 +38,8 @@ FACTS = (
     "context share", "models", "judge error", "isolation", "readiness", "failures", "cost of build", "cost per query",
     "repeats", "signature",
 )  # fmt: skip
-NO_PRICE = "the price of some calls; prices in configs/models"
-NO_SIZE = "the share, as the size of the corpora is not stated"
+NO_PRICE = "the price of some calls; set prices in configs/models"
+NO_SIZE = "the share, because the size of the corpora is not known"
 ABSTENTION = "judge.abstention"
 
 
@@ -214,11 +214,11 @@ def _outcome_facts(job: JobReport) -> dict[str, tuple[str, str]]:
             "; ".join(job.invalid) or "no metric has a value",
         ),
         "judge error": _judge_error(job),
-        "isolation": fact(checks if proof.probed else None, "no namespace was probed; --isolation probe"),
+        "isolation": fact(checks if proof.probed else None, "no namespace was probed; use --isolation probe"),
         "failures": (_failure_text(states, job), ""),
         "repeats": fact(
             f"{record.epochs} per item, reduced by {record.epochs_reducer}{spread or ''}" if record.epochs > 1 else "",
-            "each item ran once; --epochs 3",
+            "each item ran once; use --epochs 3",
         ),
     }
 
@@ -234,7 +234,7 @@ def _judge_error(job: JobReport) -> tuple[str, str]:
         return "no judge: scored by rule", ""
     texts = [one.text(str(job.record.models.judge)) for one in job.calibration]
     texts += [note for note in job.notes if note.startswith("human review, ")]
-    return fact("; ".join(texts), "the judge was not measured; --judge-calibration, bench review RUN --n 50")
+    return fact("; ".join(texts), "the judge was not measured; use --judge-calibration or bench review RUN --n 50")
 
 
 async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
@@ -245,7 +245,7 @@ async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
     ]
     named = " and ".join(dict.fromkeys(versions))
     kind = f"{record.provider} ({record.provider_type})"
-    return fact(f"{kind} {named}" if named else "", "no version was reported; version in the provider's config")
+    return fact(f"{kind} {named}" if named else "", "no version was reported; set version in the provider's config")
 
 
 async def _cost_facts(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:

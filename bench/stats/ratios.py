@@ -155,7 +155,7 @@ def _marginal_test(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Test the log ratio by t; its standard error is that of the mean of what each pair adds (see ``_influences``).
+    """Test the log ratio by t. The standard error is that of the mean influence of the pairs (see ``_influences``).
 
     Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b: s from the interval of each side, r the correlation
     of being above the percentile.

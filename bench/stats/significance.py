@@ -8,7 +8,7 @@ Example::
 
     mcnemar(b=2, c=11)                 # McNemar(p=0.0225, mid_p=0.0129)
     holm([0.01, 0.04, 0.03])           # [0.03, 0.06, 0.06]
-    max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 0.75]
+    max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 1.0]
 
 All rows of a family use the same sign patterns, so correlated rows cost little power, and few clusters can be enough.
 Source: Westfall and Young 1993, algorithm 4.1 (free step-down).
@@ -192,14 +192,14 @@ EXACT_UP_TO = 14
 PATTERNS = 20_000
 """number of random patterns for more units"""
 BLOCKS = 256
-"""for more units than this, units BLOCKS apart share a sign: fewer patterns with an equally valid test"""
+"""number of independent signs: with more units, every BLOCKS-th unit has an equal sign, and the test stays valid"""
 TIE_TOLERANCE = 1e-12
 _GROUP = 8
 """signs per random byte; a table has the sums of its 256 patterns"""
 
 
 def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
-    """Return the adjusted p of each row; a row has one sum of differences per unit, 0 for none.
+    """Return the adjusted p of each row. A row has one number per unit: the sum of its differences, 0 without any.
 
     The statistic of a row is ``abs(sum) / sqrt(sum of squares)``, under every pattern of the units' signs.
     """

@@ -42,7 +42,7 @@ def test_the_sheet_of_a_run_lists_what_is_known_and_what_is_missing(bench: Bench
     assert "3 planned, 3 scored" in found["items"]["value"]
     assert found["judge error"]["value"] == "no judge: scored by rule"
     text = bench("sheet", "r").stdout
-    assert "| 18 | repeats | missing: each item ran once; --epochs 3 |" in text
+    assert "| 18 | repeats | missing: each item ran once; use --epochs 3 |" in text
     assert "- 17 of 19 facts are known, 2 are missing" in text
 
 
@@ -81,7 +81,7 @@ def test_a_fact_that_is_known_in_part_is_missing(
     for target in ("r", receipt):
         found = facts(bench, target)
         assert not found["cost per query"]["known"] and found["cost of build"]["known"]
-        assert found["cost per query"]["missing"] == "the price of some calls; prices in configs/models"
+        assert found["cost per query"]["missing"] == "the price of some calls; set prices in configs/models"
         assert found["cost per query"]["value"].startswith("search p50")
         prompts = found["judge prompt"]["value"]
         assert prompts.startswith("default sha256 ") and "(of questions without an answer in the data)" in prompts

@@ -366,5 +366,6 @@ def test_what_a_process_alone_holds_is_lost_with_it(world: World) -> None:
     ScriptedStore.install(world, durability="process")
     (note,) = world.plan(providers="scripted").notes
     assert note == (
-        "scripted: a crash in ingest can cost all 3 corpora: the memories end with this process and are ingested again"
+        "scripted: a crash in ingest can cost all 3 corpora: "
+        "the memories exist only in this process and are ingested again"
     )

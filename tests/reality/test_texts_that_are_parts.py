@@ -146,5 +146,5 @@ def test_a_name_that_reads_as_a_flag_is_refused(
     command: Callable[[str], tuple[str, ...]], bench: Bench, tmp_path: Path
 ) -> None:
     done = bench(*command("-r1"), check=2)
-    assert "not begin with a dot or hyphen" in done.stderr or "begin with no dot or dash" in done.stderr
+    assert "not begin with a dot or hyphen" in done.stderr or "not begin with a dot or dash" in done.stderr
     assert not (tmp_path / "checkpoints" / "-r1").exists()

@@ -374,7 +374,7 @@ def test_a_key_name_is_a_safe_file_name(ring: Keyring, name: str) -> None:
     with pytest.raises(UsageError) as caught:
         new_key(ring, name, ("receipt",))
     assert str(caught.value) == f"{name!r} is not a valid name of a key"
-    assert caught.value.hint == "use letters, digits, dot, dash and underscore; begin with no dot or dash"
+    assert caught.value.hint == "use letters, digits, dot, dash and underscore; do not begin with a dot or dash"
     assert not ring.key_folder.exists() and not ring.workspace.exists()
 
 

@@ -2,7 +2,7 @@
 
 Example::
 
-    root([b"first line", b"second line"]).hex()[:8]      # "b9b0b0d2"
+    root([b"first line", b"second line"]).hex()[:8]      # "10621ace"
 """
 
 from __future__ import annotations

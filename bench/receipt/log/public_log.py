@@ -200,7 +200,7 @@ class CheckedLog:
         elif not same_id:
             yield warn("log", "not_logged", "the receipt is not in the log")
         elif same_id[0].index >= self.view.covered:
-            yield warn("log", "not_logged", "no signed checkpoint covers its entry yet")
+            yield warn("log", "not_logged", "no signed checkpoint covers the entry of the receipt yet")
         for entry in same_id[:1]:
             field = differing_field(entry, document)
             if field and entry.receipt_sha256 == digest(document):

@@ -4,7 +4,7 @@ A run is announced before its first call. A child process announces it, so that 
 
 Example::
 
-    published = publish(path, ring, at=stamp(now))
+    published = publish(path, ring, at=format_time(now))
     published.index, published.is_new        # is_new is False if the same receipt was published before
     index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
 

@@ -134,7 +134,7 @@ def _refuse_name(store: TrustStore, name: str) -> None:
     if not re.fullmatch(SEGMENT, name) or name.startswith("-"):
         raise UsageError(
             f"{name!r} is not a valid name of a key",
-            hint="use letters, digits, dot, dash and underscore; begin with no dot or dash",
+            hint="use letters, digits, dot, dash and underscore; do not begin with a dot or dash",
         )
     try:
         require_portable(name)

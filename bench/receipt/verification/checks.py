@@ -34,7 +34,7 @@ MONOTONE_BASES = ("hit", "recall_any", "recall_fraction", "recall_all")
 
 
 def invariants(body: Body) -> Iterator[Finding]:
-    """Check every rule; yield the rules that are broken."""
+    """Check every rule; yield one finding for each fault."""
     for rule in RULES:
         yield from rule(body)
 

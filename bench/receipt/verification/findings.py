@@ -1,7 +1,7 @@
 """The findings of a check, and the verdict from all findings.
 
     findings = [ok("parse"), fail("digest", "result_digest", "...")]
-    judge(findings)      # ReceiptVerdict.INVALID
+    overall_verdict(findings)      # ReceiptVerdict.INVALID
 
 Codes are stable: programs and the static page use the same ones. The worst verdict wins; as exit codes, from worst to
 best: 5, 3, 4, 7, 0.

@@ -13,7 +13,7 @@ Example::
     tally.scored(1.0, [("question_type", "temporal")])
     tally.fold("mean", pending=0)          # (value, value with failures as zero)
     >>> read_definition("recall_any@10/1")
-    MetricDefinition(base='recall_any', k=10, version='1')
+    MetricDefinition(base='recall_any', k=10, options={}, version='1')
 
 Aggregates must be exactly equal. Values of single rows may differ by 1e-12, because log2 may differ between machines.
 Sums use ``math.fsum``, so they do not depend on the order of the rows.
