@@ -197,8 +197,8 @@ def context_text(size: ContextSize | None) -> str:
     if size is None:
         return ""
     shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
-    histories = counted(size.corpora, "histor(y|ies)")
-    return shown if size.share is None else f"{size.share:.1%} of the history, {shown} ({histories})"
+    corpora = counted(size.corpora, "corp(us|ora)")
+    return shown if size.share is None else f"{size.share:.1%} of the corpus, {shown} ({corpora})"
 
 
 def _outcome_facts(job: JobReport) -> dict[str, tuple[str, str]]:

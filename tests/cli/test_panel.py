@@ -166,7 +166,7 @@ def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: S
         ("openai/soft", "lenient", 1.0), ("openai/hard", "lenient", 1.0),
         ("openai/soft", "strict", 0.5), ("openai/hard", "strict", 0.25),
     ]  # fmt: skip
-    assert side["leak_check"].startswith("contains neither") and "of the history" in side["context_share"]
+    assert side["leak_check"].startswith("contains neither") and "of the corpus" in side["context_share"]
     assert (
         "1.0000 (openai/soft, lenient)" in found["conclusions"][0]
         and "the judges differ on 6 of 8 answers" in found["conclusions"][0]

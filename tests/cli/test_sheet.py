@@ -38,7 +38,7 @@ def test_the_sheet_of_a_run_lists_what_is_known_and_what_is_missing(bench: Bench
     missing = {name for name, one in found.items() if not one["known"]}
     assert missing == {"repeats", "signature"}
     assert found["signature"]["missing"] == "bench sign r" and found["signature"]["value"] is None
-    assert found["context share"]["value"].endswith("(1 history), budget 120000 tokens")
+    assert found["context share"]["value"].endswith("(1 corpus), budget 120000 tokens")
     assert "3 planned, 3 scored" in found["items"]["value"]
     assert found["judge error"]["value"] == "no judge: scored by rule"
     text = bench("sheet", "r").stdout

@@ -226,7 +226,7 @@ async def test_the_receipt_and_the_sheets_of_a_reused_build_name_it_and_who_paid
         assert "paid by facts/faulty of run r1, this job paid none of the calls; fingerprint " in facts["cost of build"]
         assert "USD 0.00228 for search and answer" in facts["cost per query"]
         assert "cheaper than full context after" in facts["cost per query"]
-        assert facts["context share"].startswith(f"{found['context_share']:.1%} of the history")
+        assert facts["context share"].startswith(f"{found['context_share']:.1%} of the corpus")
 
 
 async def test_each_repeat_of_an_item_is_an_answer_that_was_paid(

@@ -111,7 +111,7 @@ class Keyring:
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:
             told = f"the private key {name} is not the key with this name in trusted.json"
-            raise KeyRefused("key_fingerprint", told, where=str(path))
+            raise KeyRefused("key_fingerprint", told, where=str(path), hint="restore the private key file")
         return key
 
     def private_key(self, file: Path) -> SigningKey:
@@ -159,7 +159,8 @@ class Keyring:
             try:
                 return Path(path).read_bytes().rstrip(b"\r\n")
             except OSError as error:
-                raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=path) from error
+                hint = f"correct the path in {PASSPHRASE_FILE}"
+                raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=path, hint=hint) from error
         return self.prompt() if self.prompt else None
 
 

@@ -192,7 +192,8 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
     store = ring.trusted()
     leaving = store.named(old) if old else _only_active(store)
     if leaving.status != "active":
-        raise KeyRefused(f"key_{leaving.status}", f"the key {leaving.name} is already {leaving.status}")
+        text = f"the key {leaving.name} is already {leaving.status}"
+        raise KeyRefused(f"key_{leaving.status}", text, hint="bench keys list shows the active keys")
     if ring.log_folder is not None:
         refuse_altered(read_log(ring.log_folder), store)
     old_key, index = ring.private_key_of(leaving.name), _log_size(ring)

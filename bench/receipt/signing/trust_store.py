@@ -190,7 +190,9 @@ def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
     for entry in keys:
         if entry.key.fingerprint != entry.fingerprint:
             detail = f"{entry.name}: the fingerprint does not match the key"
-            raise KeyRefused("key_fingerprint", detail, where=str(path))
+            raise KeyRefused("key_fingerprint", detail, where=str(path), hint="restore the file")
         if seen & {entry.name, entry.fingerprint}:
-            raise KeyRefused("key_duplicate", f"{entry.name} occurs twice", where=str(path))
+            raise KeyRefused(
+                "key_duplicate", f"{entry.name} occurs twice", where=str(path), hint="keep one entry per key and name"
+            )
         seen |= {entry.name, entry.fingerprint}

@@ -2,7 +2,7 @@
 
 Example::
 
-    found = Dispute(benchmark="locomo", sides=(DisputeSide(panel=panel, context="3.1% of the history", ...), ...))
+    found = Dispute(benchmark="locomo", sides=(DisputeSide(panel=panel, context="3.1% of the corpus", ...), ...))
     found.leaders()                       # the side with the highest value in each cell
     dispute_grids(found)
 """
@@ -31,7 +31,7 @@ class DisputeSide:
     source: str
     """the run, receipt or file of the answers, and the part of it that could not be read"""
     context: str = UNKNOWN
-    """share of the history that the answering model read"""
+    """share of the corpus that the answering model read"""
     leaks: str = UNKNOWN
     """result of the check whether the answer prompt contains the expected answer or the question type"""
     reviews: tuple[Review | None, ...] = ()
