@@ -61,9 +61,10 @@ async def resume(
     env_file: Path | None = None,
     **flags: object,
 ) -> Outcome:
-    """Resume a run. ``flags`` may change how the work is done, but not the results.
+    """Resume a run. ``flags`` can change how the work is done, but not the results.
 
     Raises:
+        UsageError: there is no such run, or a flag is invalid.
         IdentityError: a flag, config, prompt or data file would change the results of the run.
     """
     from bench.config.catalog import Catalog
@@ -77,7 +78,7 @@ async def resume(
 
 
 def report(run_id: str, *, workspace: Path | str = ".") -> Report:
-    """Return the report of a run, which may be unfinished, from its journal.
+    """Return the report of a finished or unfinished run.
 
     Raises:
         UsageError: there is no such run.

@@ -151,7 +151,7 @@ def _path(place: Place) -> str:
 
 
 class _NeedsSlowEncoder(Exception):
-    """A value that the C encoder may not write as RFC 8785 requires."""
+    """A value for which the bytes of the C encoder can differ from RFC 8785."""
 
 
 _UNCHANGED = frozenset({str, bool, type(None)})
@@ -341,7 +341,7 @@ EXACT_DIGITS = 15
 
 
 class _MaybeNotCanonical(Exception):
-    """A number that Python and ECMAScript may write differently."""
+    """A number that Python and ECMAScript can write differently."""
 
 
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:

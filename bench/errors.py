@@ -154,7 +154,7 @@ class Locked(JournalError):
 
 
 class MergeConflict(JournalError):
-    """Journals of one plan with different outcomes. ``items`` has (item id, phase) for every such item."""
+    """Journals of one plan with different outcomes. ``items`` has (item id, phase) for each difference."""
 
     kind = "conflict"
     exit_code = 4
@@ -192,7 +192,7 @@ class VerificationError(BenchError):
 
 
 class CallError(BenchError):
-    """One call that failed permanently; the engine records it as ``error(kind)`` and continues."""
+    """One call that failed permanently. The engine records the call as ``error(kind)`` and continues."""
 
     kind = "unavailable"
     exit_code = 3

@@ -1,6 +1,6 @@
-"""The run log: one JSON line per event; secrets are removed before an event is written.
+"""The run log: one JSON line per event. Secrets are removed before an event is written.
 
-The command line calls ``configure`` once, and a run calls ``run_log``; other code only logs::
+The command line calls ``configure`` once, and a run calls ``run_log``. Other code only logs::
 
     from bench.events import log
     log().info("phase_done", phase="search", item="conv-26_0")
@@ -157,7 +157,7 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 
 @contextmanager
 def _info_enabled() -> Iterator[None]:
-    """Enable INFO while any run log is open. Concurrent runs may end in any order."""
+    """Enable INFO while any run log is open. Concurrent runs can end in any order."""
     import logging
 
     ours = logging.getLogger(NAME)

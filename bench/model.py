@@ -145,7 +145,7 @@ class Item:
     metadata: Mapping[str, object] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     visible_until: str | None = None
-    """the cut-off (index or date) of the history that the item may see"""
+    """the cut-off of the item's history, as an index or a date"""
 
 
 # --------------------------------------------------------------- provider side
@@ -225,7 +225,7 @@ class Readiness:
     detail: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     captures: Mapping[str, object] = field(default_factory=dict)
-    """captures from status calls; merged into the namespace's captures like those of a batch"""
+    """captures from status calls; merged into the namespace's captures like the captures of a batch"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +240,7 @@ class Hit:
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     marks: Iterable[str] = field(default=(), compare=False, repr=False)
-    """ids, tags and other short texts of an unmapped hit, which may show its corpus; not stored"""
+    """short texts of an unmapped hit, such as ids and tags, that can reveal the hit's corpus; not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 Example::
 
-    without_reasoning("<think>hm</think> Paris")     # "Paris"
+    without_reasoning("<think>hm</think> Paris")     # " Paris"
     without_reasoning("<think>hm")                   # None: the block is never closed, so there is no answer
-    took_back("It was A. Wait, actually B.")         # 16: the text from here on replaces the text before
+    took_back("It was A. Wait, actually B.")         # 15: the text from here on replaces the text before
 """
 
 from __future__ import annotations

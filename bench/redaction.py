@@ -31,7 +31,7 @@ SHORTEST_VALUE = 8
 SHORTEST_PART = 8
 """shortest base64 form that is searched inside longer base64"""
 _ESCAPED_LETTER = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
-"""an escape that may be the escape of a letter, which needs none"""
+"""an escape that can represent a letter"""
 _LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
 ROUNDS = 4
 """nesting depth of escapes that are undone"""
@@ -122,7 +122,7 @@ class Redactor:
         return KEY_LIKE.sub(HIDDEN, self.hide(text))
 
     def _suspects(self, text: str) -> list[str]:
-        """Return the secrets that the text may contain, longest first."""
+        """Return the secrets that the text can contain, longest first."""
         if not self._known:
             return []
         texts = text

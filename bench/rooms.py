@@ -33,9 +33,9 @@ def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
 
 
 class CallablePackage(ModuleType):
-    """A package that can be called; the call goes to the function of the same name in :mod:`bench.api`."""
+    """A package that can be called. The call goes to the function in :mod:`bench.api` with the package's name."""
 
     def __call__(self, *arguments: object, **named: object) -> object:
-        """Call the function of the same name in :mod:`bench.api`."""
+        """Call the function in :mod:`bench.api` with the package's name."""
         function = getattr(import_module("bench.api"), self.__name__.rpartition(".")[2])
         return function(*arguments, **named)

@@ -1,6 +1,6 @@
 """Estimated token counts for endpoints that report none: the definition ``chars/4``.
 
-A character counts as a quarter of a token; a character of a script without spaces between words, or of Hangul, counts
+A character counts as a quarter of a token. A character of a script without spaces between words, or of Hangul, counts
 as one token. Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters per token for English, 1.1 for
 Chinese, 1.3 for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens per Chinese character. Estimates
 of cost or size count the most tokens: one per such character. The check that a prompt was read counts the fewest: half

@@ -1,4 +1,4 @@
-"""The version of bench, in a module that every package may import.
+"""The version of bench, in a module that every package can import.
 
 Installed distributions are read once, and again after one is installed or removed.
 

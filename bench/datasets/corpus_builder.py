@@ -151,7 +151,7 @@ class _SessionMerger:
             self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
-        """Raise a DataError when two rows have different sessions with one id. In one row, an id may repeat."""
+        """Raise a DataError when two rows have different sessions with one id. Within one row, an id can repeat."""
         if not session.has_own_id or session.id not in self.first:
             return
         first = self.named_sessions[self.first[session.id]][1]

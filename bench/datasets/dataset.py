@@ -1,6 +1,6 @@
 """A checked dataset, whose items and corpora are read from the file on demand.
 
-It is the only interface to the data of a benchmark.
+This module is the only interface to the data of a benchmark.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The sessions of one row, checked and with parsed dates. Their ids may still repeat in the corpus.
+"""The sessions of one row, checked and with parsed dates. Their ids can still repeat in the corpus.
 
 Example::
 
@@ -43,7 +43,7 @@ MOST_KEYS = 12
 
 @dataclass(slots=True, kw_only=True)
 class RawSession:
-    """A session as the row gives it. Its ``id`` may repeat in the corpus."""
+    """A session as the row gives it. Its ``id`` can repeat in the corpus."""
 
     id: str
     turns: list[RawTurn]

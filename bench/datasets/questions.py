@@ -99,7 +99,7 @@ class QuestionReader:
         self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
-        """true: an item may have no choices; it is then an open question"""
+        """true: an item without choices is an open question"""
         self.reference = value_of(config.evidence.reference)
         self.grade = value_of(config.evidence.grade)
         self.ranges = config.evidence.parser == "ranges"

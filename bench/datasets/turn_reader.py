@@ -76,7 +76,7 @@ class TurnReader:
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
-        """true: a turn may be a value other than an object"""
+        """true: a turn can be a value other than an object"""
         self.text_parts = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]

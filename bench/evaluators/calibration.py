@@ -214,7 +214,7 @@ class Calibration:
 
     @property
     def noise(self) -> float:
-        """Return max(FPR, FNR): a smaller difference between two jobs may be judge noise."""
+        """Return max(FPR, FNR): a smaller difference between two jobs can be judge noise."""
         return max(self.fpr.value or 0.0, self.fnr.value or 0.0)
 
 

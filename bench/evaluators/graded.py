@@ -2,7 +2,7 @@
 
 Example::
 
-    PointsEvaluator(prompt=JudgePrompt.of("point", generic("point")), values=(0, 0.5, 1))    # one call per point
+    PointsEvaluator(prompt=JudgePrompt.of("point", generic_prompt("point")), values=(0, 0.5, 1))    # one call per point
     (await evaluator.evaluate(item, answer, hits, judge)).parts     # {"floored": 0.5}
     LabelEvaluator(prompts=prompts, labels={"correct": 1, "hallucination": 0, "omission": 0})
 

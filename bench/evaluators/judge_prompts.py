@@ -1,6 +1,6 @@
 """The judge prompt of an item, and its template values.
 
-An abstention item uses the abstention prompt; other items use the prompt of their type, or else the default. Values are
+An abstention item uses the abstention prompt. Other items use the prompt of their type, or else the default. Values are
 inserted as data: a tag that the prompt itself uses is escaped in values, in any spelling.
 
 Example::

@@ -73,7 +73,7 @@ QUOTED = "\ufff9"
 LONGEST = 256 * 1024
 """longest text, in characters without reasoning, that is searched for a verdict"""
 SHORTEST_QUOTE = 8
-"""minimum length of an answer's line that counts as quoted; a judge may repeat a shorter line by chance"""
+"""minimum length of an answer's line that counts as quoted; a judge can repeat a shorter line by chance"""
 MOST_LINES = 64
 LABELS = frozenset(
     {"answer", "verdict", "judgment", "judgement", "result", "grade", "score", "decision", "label", "final_answer"}
@@ -222,7 +222,7 @@ _LABELED = pattern(
 )
 _HEADING = pattern(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
 _WEAK = frozenset({"answer", "result", "match", "matches"})
-"""labels that may also name the judged answer: read only before a colon, and never with a number"""
+"""labels that can also name the judged answer: read only before a colon, and never with a number"""
 _WORDS_TOO = frozenset({"correct", "right"})
 """labels that are verdict words too: before a dash they are the verdict"""
 _ECHO = pattern(

@@ -37,7 +37,7 @@ class Judge(Protocol):
 class Evaluator(Protocol):
     """An evaluator of answers. If it needs a judge and gets none, its verdict has no value (unscored).
 
-    An evaluator may also have ``needs_answer = False`` (it can score the hits without an answer),
+    An evaluator can also have ``needs_answer = False`` (it can score the hits without an answer),
     ``needs_listing = True`` (it scores the memories that the provider lists) and ``threshold`` (the value from which an
     item is correct).
     """

@@ -63,7 +63,7 @@ WORDS = {
         r"|address)\w*"
     ),
 }
-"""words in the patterns: TALK is the conversation, or what is known of it, in any language; the others are English"""
+"""words in the patterns: TALK is the conversation, or what is known of it, in any language; the other words are English"""
 
 
 class Language(NamedTuple):

@@ -45,7 +45,7 @@ from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorOptions:
-    """The arguments that an evaluator may need to be opened."""
+    """The arguments for opening an evaluator."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     prompts: JudgePrompts | None = None

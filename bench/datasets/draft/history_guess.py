@@ -259,7 +259,7 @@ def numbered_sessions(holder: Row) -> dict[str, list[object]]:
 
 
 def _longest_text(holder: Row) -> str | None:
-    """Return the field with a usual name for a text, else the one with the longest text, or None."""
+    """Return the field with a usual name for a text, else the field with the longest text, or None."""
     texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
     named = first_field(texts, ("text", "content", "summary", "document", "body"))

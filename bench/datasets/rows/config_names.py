@@ -35,7 +35,7 @@ from bench.config.value_rules import LONGEST_TEXT
 from bench.datasets.rows.row_values import path_hint
 
 MOST_KEYS = 1_000
-"""maximum names of the data that are kept for suggestions, because each row of a file may have other keys"""
+"""maximum names of the data that are kept for suggestions, because each row of a file can have other keys"""
 LISTED = 6
 """maximum names of the data in a message, when none of them is similar"""
 
@@ -213,7 +213,7 @@ class ConfigNames:
 
 
 def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the paths that are looked up in the item only, and that some items may lack."""
+    """Yield the paths that are looked up in the item only, and that some items can lack."""
     fields, lists = config.fields, list(questions_of(config))
     yield from _paths_given(
         (("schema", "choice_answer"), fields.choice_answer),

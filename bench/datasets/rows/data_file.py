@@ -129,7 +129,7 @@ def _double(value: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStamp:
-    """The size, modification time and inode of a checked file: equal values mean that it has not changed since."""
+    """The size, modification time and inode of a checked file: equal values mean that the file has not changed."""
 
     size: int
     mtime_ns: int

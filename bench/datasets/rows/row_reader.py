@@ -173,7 +173,7 @@ class RowFile:
         return replace(row, values=None, error=problem)
 
     def read(self, offset: int, length: int, part: int = 0) -> Part:
-        """Read one row again, with its keys. ``part`` is its number in the document at the offset.
+        """Read one row again and return its keys and value. ``part`` is its number in the document at the offset.
 
         Raises:
             DataError: the file has changed since it was checked.

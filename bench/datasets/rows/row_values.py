@@ -2,7 +2,7 @@
 
 Example::
 
-    text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or not text
+    text_at(row, compile_value("question"), place)      # DataError when it is missing or not text
     texts_of(2022, "answer", place)      # ("2022",)
 
 A null value counts as absent. A number that is read as text keeps its form from the file.
