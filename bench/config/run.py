@@ -252,11 +252,11 @@ class Operation(ConfigModel):
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     reuse_build: str = "never"
-    """a run id: search the memories of this run instead of a new ingest; auto: search the memories of the newest
-    matching run; never: always ingest"""
+    """a run id: search the memories of the run with this id, without a new ingest; auto: search the memories of the
+    newest matching run; never: always ingest"""
     circuit_breaker: bool = True
-    """false: a job continues if its first 20 searches are empty, or its first 10 items fail with the same wrong
-    request; ``no_circuit_breaker: true`` means the same"""
+    """false: a job continues if its first 20 searches are empty, or its first 10 items fail with the same
+    error of a wrong request; ``no_circuit_breaker: true`` means the same"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""

@@ -77,7 +77,7 @@ class Limit(ConfigModel):
     rpm: PositiveFloat | None = None
     """maximum requests per minute"""
     burst: PositiveFloat | None = None
-    """maximum requests that can start at once; by default the requests per second / 40, at least 1"""
+    """maximum requests that can start at the same moment; by default the requests per second / 40, at least 1"""
     tpm: PositiveFloat | None = None
     """maximum tokens per minute"""
     concurrency: InFlight | None = None

@@ -34,7 +34,7 @@ class Slots:
         return self._limiter.borrowed_tokens
 
     def take_now(self, holder: object) -> bool:
-        """Take a slot and return True if one is free and no other caller waits."""
+        """Take a slot if one is free and no other caller waits; return True if it was taken."""
         try:
             self._limiter.acquire_on_behalf_of_nowait(holder)
         except WouldBlock:

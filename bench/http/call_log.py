@@ -68,7 +68,7 @@ class CallState:
 
     @property
     def patience_s(self) -> float:
-        """Return the longest wait in seconds; a call that would have to wait longer fails at once."""
+        """Return the longest wait in seconds; a call that would have to wait longer fails immediately."""
         return self.endpoint.call_s
 
     @property
@@ -191,7 +191,7 @@ class recording:  # noqa: N801 - used as the statement `with recording()`
 
 
 def record(call: Call) -> None:
-    """Add one attempt to the log of the innermost `recording` block; without a block it is dropped."""
+    """Add one attempt to the log of the innermost `recording` block; without a block, the attempt is dropped."""
     calls = _calls.get()
     if calls is not None:
         calls.append(call)

@@ -131,7 +131,7 @@ class Http:
 
     @asynccontextmanager
     async def admit(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
-        """Admit a call of another library (an MCP session, a database driver) to the same slots, limits and call log.
+        """Admit a call of another library, such as a database driver, to the slots, limits and call log of this client.
 
         Raises:
             RateLimited: the endpoint is closed for longer than a call may take.
@@ -195,7 +195,7 @@ class Http:
         return response
 
     async def _send(self, state: CallState) -> HttpResponse:
-        """Wait for the limiter, send once, release the limiter."""
+        """Wait for the limiter, send the request, and return its response."""
         assert self._transport is not None, "Http is used inside `async with`"
         try:
             await state.limiter.enter(state)

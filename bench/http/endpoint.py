@@ -34,7 +34,7 @@ class Limits:
     rpm: float | None = None
     """requests per minute; give rps or rpm"""
     burst: float | None = None
-    """calls that may start at once; default max(1, rate per second / 40)"""
+    """maximum calls that start at the same moment; default max(1, rate per second / 40)"""
     tpm: float | None = None
     """tokens per minute, by :attr:`Request.tokens`"""
     concurrency: int | None = None

@@ -86,7 +86,7 @@ LONGEST_SLEEP_S = 1.0
 """longest sleep in seconds, because a pause may be extended meanwhile"""
 SHORTEST_CHECK_S = 0.001
 TOKEN_BURST_S = 6.0
-"""seconds of the token rate that may be used at once"""
+"""seconds of the token rate that can be used in one moment"""
 
 
 class LimitedCall(Protocol):

@@ -21,7 +21,7 @@ from bench.http.call_log import CallState
 from bench.http.errors import AttemptFailed
 
 JITTER_AFTER_WAIT_S = 1.0
-"""longest random delay in seconds after a Retry-After, so that calls do not all return at once"""
+"""longest random delay in seconds after a Retry-After, so that calls are not all retried at the same time"""
 _logger = logging.getLogger("bench")
 
 

@@ -34,7 +34,7 @@ from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchNotEnded, BatchOutcome
 
 QUIET_S = 0.5
-"""seconds without a new call after which a batch is sent, once no other request is in flight"""
+"""seconds without a new call after which a batch is sent, if no other request is in flight"""
 LONGEST_GATHER_S = 60.0
 MAX_CALLS = 10_000
 MAX_BYTES = 90 * 2**20

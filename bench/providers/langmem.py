@@ -65,7 +65,7 @@ class LangMem:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because stored memories can be found at once."""
+        """Return the state ready, because stored memories can be found immediately."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:

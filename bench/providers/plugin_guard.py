@@ -65,7 +65,7 @@ def add_defaults(provider: Provider, config: ProviderConfig) -> None:
 
 
 def guard_methods(provider: Provider, config: ProviderConfig) -> None:
-    """Let the four methods of a provider check their results against the Protocol, and reduce queries to its limits."""
+    """Guard the four methods of a provider: check the types of results, and reduce queries to the provider's limits."""
     for name, wanted in RESULT_TYPES.items():
         guarded = GuardedMethod(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, guarded)

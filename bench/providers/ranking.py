@@ -70,7 +70,7 @@ SHORTEST_CUT = 12
 
 
 def in_order(places: Sequence[int]) -> bool:
-    """Return True when the memories of four or more hits were written in this order, or in the reverse order."""
+    """Return True when four or more hits are in the order in which their memories were written, or in its reverse."""
     if len(places) < MIN_ORDERED:
         return False
     return all(one < other for one, other in pairwise(places)) or all(one > other for one, other in pairwise(places))

@@ -155,7 +155,7 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
     for name, address in data.fetch.items():
         where = PurePath(name)
         if where.is_absolute() or ".." in where.parts:
-            yield ("data", "fetch", name), f'"{name}" leaves the workspace', "write a path inside it"
+            yield ("data", "fetch", name), f'"{name}" is outside of the workspace', "write a path inside the workspace"
         if not address.startswith(("http://", "https://")) and len(address.removeprefix("hf:").split("/")) < 3:
             yield ("data", "fetch", name), f'"{address}" is not an address', "write a URL, or hf:OWNER/NAME/FILE"
     for name in data.names:
@@ -308,7 +308,7 @@ def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
     if config.runtime.checkpoint_granularity != "item":
         yield "runtime.checkpointGranularity has no effect: a run stores every phase of every item"
     if config.ingestion.preprocessing.escape_html:
-        yield "preprocessing.escapeHtml changes the stored texts, so answers may not match: the run is marked altered"
+        yield "preprocessing.escapeHtml changes the stored texts, so answers might not match: the run is marked altered"
     if config.history.mode != "full":
         yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
 

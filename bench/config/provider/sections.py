@@ -292,7 +292,7 @@ class IngestSection(ConfigModel):
     split: Split | None = None
     """how memories that are too long for the service are split"""
     order: Literal["serial", "parallel"] = "serial"
-    """add calls of one namespace: one after the other, or several at once"""
+    """add calls of one namespace: one after the other, or several at the same time"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
     """what to do if it is unknown whether an add was stored. repeat: send again; probe: check by a count or search;
     reset: repeat if idempotent, else probe"""

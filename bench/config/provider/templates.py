@@ -47,7 +47,7 @@ CALL_VARIABLES = {
     "teardown": CLEAR_VARIABLES,
     "verifyclear": CLEAR_VARIABLES,
 }
-"""endpoint -> its request variables, in addition to those that every call has"""
+"""endpoint -> its request variables, in addition to the variables that every call has"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class IdMapReader:
         return cls(id_map.name, key, value)
 
     def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
-        """Return the map from service ids to memory ids: from the responses, or of the UUIDs that bench made.
+        """Return the map from service ids to memory ids, from the responses or from the UUIDs that bench made.
 
         Several service ids may belong to one memory.
         """

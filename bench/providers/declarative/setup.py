@@ -113,7 +113,7 @@ class SetupOperation:
         return captures
 
     async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
-        """Return the captures of an interrupted setup, by lookup or by repeating calls; None when nothing exists.
+        """Return the captures of an interrupted setup, found by lookups or repeated calls; None when nothing exists.
 
         Raises:
             NotCleared: a call has no ``existing`` and cannot be repeated, so it is unknown whether something exists.

@@ -104,7 +104,10 @@ class MemoryFormat:
         return [self._message(turn, speakers) for turn in turns]
 
     def _message(self, turn: Message, speakers: list[str]) -> dict[str, object]:
-        """Return a turn with a role: the second of two speakers is the assistant, and the name is in the text."""
+        """Return a turn as a message.
+
+        In a turn without a role, the text begins with the speaker, and the second of two speakers is the assistant.
+        """
         content = turn.content
         if turn.role is None and turn.speaker and turn.speaker not in content.partition(":")[0]:
             content = f"{turn.speaker}: {content}"

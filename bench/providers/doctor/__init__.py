@@ -44,7 +44,7 @@ async def examine(
 ) -> DoctorReport:
     """Open the provider and run every check; checks that depend on a failed one are skipped with the reason.
 
-    ``tell`` gets each step as it begins; ``checks`` gets each result at once.
+    ``tell`` gets the name of each step as it begins; each result is added to ``checks`` as soon as it is known.
 
     Raises:
         ConfigError: the provider cannot be built.

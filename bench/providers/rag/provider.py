@@ -154,7 +154,7 @@ class Rag:
         ]
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because written chunks can be found at once."""
+        """Return the state ready, because written chunks can be found immediately."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
