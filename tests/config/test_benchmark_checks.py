@@ -264,7 +264,7 @@ def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
         ),
         (
             GOOD + "ingestion: {preprocessing: {escapeHtml: true}}\n",
-            ("preprocessing.escapeHtml changes the stored texts, so answers might not match: the run is marked altered",),
+            ("preprocessing.escapeHtml changes the stored texts, so answers can differ: the run is marked altered",),
         ),
         (
             GOOD.replace("type: local, path: ./b.jsonl", "type: url, path: 'https://x.test/b.jsonl'"),

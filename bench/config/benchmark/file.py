@@ -308,7 +308,7 @@ def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
     if config.runtime.checkpoint_granularity != "item":
         yield "runtime.checkpointGranularity has no effect: a run stores every phase of every item"
     if config.ingestion.preprocessing.escape_html:
-        yield "preprocessing.escapeHtml changes the stored texts, so answers might not match: the run is marked altered"
+        yield "preprocessing.escapeHtml changes the stored texts, so answers can differ: the run is marked altered"
     if config.history.mode != "full":
         yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
 
