@@ -14,7 +14,7 @@ from bench import api
 from bench.rooms import CallablePackage, lazy_exports
 
 PACKAGE = """
-from bench.rooms import front
+from bench.rooms import lazy_exports
 __getattr__ = lazy_exports(__name__, near="Near also", far="Far")
 """
 

@@ -71,4 +71,4 @@ async def test_the_doctor_warns_of_hits_with_the_best_one_last(
     found = await anyio.to_thread.run_sync(lambda: bench("doctor", "faulty", "--json", check=None))
     checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
     assert checks["found by own text"]["outcome"] == "pass"
-    assert ("perhaps the order is worst first" in checks["found by own text"]["detail"]) is not best_first
+    assert ("returns the worst hit first" in checks["found by own text"]["detail"]) is not best_first
