@@ -160,7 +160,7 @@ class RegisteredMetric:
     cut: Cut = "none"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     run_presets: Mapping[str, object] = field(default_factory=dict)
-    """parameters preset in runs; ``score`` uses the defaults, which are those of the published script"""
+    """parameters preset in runs; ``score`` uses the defaults, as the published script does"""
     dotted: str | None = None
     """the parameter that ``name.value`` sets"""
     unit: str | None = None

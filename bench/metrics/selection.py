@@ -94,10 +94,10 @@ def open_metrics(
     places: Sequence[str | None] = (),
     dimensions: Sequence[str] | None = None,
 ) -> list[Measure]:
-    """Return a metric for every entry; names without K get ``k``.
+    """Return the metric of each entry; a name that needs a K and has none gets ``k``.
 
-    ``places`` are the entries' file:line:column; ``dimensions`` the metadata keys that a breakdown may
-    name (None: not checked). Raises one ConfigError that holds every problem found.
+    ``places`` has the file:line:column of each entry. ``dimensions`` has the metadata keys that a breakdown can name;
+    None = not checked. Raises one ConfigError with every problem.
     """
     problems: list[ConfigError] = []
     opened: dict[str, Measure] = {}

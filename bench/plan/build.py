@@ -152,7 +152,8 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
 def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
     """Return one job per combination of answering model and judge.
 
-    A job has no judge if no evaluator needs one. Without an answering model, it has one only if a judge scores hits.
+    A job has no judge if no evaluator needs one. Without an answering model, a job has a judge only if a judge scores
+    hits.
     """
     evaluation = benchmark.config.evaluation
     answering = _model_names(request.answering_model, evaluation.answering_model.model)

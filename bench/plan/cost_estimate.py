@@ -196,7 +196,7 @@ class Estimate:
 
     @property
     def cost_text(self) -> str:
-        """Return a text with the known cost, what it assumes, and the endpoints whose prices are unknown."""
+        """Return a text with the known cost, the assumptions, and the endpoints whose prices are unknown."""
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:

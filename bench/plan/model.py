@@ -58,7 +58,7 @@ class PlannedOverlay:
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
-    """Read the overlay that a config names; None if it names none.
+    """Return the overlay that a config names; None if the config names none.
 
     Raises:
         ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.

@@ -196,7 +196,7 @@ class _TextCheck:
 
 
 def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:
-    """Return True when the words contain those of the gold answer in sequence."""
+    """Return True when ``words`` contains the words of ``gold``, one directly after the other."""
     size = len(gold)
     return size > 0 and any(list(words[at : at + size]) == list(gold) for at in range(len(words) - size + 1))
 

@@ -66,7 +66,7 @@ def cut_range(
 
 
 def _cut_indexes(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
-    """Return the indexes at which a new shard begins; with ``whole``, they are breaks, if there are any."""
+    """Return the indexes at which a new shard begins; with ``whole``, only breaks, if there are any."""
     leeway = length if whole else length // count // LEEWAY
     found = []
     for number in range(1, count):

@@ -151,8 +151,7 @@ class Scoring:
 def written_metric_problems(path: Path) -> list[ConfigError]:
     """Return the errors in the metrics of a benchmark file, which may also have other errors.
 
-    With it, one check shows all errors of a file that is not a valid config. The result is empty for an unreadable
-    file.
+    So one check shows all errors of an invalid config. The result is empty for an unreadable file.
     """
     try:
         source = Source.read(path)

@@ -1,8 +1,8 @@
 """The two digests that anyone can compute from a receipt alone.
 
 ``config_digest`` is equal for receipts of the same measurement: dataset, provider, models, prompts, metrics, settings.
-``result_digest`` is equal if two such receipts also have the same deterministic result. It stays the same if a run was
-resumed or merged::
+``result_digest`` is equal if two such receipts also have the same deterministic result. A resume or a merge of the run
+changes neither digest::
 
     receipt.config_digest == config_digest(receipt)
 """

@@ -37,7 +37,7 @@ _SELECTION_COUNTS = ("limit", "sample")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedVersions:
-    """The versions that the provider reported when it was opened."""
+    """The versions that the provider reported when the run opened the provider."""
 
     version: str | None = None
     upstream: str | None = None

@@ -53,7 +53,7 @@ class CorrectedShare(NamedTuple):
 def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bool = False) -> CorrectedShare | None:
     """Return the corrected share of right items; None without any label.
 
-    ``exact``: for shares near 0, such as that of mistakes.
+    ``exact`` is for shares near 0, such as the share of mistakes.
 
     Raises:
         ValueError: more labels than items or more right ones than labels.

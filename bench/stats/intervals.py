@@ -75,7 +75,7 @@ def interval(
 
 
 def interval_of(tally: Tally | RunningSums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
-    """Return the interval of a tally; for one cluster it is an interval over its items; None if there is none.
+    """Return the interval of a tally; for one cluster, the interval over the items in it. None if there is none.
 
     ``shares`` False: the values are money or time, which are not limited to 0..1. An interval over the items of one
     cluster does not apply to other clusters; report this.
@@ -108,7 +108,7 @@ def interval_macro(
 
 
 def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
-    """Return the interval of ``interval_macro`` from tallies; for one cluster it is an interval over its items."""
+    """Return the interval of ``interval_macro`` from tallies; for one cluster, the interval over its items."""
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)
     count = clusters_of(filled) or n

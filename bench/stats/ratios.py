@@ -173,7 +173,7 @@ def _marginal_test(
 
 
 def _influences(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
-    """Return what each value adds to the log percentile: 0 at or below it, above it a constant from its interval.
+    """Return what each value adds to the log percentile: 0 up to the percentile, above it a constant.
 
     None if the percentile has no usable interval.
     """

@@ -87,7 +87,7 @@ class ClusterValues:
         return zip(self._listed, repeat(1)) if self._counts is None else self._counts.items()
 
     def different(self) -> Sequence[float] | Mapping[float, int]:
-        """Return each number at least once."""
+        """Return all different numbers; a number can occur several times."""
         return self._listed if self._counts is None else self._counts
 
 

@@ -96,7 +96,7 @@ def exact_match(k: int | None, params: Params) -> Arithmetic:
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None if that is empty."""
+    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None for an empty one."""
     normal = normalizer(params)
     whole_words = bool(params["word_boundary"])
 

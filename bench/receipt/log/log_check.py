@@ -281,7 +281,7 @@ def _origin(view: LogView) -> str | None:
 
 
 def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> EarlierHead | Finding:
-    """Read a checkpoint file: it must belong to this log and have the size that its name states, if any."""
+    """Return the head in a checkpoint file, or a failure if the file is of another log or not of the given size."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
     except OSError as error:

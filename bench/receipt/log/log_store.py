@@ -84,7 +84,7 @@ class Note:
     signatures: tuple[NoteSignature, ...]
 
     def signed_by(self, name: str, key: PublicKey) -> bool | None:
-        """Check the signature of ``key`` under ``name``: None if there is none, else whether it is valid."""
+        """Return True if the signature of ``key`` under ``name`` is valid; None if there is no such signature."""
         claimed = [line for line in self.signatures if (line.name, line.key_id) == (name, key_id(name, key))]
         if not claimed:
             return None
@@ -311,7 +311,7 @@ class LogView:
         """Return the checkpoint; None if there is none.
 
         Raises:
-            VerificationError: ``log_signature``: it is malformed.
+            VerificationError: the checkpoint is malformed (``log_signature``).
         """
         return None if self.note is None else read_note(self.note).checkpoint()
 

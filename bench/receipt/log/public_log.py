@@ -135,7 +135,7 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
 
 
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
-    """Return an entry for each active key that is not in the log; it comes before the entries signed with the key."""
+    """Return one entry per active key that is not in the log yet, to be placed before ``drafts``."""
     known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
     return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
@@ -264,7 +264,7 @@ class CheckedLog:
         return any(self._is_rerun(entry, receipt) for entry in same)
 
     def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
-        """Return True if the logged document is unchanged and states that it reproduces the receipt."""
+        """Return True if the logged receipt is valid in the log and states that it reproduces ``receipt``."""
         if not self._is_covered(entry) or list(self._withdrawal_findings(entry.receipt_id)):
             return False
         document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")

@@ -260,7 +260,7 @@ def _write_statement(
 
 
 def _free_path(folder: Path, index: int) -> Path:
-    """Return a free path for a statement: without a log, every rotation has index 0, and none may be overwritten."""
+    """Return a path without a file for a statement; without a log, several rotations have the index 0."""
     names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
     return next(path for name in names if not (path := folder / name).exists())
 

@@ -117,7 +117,7 @@ class PublicKey:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SigningKey:
-    """An Ed25519 private key; it has no repr, so that it is never logged."""
+    """An Ed25519 private key, which its repr does not show."""
 
     _key: Ed25519PrivateKey
 
@@ -271,7 +271,7 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
     """Check encoding, algorithm and signer of the signature block; return the 64 bytes of the signature.
 
     Raises:
-        VerificationError: one of them is not valid.
+        VerificationError: the encoding, the algorithm or the signer is not valid.
     """
     signature = signature_of(document)
     unknown = sorted(signature.keys() - FIELDS)
