@@ -186,9 +186,9 @@ class RowParser:
         if not self.early_items:
             return ""
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
-        verb = "question is" if self.early_items == 1 else "questions are"
+        verb = "question is dated before its" if self.early_items == 1 else "questions are dated before their"
         return (
-            f"{self.early_items} {verb} dated before their evidence, so a memory system that uses dates can "
+            f"{self.early_items} {verb} evidence, so a memory system that uses dates can "
             f"miss this evidence (UTC): {'; '.join(self.early.values())}{more}; check the dates and timezone"
         )
 

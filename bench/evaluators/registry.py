@@ -306,7 +306,9 @@ def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label
         evaluator = loaded(**config) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"evaluator {label}: {error}", where=where, hint="write only the parameters of its class in its config"
+            f"evaluator {label}: {error}",
+            where=where,
+            hint="write only parameters that the class accepts into its config",
         ) from error
     if not callable(getattr(evaluator, "evaluate", None)):
         raise ConfigError(

@@ -23,7 +23,7 @@ from bench.datasets.rows.file_transport import Validators
 from bench.errors import DataError
 from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
 
-WRONG = "this is another version of the file: download the one that the config expects"
+WRONG = "this is another version of the file: download the version that the config expects"
 OTHER = hashlib.sha256(b"other").hexdigest()
 
 

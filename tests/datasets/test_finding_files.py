@@ -109,7 +109,7 @@ def test_the_right_digest_opens_and_another_says_both(workspace: Workspace) -> N
     with pytest.raises(DataError) as caught:
         checked_file(workspace.config("b"), workspace.root)
     assert str(caught.value) == f"{path}: the SHA-256 is {found}, but the config expects {SHA}"
-    assert caught.value.hint == "this is another version of the file: download the one that the config expects"
+    assert caught.value.hint == "this is another version of the file: download the version that the config expects"
 
 
 def test_a_local_file_is_checked_each_time_whatever_its_time_says(workspace: Workspace) -> None:

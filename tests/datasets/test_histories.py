@@ -156,7 +156,7 @@ def test_nested_flags_of_a_flattened_row_and_max_items(workspace) -> None:
     dataset = workspace.open("flat")
     assert [ref.id for ref in dataset.items()] == ["r_0", "r_1", "r_2"]
     assert list(dataset.corpora()) == ["r"]
-    assert "flatten.max_items drops 1 item" in dataset.notes
+    assert "flatten.maxItems drops 1 item" in dataset.notes
 
 
 def test_a_row_without_the_flattened_list_is_an_error(workspace) -> None:

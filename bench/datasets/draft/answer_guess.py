@@ -107,7 +107,7 @@ class AnswerGuess:
         steps = _steps_to_texts(values)
         if steps is None:
             self.unmapped.append(
-                f'"{name}" contains objects, and no field of them has a usual name: write the path of their text, '
+                f'"{name}" contains objects without a field of a usual name: write the path of the text, '
                 f"for example $.{name}[*].NAME"
             )
             return None
@@ -132,7 +132,7 @@ class AnswerGuess:
             return f"{{from: [{at(right)}, {at(wrong)}], shuffle: true}}", at(right)
         if name and right is None:
             self.unmapped.append(
-                f'no field marks the right choice of "{name}": the first one is used, and the choices are '
+                f'no field marks the right choice of "{name}": the first choice is used, and the choices are '
                 "shuffled; if this is wrong, correct schema.choiceAnswer"
             )
             first_one = quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")

@@ -138,7 +138,7 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
 def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
     """Return the lines of the ``data`` section: the files, and the fields that are added to each row."""
     names = [_written_path(path, workspace) for path in layout.files]
-    note = "          # beside this file first, then in the workspace" if len(names) == 1 else ""
+    note = "          # looked up next to this file, then in the workspace" if len(names) == 1 else ""
     lines = (
         [f"  path: {json.dumps(names[0])}{note}"]
         if len(names) == 1

@@ -75,7 +75,7 @@ class GoldGuess:
                 made = "/".join(f"${{{part}}}" for part in parts)
                 self.unmapped[-1] += (
                     f": if several fields together identify a turn, write evidence.reference, for example "
-                    f'"{made}", and the same for itemSchema.id'
+                    f'"{made}", and the same template for itemSchema.id'
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:

@@ -289,7 +289,7 @@ def digest_error(where: str, *, expected: str, found: str) -> DataError:
     """Return the error for a wrong digest. The message has both digests."""
     text = f"the SHA-256 is {found}, but the config expects {expected}"
     return DataError(
-        text, where=where, hint="this is another version of the file: download the one that the config expects"
+        text, where=where, hint="this is another version of the file: download the version that the config expects"
     )
 
 

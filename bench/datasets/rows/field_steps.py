@@ -60,7 +60,7 @@ class JoinedFiles:
             or PureWindowsPath(name).anchor
             or ".." in name.replace("\\", "/").split("/")
         ):
-            raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
+            raise fail(f'"{name}" leaves the folder of the data', "write a path inside this folder")
         path = self.find(name)
         if path is None:
             folders_text = " or ".join(display_path(folder) for folder in self.folders)
@@ -68,7 +68,7 @@ class JoinedFiles:
         if suffix_of(name) not in SUFFIXES:
             raise fail(
                 f'cannot tell the format of "{name}"',
-                "rename the file; its suffix must name its format, such as .jsonl",
+                "give the file a suffix that names its format, such as .jsonl",
             )
         format = SUFFIXES[suffix_of(name)]  # noqa: A001
         file = RowFile.open(path, format, name=stem(name), given=step.columns, rows=value_of(step.rows))

@@ -94,7 +94,7 @@ class FileRow:
     file: int = 0
     """index of the file among the files of the benchmark"""
     file_values: Mapping[str, object] | None = None
-    """the row as its file has it, without the fields that ``data.with`` adds; None if no field can be added"""
+    """the row as its file has it, without the fields that ``data.with`` adds; set by `RowSource`"""
 
 
 def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
