@@ -26,5 +26,5 @@ class _LazyPattern:
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a lazily compiled pattern, which must not be passed to functions of ``re``."""
+    """Return a pattern that is compiled on first use. Do not pass it to functions of ``re``."""
     return cast("re.Pattern[str]", _LazyPattern(text, flags))

@@ -29,12 +29,12 @@ _TAG = pattern(
 )
 _ESCAPED = pattern(rf"&lt;([ \t]{{0,4}}/?[ \t]{{0,4}}(?:{_NAMES})(?:[ \t/][^<>&]{{0,200}})?)&gt;", re.IGNORECASE)
 _ENDS = {"close6": "details", "close7": "fence"}
-"""closing tags that also occur for other elements: they only end a block of their kind"""
+"""closing tags that other elements have too; such a tag ends only a block of its own kind"""
 _CHANNEL = pattern(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
 _BARE_CHANNELS = ("analysis", "assistantfinal")
 """channels whose marks the server removed"""
 _DONE = pattern(r"^[ \t]*\.\.\.done thinking\.[ \t\r]*$", re.MULTILINE)
-"""end of the reasoning in the output of ``ollama run``, which begins with ``Thinking...``"""
+"""last line of the reasoning in the output of ``ollama run``; the first line is ``Thinking...``"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
 """maximum number of opening brackets that are searched for tags; a text with more is a loop of the model, not an answer

@@ -58,7 +58,7 @@ def distribution_version(distribution: str) -> str:
 
 
 def _distribution_folders() -> tuple[tuple[str, int], ...]:
-    """Return the folders of distributions with their mtimes, which change with every installation or removal."""
+    """Return (folder, mtime) of each folder with distributions. An installation or removal changes the mtime."""
     return tuple((folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder))  # noqa: PTH112, PTH116
 
 

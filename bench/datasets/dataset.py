@@ -46,7 +46,7 @@ ROW_COST = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRef:
-    """The index entry of an item, which can be listed and selected without reading its row."""
+    """The index entry of an item. With it, items are listed and selected without reading their rows."""
 
     position: int
     """position in file order, from 1"""

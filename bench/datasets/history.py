@@ -145,7 +145,7 @@ class ContextReader:
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=path_name(self.field))
 
     def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """Return the error for a row without memories, which describes what the history field contains instead."""
+        """Return the error for a row without memories. It describes what the history field contains instead."""
         name, value = path_name(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)

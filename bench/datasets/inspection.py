@@ -92,15 +92,15 @@ class DatasetIndex:
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """notes on evidence and question types, which results repeat"""
+    """notes on evidence and question types; results show these notes too"""
     texts: tuple[str, ...] = ()
-    """notes on the texts of items, which results repeat"""
+    """notes on the texts of items; results show these notes too"""
     repeated: int = 0
     """number of sessions that repeat a session of another row of their corpus"""
     blank: int = 0
     """number of blank turns, which make no memory"""
     coverage_checks: list[str] = field(default_factory=list)
-    """each unit and text rule with which the memories contain the evidence of all items"""
+    """the unit and text rule of each passed check that the memories contain the evidence of all items"""
 
 
 class Scanner:

@@ -243,8 +243,8 @@ _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<
 def _turn_renderer(text: str | None) -> TurnText:
     """Return the function that renders a turn as text.
 
-    ``text`` is the provider's ``ingest.text``: a template, or the name of one. If it is None, a turn is rendered as
-    ``speaker: content``. A missing speaker or date is left out together with its punctuation.
+    ``text`` is the provider's ``ingest.text``: a template, or the name of a template. If ``text`` is None, a turn is
+    rendered as ``speaker: content``. A missing speaker or date is left out together with its punctuation.
     """
     if text is None:
         return lambda session, turn: render_turn(turn)

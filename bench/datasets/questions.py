@@ -317,7 +317,7 @@ class QuestionReader:
             )
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
-        """Return True when the flag of the item, its row or its history marks it as unanswerable."""
+        """Return True when the flag of the item, its row or its history marks the item as unanswerable."""
         path, wanted = self.paths.abstention, self.config.abstention.equals
         if path is None:
             return False
@@ -524,7 +524,7 @@ def _ranges_as_text(value: object) -> object:
 
 
 def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the question, which must not be missing or blank."""
+    """Return the question. A missing or blank question is a DataError."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
         raise place.error(f"{prefix}{path_name(path)}", "is empty", hint="write a question, or remove the item")

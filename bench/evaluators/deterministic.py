@@ -40,7 +40,7 @@ NO_CHOICE = "no_choice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEvaluator(EvaluatorSettings):
-    """An evaluator by a text metric, which compares the answer with all accepted answers."""
+    """An evaluator that compares the answer with all accepted answers by a text metric."""
 
     name: str
     compare: Callable[[str, Sequence[str]], float | None]

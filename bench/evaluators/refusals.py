@@ -97,7 +97,7 @@ GUESSES: Mapping[str, str] = {
     "sv": "jag (?:tror|gissar)|troligen|förmodligen",
     "da, nb": "jeg (?:tror|gætter|gjetter)|sandsynligvis|sannsynligvis",
 }
-"""language -> words that follow ``but`` or a comma, and begin a guess, which is an answer"""
+"""language -> words after ``but`` or a comma that begin a guess; a guess is an answer"""
 _THAT = pattern(r"\A[ ,:]*(?:(?:that|dass|que|che|что|że|dat|att|at) )?")
 _OFFER = pattern(
     r"(?:there )?(?:(?:you|we|i|one|someone)(?: (?:can|could|should|may|might|need|would|will|must|have to|want)|'(?:d|ll))\b"
@@ -487,9 +487,9 @@ def _plain(text: str) -> str:
 
 @functools.cache
 def _patterns(ascii_only: bool) -> list[tuple[re.Pattern[str], ...]]:
-    """Return for each language the patterns of a refusal, of a word such as ``but`` between two words, and of a guess.
+    """Return three patterns per language: a refusal, a word such as ``but`` between two words, and a guess.
 
-    With ``ascii_only``, languages in other scripts are left out, which halves the time to compile.
+    With ``ascii_only``, languages in other scripts are left out. This halves the time to compile.
     """
     found = []
     chosen = {name: entry for name, entry in LANGUAGES.items() if not (ascii_only and name in OTHER_SCRIPTS)}

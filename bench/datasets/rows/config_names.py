@@ -116,7 +116,7 @@ class NameGroup:
         self.open = [name for name in self.open if not name.is_found_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
-        """Remove the open names that match one of ``met``, which are names of the data."""
+        """Remove the open names that match a name of the data in ``met``."""
         if not self.open:
             return
         seen, given = self.open[0].seen, list(met)
@@ -164,7 +164,7 @@ class ConfigNames:
         self.items = NameGroup.of_paths(NO_ITEM_FIELD, _item_paths(config))
         """names to look up in the item only"""
         self.points = NameGroup.of_paths("no point of a rubric has this field", _rubric_paths(config))
-        """names to look up in the points of a rubric, which are objects"""
+        """names to look up in rubric points that are objects"""
         self.around = NameGroup.of_paths(NO_ITEM_FIELD, _surrounding_paths(config))
         """names to look up in the item, its row and its history"""
         self.rows = NameGroup("no row has this field", _names_in_list(("memory_metadata",), config.memory_metadata))

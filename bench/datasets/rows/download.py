@@ -330,7 +330,7 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
     """Rename a file with a wrong digest to ``PATH.rejected``, and raise an error with both digests.
 
-    ``given`` is the user's file of which ``file`` is a copy.
+    ``given`` is the user's file if ``file`` is a copy of it.
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)

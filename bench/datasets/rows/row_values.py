@@ -77,7 +77,7 @@ def path_hint(text: str, row: object) -> str:
 
 
 def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
-    """Return the value at a path, which must not be absent or null."""
+    """Return the value at a path. An absent or null value is a DataError."""
     value = path.get(row)
     if value is None:
         raise missing_error(path, row, place, prefix=prefix)
@@ -85,7 +85,7 @@ def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> 
 
 
 def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the value at a path, which must be text."""
+    """Return the text at a path. Any other value is a DataError."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
         raise place.error(f"{prefix}{path_name(path)}", "must be text, not", value)
@@ -93,7 +93,7 @@ def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> s
 
 
 def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the value at a path, which must be a text or number, as text."""
+    """Return the text or number at a path as text. Any other value, or an empty text, is a DataError."""
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
     if text is None or isinstance(value, bool) or text == "":
@@ -151,7 +151,7 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
-    """Return True when a value equals the wanted one: a boolean by its meaning, any other by its text."""
+    """Return True when a value equals ``wanted``. A boolean is compared by its meaning, another value by its text."""
     if isinstance(wanted, bool):
         return flag_of(value, field, place) is wanted
     return (scalar_text(value) or "").strip() == str(wanted).strip()
