@@ -33,7 +33,8 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
     if request.shard is not None:
         index, count = (int(part) for part in request.shard.split("/"))
         if not 1 <= index <= count:
-            raise UsageError(f"--shard {request.shard}: expected i/n with i from 1 to n")
+            text = f"--shard {request.shard}: expected i/n with i from 1 to n"
+            raise UsageError(text, hint="write 1/4 for the first of four shards")
         start, end = (index - 1) * total // count + 1, index * total // count
         if end < start:
             raise UsageError(

@@ -150,7 +150,8 @@ def _base64(text: str) -> bytes:
 
 
 def _malformed(detail: str) -> VerificationError:
-    return VerificationError("log_signature", f"not a signed checkpoint: {detail}")
+    hint = "restore the published copy of the log"
+    return VerificationError("log_signature", f"not a signed checkpoint: {detail}", hint=hint)
 
 
 SCHEMA = "bench.log-entry/1"

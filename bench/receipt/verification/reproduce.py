@@ -147,7 +147,8 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
     unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
     if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
         raise CannotReproduce(
-            f"the receipt selects its items by settings that this version of bench does not know: {', '.join(unknown)}"
+            f"the receipt selects its items by settings that this version of bench does not know: {', '.join(unknown)}",
+            hint="use the version of bench that made the receipt",
         )
     filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
     by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
