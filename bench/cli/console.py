@@ -67,7 +67,7 @@ def json_value(value: object) -> None:
 
 
 def json_line(value: object) -> None:
-    """Print one JSON line on stdout and flush it, so that a reader of the event stream gets it at once."""
+    """Print one JSON line on stdout and flush it, so that a reader of the event stream gets it immediately."""
     sys.stdout.write(dump(value) + "\n")
     sys.stdout.flush()
 
@@ -83,7 +83,7 @@ def raw(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on stderr unless ``-q``."""
+    """Print one line on stderr, unless ``-q`` was given."""
     if not current.get().quiet:
         sys.stderr.write(visible(text) + "\n")
         sys.stderr.flush()
@@ -124,7 +124,7 @@ class _ReadingLine:
 
 
 def width() -> int:
-    """Return the width in columns for tables: that of the terminal, or 100 without one."""
+    """Return the width of tables in columns: the width of the terminal, or 100 without a terminal."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
@@ -135,7 +135,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def has_color(stream: TextIO) -> bool:
-    """Return True if ``stream`` may be colored."""
+    """Return True if output on ``stream`` is colored."""
     return is_terminal(stream) and current.get().color and not os.environ.get("NO_COLOR")
 
 
@@ -151,8 +151,8 @@ def table(
     """Print a table on stdout; ``right`` are the positions of columns with numbers.
 
     Numbers, words and identifiers are never cut or folded. If the table is wider than the terminal, its ``optional``
-    columns are left out, in their order; if it still does not fit, each row is printed as a block of lines. In a pipe,
-    rows are never split. A line is drawn above the rows in ``breaks``.
+    columns are left out, in their order; if the table still does not fit, each row is printed as a block of lines. In a
+    pipe, rows are never split. A line is drawn above the rows in ``breaks``.
     """
     lines = [tuple(map(visible, row)) for row in rows]
     columns = [_TableColumn.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]

@@ -128,7 +128,7 @@ class RunFlags(SelectionFlags):
     metrics: Annotated[Many, Parameter(name=["--metrics", "--metric"], group=METHOD)] = None
     """metrics to compute instead of the benchmark's list"""
     phases: Annotated[Many, Parameter(name=["--phases", "--phase"], group=METHOD)] = None
-    """run only these: ingest, index, search, answer, evaluate (default: all)"""
+    """run only these phases: ingest, index, search, answer, evaluate (default: all)"""
     track: Annotated[Literal["uniform", "vendor"] | None, Parameter(group=METHOD)] = None
     """vendor: use the provider's own answer prompt (default: uniform)"""
     isolation: Annotated[Literal["off", "probe", "full"] | None, Parameter(group=METHOD)] = None
@@ -142,7 +142,7 @@ class RunFlags(SelectionFlags):
     concurrency: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """requests in flight over all endpoints, or auto (default: 10)"""
     ingest_concurrency: Annotated[Whole, Parameter(group=LIMITS)] = None
-    """corpora ingested at once (default: --concurrency)"""
+    """corpora ingested at the same time (default: --concurrency)"""
     rate: Annotated[Many, Parameter(group=LIMITS)] = None
     """NAME[.add|.search]=R/s or R/m: rate limit of a provider or model"""
     max_cost: Annotated[float | None, Parameter(group=LIMITS)] = None
@@ -158,9 +158,9 @@ class RunFlags(SelectionFlags):
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
     """continue even if the first 20 searches return nothing, or the first 10 items fail with the same error"""
     batch: Annotated[Switch, Parameter(group=LIMITS)] = None
-    """request answers and verdicts from the batch endpoints of models: about half the price, but it may take a day"""
+    """request answers and verdicts from the batch endpoints of models; they cost about half, but take up to a day"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
-    """reuse replies of models from earlier runs of this workspace (read), store them (write), or both"""
+    """reuse model replies of earlier runs of this workspace (read), store new replies (write), or both"""
     workers: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """number of worker processes on this machine, or auto (one per core); each gets whole corpora"""
     cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None

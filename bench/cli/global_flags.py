@@ -1,6 +1,6 @@
 """Flags that can be before or after any command: ``bench -q run`` = ``bench run -q``.
 
-They are removed from the argument list before the command's own parser gets it::
+These flags are removed from the arguments before the parser of the command reads them::
 
     flags, rest = split(["results", "r1", "--json"])      # flags.json is True, rest is ["results", "r1"]
 """
@@ -66,7 +66,7 @@ VALUES: dict[str, Callable[[Globals, str], Globals]] = {
 
 
 def command(text: str) -> str:
-    """Return a bench command as the user must type it, with ``--workspace`` if it was given."""
+    """Return a bench command as the user must type it, with ``--workspace`` if the user gave this flag."""
     workspace = current.get().workspace
     return text if workspace == Path() else f"{text} --workspace {shlex.quote(str(workspace))}"
 

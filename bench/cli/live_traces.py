@@ -4,8 +4,8 @@ Example::
 
     sent = await send_traces(folder, follow=True)      # OTEL_EXPORTER_OTLP_ENDPOINT names the collector
 
-The spans and their ids are the same as with ``otlp-json``. They are read from the journal in a separate process, so
-sending them does not slow the run down. The exporter is OpenTelemetry's, with its variables, retries and formats."""
+The spans and their ids are the same as with ``otlp-json``. This process only reads the journal, so
+sending does not slow the run down. The exporter of OpenTelemetry sends the spans: its variables and retries apply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 BATCH = 100
-"""number of items that are sent at once"""
+"""maximum number of items in one request"""
 
 
 async def send_traces(folder: Path, *, follow: bool) -> int:
@@ -62,7 +62,7 @@ def _exporter() -> Any:
 
 
 async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict[str, int]) -> int:
-    """Send the traces of a job's items that ended since the last call."""
+    """Send the traces of items that have ended since the last call; return the number of items."""
     count = 0
     while ended := await reader.ended_since(record.key, sent.get(record.key, 0), BATCH):
         spans: list[ReadableSpan] = []

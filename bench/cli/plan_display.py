@@ -104,7 +104,7 @@ def _show_powers(powers: Sequence[PlannedPower], detect: float) -> None:
 
 
 def _cache_text(plan: Plan) -> str:
-    """Return a line on the call cache; it cannot name the saved calls, because the prompts are not known yet."""
+    """Return a line on the call cache; the number of saved calls is unknown until the prompts are known."""
     from bench.models.call_cache import CACHE_FILE, count_replies
 
     path = plan.workspace / CHECKPOINTS / CACHE_FILE

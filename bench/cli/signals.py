@@ -27,7 +27,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class CommandInterrupted(BenchError):
-    """The error that a signal ended the command."""
+    """The error of a command that a signal ended."""
 
     kind = "interrupted"
 
@@ -55,7 +55,7 @@ def stage(text: str, *, hint: str) -> None:
 
 
 def ended(interrupt: KeyboardInterrupt) -> int:
-    """Print the message on an interruption; return its exit code."""
+    """Print the message on an interruption; return the exit code of the command."""
     terminated = isinstance(interrupt, Terminated)
     # an interrupt that crossed an exec() of text has CPython end by signal 2 whatever the exit code; this forgets it
     exec("")  # noqa: S102 - nothing is run

@@ -124,5 +124,5 @@ def _as_float(value: Decimal | None) -> float | None:
 
 
 def usd_text(usd: Decimal | None) -> str:
-    """Format an amount with its currency."""
+    """Format an amount in USD; None is ``price unknown``."""
     return "price unknown" if usd is None else f"USD {money_text(usd)}"

@@ -54,7 +54,7 @@ def _job_json(job: JobLosses) -> Json:
 def losses_grids(losses: RunLosses, *, limit: int = 0, cut: bool = True) -> list[Grid]:
     """Return a table of counts, then for each job its distinct errors and the items lost without an error.
 
-    Each table has at most ``limit`` rows; 0 means all. ``cut`` shortens long texts.
+    Each table of a job has at most ``limit`` rows; 0 means all. ``cut`` shortens long texts.
     """
     return [_counts_grid(losses), *(grid for job in losses.jobs for grid in _job_grids(job, limit, cut=cut))]
 

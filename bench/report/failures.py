@@ -59,7 +59,7 @@ class LossReason:
     error: str | None
     text: str
     hint: str
-    """what to do about it; empty if unknown"""
+    """what to do about the error; empty if unknown"""
     items: tuple[str, ...]
 
 
@@ -106,7 +106,7 @@ async def lost_items(
     provider: str | None = None,
     kinds: Sequence[str] | None = None,
 ) -> RunLosses:
-    """Return the lost items of a run by job, with the reason of each; ``kinds`` selects kinds of loss.
+    """Return the lost items of a run by job, with the reason of each item; ``kinds`` selects kinds of loss.
 
     Raises:
         UsageError: a kind of loss, benchmark or provider is unknown.

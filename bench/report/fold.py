@@ -149,11 +149,11 @@ class Report:
     jobs: tuple[JobReport, ...]
     notes: tuple[str, ...] = ()
     stored: bool = True
-    """False if the journal is deleted after the report is shown, so that no command can use it"""
+    """False if the journal is deleted after the report is shown, so that no later command can read the run"""
 
     @property
     def partial(self) -> bool:
-        """True unless the run is complete; its numbers may still change."""
+        """True unless the run is complete; the numbers of a partial report can still change."""
         return self.status is not RunState.COMPLETE
 
     def job(self, benchmark: str, provider: str) -> JobReport:
@@ -168,7 +168,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     """Fold a journal into a report; ``benchmark`` restricts the jobs, ``by`` adds dimensions to every breakdown.
 
     Raises:
-        UsageError: no row has a dimension of ``by``, or no job has this benchmark.
+        UsageError: no item has one of the dimensions ``by``, or no job has this benchmark.
     """
     async with reader.snapshot():
         return await _fold(reader, by=by, benchmark=benchmark)
@@ -196,7 +196,7 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Add a note to each job with retrieval metrics whose benchmark has a job with another evidence level."""
+    """Add a note to a job with retrieval metrics if another job of the benchmark has a different evidence level."""
     for job in jobs:
         others = [
             other.record
@@ -209,7 +209,7 @@ def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
         names = ", ".join(dict.fromkeys(other.provider for other in others))
         levels = ", ".join(dict.fromkeys(other.level for other in others))
         note = (
-            f"evidence is found by {job.record.level}, but for {names} by {levels}: their retrieval metrics are "
+            f"evidence is found by {job.record.level}, but for {names} by {levels}: these retrieval metrics are "
             "not comparable; "
             "give ingest.unit of both configs the same value"
         )

@@ -156,7 +156,7 @@ Unit = tuple[str, str, int]
 """(corpus, item, epoch)"""
 QUESTION_TYPE = "question_type"
 SMALL_CORPUS_FACTOR = 2
-"""a corpus with fewer than ``NEAR * k`` memories is small"""
+"""a corpus with fewer than ``SMALL_CORPUS_FACTOR * k`` memories is small"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -258,7 +258,7 @@ async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measu
 
 
 async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return metric -> item -> its mean over the epochs."""
+    """Return metric -> item -> mean value over the epochs."""
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     async for batch in reader.values(record.key):
         for name in names:

@@ -14,7 +14,7 @@ Formulas, with sums over all items, epochs and attempts of a job:
 * full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers:
   the same prompts with the whole corpus in them.
 * break-even = the smallest number of questions n on one corpus with
-  build / corpora + n x per question < n x full context per question. It is never reached if a question to the memory
+  build / corpora + n x per question < n x full context per question. There is none if a question to the memory
   is not cheaper.
 
 A sum with a call of unknown price is unknown. A value that the journal does not have is None.
@@ -82,7 +82,7 @@ class BuildCost:
     """The cost of ingesting every corpus, paid once."""
 
     fingerprint: str | None
-    """digest of the ingested corpora; None if one is not ingested, or an older version ingested it"""
+    """digest of the ingested corpora; None if a corpus is not ingested, or an older version ingested it"""
     paid_by: str
     """id of the run that ingested"""
     lane: str
@@ -118,7 +118,7 @@ class ContextSize:
     tokens: int
     """tokens of all contexts together"""
     corpus_tokens: int | None
-    """sum over the answers of the size of their corpus; None if the journal does not have it"""
+    """size of the corpus, summed over the answers; None if the journal lacks the size of a corpus"""
     corpora: int
 
     @property
@@ -173,7 +173,7 @@ class MemoryCost:
 async def read_memory_cost(
     reader: Reader, record: JobRecord, totals: BuildTotals, *, reused: Mapping[str, object], n_correct: int
 ) -> MemoryCost | None:
-    """Add up the calls of a job from its journal; None if it searched nothing, as with external answers."""
+    """Return the cost of a job from its journal; None if the job searched nothing, as with external answers."""
     search = await reader.phase_spent(record.lane, Phase.SEARCH)
     if not search.units:
         return None
@@ -218,8 +218,8 @@ def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
 def reused_build(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
     """Return the build cost of a reused build, plus the corpora that this run added.
 
-    ``own`` is the cost that this run paid, for corpora that it ingested after it was extended. ``reused`` is the data
-    of the event on the reused build in the journal.
+    ``own`` is the cost of the corpora that this run ingested after it was extended. ``reused`` is the data of the
+    journal's event on the reused build.
     """
 
     def count(name: str) -> int:

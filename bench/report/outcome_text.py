@@ -112,7 +112,7 @@ def _headline(job: JobReport) -> Measurement:
 
 
 def is_share(one: Measurement) -> bool:
-    """Return True if a value is a share of items and may be shown as a percentage."""
+    """Return True if a value is a share of items, which is shown as a percentage."""
     return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(EVIDENCE_METRICS))
 
 
@@ -173,7 +173,7 @@ def _p(value: float) -> str:
 def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str]:
     """Return sentences that state whether the memory or the reader loses more.
 
-    They use the evidence that was found, and the scores of the oracle and of no-memory.
+    The sentences use the evidence that was found, and the scores of the oracle and of no-memory.
     """
     one = _headline(best)
     if best.record.models.answering is None or one.metric != "accuracy" or one.value is None:

@@ -35,7 +35,7 @@ async def publish(reader: Reader, report: Report, results: Path) -> Path:
 
 def report_markdown(report: Report) -> str:
     """Return the whole report as Markdown."""
-    state = f"{report.status}" + (", numbers may still move" if report.partial else "")
+    state = f"{report.status}" + (", numbers can still change" if report.partial else "")
     head = [f"# Run {report.run_id}", "", f"State: {state}. Plan `{report.plan_digest[:16]}`.", ""]
     grids = [*overview(report), *matrix(report), *breakdown(report, "question_type"), *breakdown(report, "group")]
     return "\n".join([*head, *(markdown(grid) for grid in grids)])

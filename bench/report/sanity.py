@@ -208,7 +208,7 @@ def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
 
 
 Result = tuple[EndedItem, tuple[object, ...]]
-"""an item, and the ids of its hits, or their texts if they map to no ids"""
+"""an item, and the ids of its hits; the texts of the hits if the hits map to no ids"""
 
 
 async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
@@ -243,7 +243,7 @@ def _same_hits(found: Sequence[Result]) -> WarningSign | None:
 
 
 def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign | None:
-    """Check whether most searches returned the same number of hits below k, and none more, although more are stored."""
+    """Check whether most searches returned the same number of hits, less than k, although more memories are stored."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
     sizes = [(one, whole_number(data.get("returned")) or 0) for one, data in searched]

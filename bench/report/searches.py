@@ -1,8 +1,8 @@
-"""Notes on the searches of a job that affect the use of a retrieval score.
+"""Notes on a job's searches that a reader of its retrieval scores must know.
 
 Example::
 
-    probe_notes(probes)       # ["in 2 of 10 corpora only a part of what was looked for after the ingest was found ..."]
+    probe_notes(probes)       # ["in 2 of 10 corpora, only 17 of 20 sample memories were found before ..."]
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _known_cost(spent: Iterable[UsageTotals]) -> str | None:
 
 
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
-    """Return the median search latency: the metric's, else that of the stored times; None without any."""
+    """Return the median search latency from the metric, else from the stored times; None without stored times."""
     known = job.metrics.get("latency_p50")
     if known is not None and known.value is not None:
         return known.value

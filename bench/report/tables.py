@@ -238,7 +238,7 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
-    """Return the notes of a table; a note that several jobs share is one line that names them all."""
+    """Return the notes of a table; a note that several jobs share is one line with the names of these jobs."""
     # a file of external results has no stored run, and no flag adds answers to it
     hint = (
         ["retrieval only: answer metrics need --answering-model"]
@@ -339,7 +339,7 @@ def with_interval(one: Measurement) -> str:
 
 
 def number(value: float | None, unit: str | None = None) -> str:
-    """Format a number: four decimals for shares, fewer for larger numbers, and the precision of USD and ms."""
+    """Format a number: four decimals for shares, fewer for larger numbers; USD and ms have a precision of their own."""
     if value is None:
         return "-"
     if unit == "USD":

@@ -62,7 +62,7 @@ async def runs(request: web.Request) -> web.Response:
 
 
 async def run(request: web.Request) -> web.Response:
-    """Send the document of a run, or its row of the list if it has no journal yet."""
+    """Send the document of a run, or its row of the list if the run has no journal yet."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
     return json_response(queued_row(site, run_id) or await run_document(site, run_id))
 
@@ -351,7 +351,7 @@ ENDPOINTS = (
     ApiEndpoint("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", run),
     ApiEndpoint("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", pause, status=202),
     ApiEndpoint("post", "/runs/{run_id}/resume", "Resume a run", resume, status=202),
-    ApiEndpoint("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", retry, status=202),
+    ApiEndpoint("post", "/runs/{run_id}/retry", "Run only the failed items again", retry, status=202),
     ApiEndpoint("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", cancel, status=202),
     ApiEndpoint("get", "/runs/{run_id}/results", "The numbers, as bench results --json", results),
     ApiEndpoint("get", "/runs/{run_id}/items", "A page of items x providers", items, ITEM_QUERY),
@@ -382,6 +382,6 @@ ENDPOINTS = (
 
 
 def routes() -> list[web.RouteDef]:
-    """Return the routes of the API; the same in ``explore`` and ``serve``."""
+    """Return the routes of the API; ``explore`` and ``serve`` have equal routes."""
     every = [web.route(one.method.upper(), f"/api/v1{one.path}", one.handler) for one in ENDPOINTS]
     return [*every, web.get("/healthz", healthz), web.get("/readyz", readyz)]

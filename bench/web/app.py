@@ -82,7 +82,7 @@ async def measure_response(request: web.Request, handler: Handler) -> web.Stream
 
 
 async def warm_up(workspace: Path) -> None:
-    """Warm up in a thread, without waiting for it when the site closes."""
+    """Warm up in a thread; a closing site does not wait for the thread."""
     await anyio.to_thread.run_sync(_warm_up, workspace, abandon_on_cancel=True)
 
 
@@ -102,7 +102,7 @@ def _warm_up(workspace: Path) -> None:
 TOKEN_VARIABLE = "MEMORYBENCH_TOKEN_FILE"  # noqa: S105  a name
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 SHORTEST = 8
-"""a shorter value may be an ordinary word"""
+"""minimum number of characters of a secret: a shorter value can be an ordinary word"""
 EXIT_SIGTERM = 143
 EXIT_SIGINT = 130
 LAST_PORT = 65_535
@@ -139,7 +139,7 @@ class OpenSite:
 
 @asynccontextmanager
 async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
-    """Listen while the block runs; its end pauses every run.
+    """Listen while the block runs; the end of the block pauses every run.
 
     Raises:
         UsageError: an invalid port; an address that other machines can reach, without a token file; in an exception

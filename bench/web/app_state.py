@@ -33,9 +33,9 @@ class Site:
     secret: ServiceToken | None = None
     """None = no login: only this machine can reach the address"""
     hosts: frozenset[str] = LOOPBACK
-    """names that a Host header may carry"""
+    """names that are allowed in a Host header"""
     any_address: bool = False
-    """True if bound to all addresses: a Host header may then also have any IP address, but no other name"""
+    """True if the site listens on all addresses: then any IP address is also allowed in a Host header"""
     run: str | None = None
     """the run that ``explore --run`` opens first"""
 

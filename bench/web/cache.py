@@ -2,12 +2,12 @@
 
 Also in this module:
 
-* Work on large runs in another process: a fold of 100,000 items would block the pages in this one.
+* Work on large runs in another process: a fold of 100,000 items would block the pages in this process.
 
 Example::
 
     shown = await cache.get(("report", "r1"), stamp, make, max_wait_s=0.08)
-    shown.document, shown.fresh        # None and False while the first one is created
+    shown.document, shown.fresh        # None and False while the first document is created
     await make_in_process(make_results, str(workspace), "r1")      # as: await make_results(str(workspace), "r1")
 
 A request waits a moment at most. Then it gets the latest known document, or none if there is none yet. So no page is
@@ -51,7 +51,7 @@ MAX_DOCUMENTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedDocument(Generic[Document]):
-    """The latest known document, if any; ``fresh`` is true if it is current."""
+    """The latest known document, if any; ``fresh`` is true if the document is current."""
 
     document: Document | None
     fresh: bool
@@ -69,7 +69,7 @@ class DocumentCache:
     async def get(
         self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Document]], *, max_wait_s: float
     ) -> CachedDocument[Document]:
-        """Return the document of ``key`` at ``stamp``; after ``max_wait_s`` seconds, the latest known one."""
+        """Return the document of ``key`` at ``stamp``; after ``max_wait_s`` seconds, the latest known document."""
         with anyio.move_on_after(max_wait_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
                 if key not in self._busy:
@@ -114,7 +114,7 @@ def max_wait_s(items: int) -> float:
 
 
 def stamp_of(*paths: Path) -> Stamp:
-    """Return a stamp that changes whenever one of the files does."""
+    """Return a stamp that changes when one of the files changes."""
     found = []
     for path in paths:
         stat = path.stat() if path.exists() else None
@@ -137,7 +137,8 @@ async def make_in_process(make: DocumentMaker[Document], *arguments: object) -> 
     """Make a document in another process; ``make`` is a function of a module, its arguments are plain JSON.
 
     Raises:
-        UsageError, JournalError: ``make`` raised it in the other process.
+        UsageError, JournalError: ``make`` raised this error in the other process.
+            JournalError: the other process failed.
     """
     command = [sys.executable, "-m", "bench.web.cache", make.__module__, make.__qualname__, json.dumps(arguments)]
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)

@@ -53,7 +53,7 @@ class ChartRow:
     about: str = ""
     """the whole row in words, for tooltips and screen readers"""
     group: str = ""
-    """rows of the same group are shown together under its name"""
+    """name of the group; the rows of a group are shown together under this name"""
     dot: float | None = None
     low: float | None = None
     high: float | None = None

@@ -51,7 +51,7 @@ def item_of(slug: str) -> str:
     """Decode what ``slug_of`` encoded; an id that needed no encoding is returned unchanged.
 
     Raises:
-        BadId: the text is not such a code.
+        BadId: the text is not an encoded item id.
     """
     if not slug.startswith(ENCODED):
         return slug

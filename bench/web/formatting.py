@@ -74,7 +74,7 @@ def plain_value(value: object) -> str:
 
 
 def chance(value: object) -> str:
-    """Format a p value; never as zero, which no sample proves."""
+    """Format a p value; never as zero, because no sample proves zero."""
     return "< 0.0001" if isinstance(value, int | float) and value < 0.0001 else number(value)
 
 
@@ -92,7 +92,7 @@ COMMON = frozenset({"the", "and", "for", "was", "her", "his", "she", "him", "you
 def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
     """Split a text into (piece, marked).
 
-    The words that ``words`` contains are marked; with ``same=False``, the words that it does not contain. Short and
+    The words that ``words`` contains are marked; with ``same=False``, all other words are marked. Short and
     common words are never marked.
     """
     other = {word.casefold() for word in WORD.findall(str(words or ""))}

@@ -11,7 +11,7 @@ Example::
     GET /runs/r1/items?provider=bm25&state=error&q=vault&cursor=...
     GET /?state=paused&sort=progress&q=locomo
     GET /compare?a=r1:bm25&b=r1:oracle
-    GET /login?token=...          # a cookie, and on to the runs
+    GET /login?token=...          # sets a cookie, then redirects to the runs
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from bench.web.start_page import flags_of, form_choices, form_fields, plan_run
 
 
 class ListedRun(RunRow):
-    """A run of the list with ``shown``, the state that the page shows and filters by, and ``why``, its reason."""
+    """A run of the list; ``shown`` is the state that the page shows and filters by, ``why`` the reason of the state."""
 
     shown: str
     why: str
@@ -261,7 +261,7 @@ async def review(request: web.Request) -> web.Response:
 
 
 async def label(request: web.Request) -> web.Response:
-    """Draw answers, or label one and show the next."""
+    """Draw answers, or label one answer and redirect to the next."""
     site, run_id, form = request.app[SITE], request.match_info["run_id"], await form_of(request)
     if "n" in form:
         await draw_answers(site, run_id, form["n"])
@@ -306,7 +306,7 @@ BOARD_SORTS: Mapping[str, BoardOrder] = {
 
 
 def _side(row: BoardRow, view: str) -> str:
-    """Return the row's name in a comparison; with its model in the view of models."""
+    """Return the row's name in a comparison, with the answering model in the view ``model``."""
     return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
 
 
@@ -382,7 +382,7 @@ META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)
 
 
 async def login(request: web.Request) -> web.Response:
-    """Exchange the token for a cookie and redirect to an address without it."""
+    """Exchange the token for a cookie, and redirect to an address without the token."""
     secret = request.app[SITE].secret
     if secret is None:
         raise web.HTTPSeeOther("/")

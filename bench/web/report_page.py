@@ -54,7 +54,7 @@ ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored",
 
 
 LeadTest = ComparedRow | Literal["waits"] | None
-"""the paired test of a group's first two; ``waits`` = it is being computed"""
+"""the paired test of a group's first two systems; ``waits`` = the test is being computed, None = no test"""
 
 
 class BarPart(TypedDict):
@@ -250,7 +250,7 @@ def _group(key: str, rows: Sequence[ReportRow], tested: LeadTest) -> Json:
 
 
 def _notes(rows: Sequence[ReportRow]) -> list[str]:
-    """Return the notes on the numbers; a note that applies to several systems is one line that names them."""
+    """Return the notes on the numbers; a note on several systems is one line with the names of these systems."""
     owners: dict[str, list[str]] = {}
     for row in rows:
         for note in row["result"]["notes"] if row["result"] else []:
@@ -373,7 +373,7 @@ def _certainty(tested: LeadTest, names: Sequence[str]) -> str:
     for side, name in zip("AB", names, strict=True):
         verdict = verdict.replace(f"{side} higher", f"{name} is higher").replace(f"{side} lower", f"{name} is lower")
     more = (
-        (" Only more conversations can decide this, not more questions about the same ones.")
+        (" Only more conversations can decide this, not more questions about the same conversations.")
         if UNDECIDED in verdict
         else ""
     )

@@ -4,7 +4,7 @@ Example::
 
     web.Application(middlewares=[guard])
 
-The checks run in this order, before any handler; ``docs/server.md`` names the attack that each prevents.
+The checks run in this order, before any handler; ``docs/server.md`` names the attack that each check prevents.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CSRF_HEADER = "X-CSRF-Token"
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the security headers to a response; a page that has its own policy keeps it."""
+    """Add the security headers to a response; headers that the response already has are kept."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     static = request.path.startswith("/static/")  # revalidated by its ETag, because an update changes it
@@ -143,7 +143,7 @@ async def form_of(request: web.Request) -> Form:
     try:
         return await request.post()
     except (ValueError, LookupError) as error:
-        raise RequestRefused(400, "body", "the form cannot be read", "send it as the page does") from error
+        raise RequestRefused(400, "body", "the form cannot be read", "send the form as the page does") from error
 
 
 def _refuse_access(text: str) -> NoReturn:

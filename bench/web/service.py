@@ -1,4 +1,4 @@
-"""The run service of ``bench serve``: accept runs, limit how many run at once, pause them, continue after a restart.
+"""The run service of ``bench serve``: accept, queue and pause runs, and continue them after a restart.
 
 Also in this module:
 
@@ -8,7 +8,7 @@ Example::
 
     service = Service(workspace=workspace, environment=environment, orders=orders, tasks=tasks)
     await service.start(admit({"benchmarks": ["demo"]}))
-    with Orders.open(workspace) as orders:            # Locked when another service uses the workspace
+    with OrderStore.open(workspace) as orders:        # Locked if another service uses the workspace
         orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
 
 Each run is executed by the same engine as on the command line, in a thread with its own event loop, so that pages stay
@@ -106,7 +106,7 @@ class OrderStore:
             os.close(handle)
 
     def add(self, order: RunOrder) -> RunOrder:
-        """Store an order at the end of the queue; it is durable when this returns."""
+        """Store an order durably at the end of the queue; return it with its place."""
         number = max((one.number for one in self.all()), default=0) + 1
         path = self.folder / f"{order.run_id}.json"
         part = path.with_suffix(".part")
@@ -124,7 +124,7 @@ class OrderStore:
         (self.folder / f"{run_id}.json").unlink(missing_ok=True)
 
     def all(self) -> list[RunOrder]:
-        """Return every order in the order of the queue; files that are not valid orders are skipped."""
+        """Return the stored orders by their place in the queue; files that are not valid orders are skipped."""
         found = []
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):
@@ -135,7 +135,7 @@ class OrderStore:
 
 
 PATIENCE_S = 7.0
-"""seconds after which a closing service cancels its runs; a stop may take eight seconds in all"""
+"""seconds after which a closing service cancels its runs; a stop takes at most eight seconds in all"""
 CANCEL_S = 1.0
 """seconds that a canceled run has to close its journal"""
 
@@ -175,7 +175,7 @@ class ActiveRun:
 
 @dataclass(slots=True)
 class Service:
-    """The runs of one workspace: the queue and the active ones."""
+    """The runs of one workspace: the queue and the active runs."""
 
     workspace: Path
     environment: Environment
@@ -189,7 +189,7 @@ class Service:
     active: dict[str, ActiveRun] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     labelling: anyio.Lock = field(default_factory=anyio.Lock)
-    """held while human labels are written to the journal"""
+    """held while answers are drawn for people, or their labels are written"""
 
     # ------------------------------------------------------------------ requests
 
@@ -204,7 +204,7 @@ class Service:
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
     def live_progress(self, run_id: str) -> Json | None:
-        """Return the progress of a live run of this service; None if it does not run here."""
+        """Return the progress of a live run of this service; None if the run is not live here."""
         one = self.active.get(run_id)
         if one is None or one.progress is None:
             return None
@@ -227,7 +227,7 @@ class Service:
         }
 
     async def start(self, request: RunRequest) -> str:
-        """Accept a new run. It is planned first, so that an invalid request is refused at once.
+        """Queue a new run, and return its id. The run is planned first, so that an invalid request is never queued.
 
         Raises:
             UsageError, ConfigError, DataError: as ``bench run`` raises them before anything starts.
@@ -257,7 +257,7 @@ class Service:
         """Queue a run to continue, or to run its failed items again. A stopping run is queued once it has ended.
 
         Raises:
-            RequestRefused: another process runs it.
+            RequestRefused: another process has locked the run.
         """
         if run_id in self.active:
             self.active[run_id].resume_after_stop = self.active[run_id].stop_reason is not None
@@ -273,7 +273,7 @@ class Service:
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:
-        """Ask a run to stop cleanly (``pause`` or ``cancel``), or remove it from the queue; return its state."""
+        """Stop a run cleanly (``pause`` or ``cancel``), or remove it from the queue; return the state of the run."""
         self.orders.drop(run_id)
         waiting = [order for order in self.queue if order.run_id == run_id]
         if waiting:
@@ -315,7 +315,7 @@ class Service:
             return False
 
     async def close(self) -> None:
-        """Pause all runs, and cancel those that take too long. Their orders stay for the next start."""
+        """Pause all runs, and cancel the runs that take too long. The next start continues all of them."""
         self.closing = True
         running = list(self.active.values())
         for one in running:

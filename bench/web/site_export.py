@@ -1,4 +1,4 @@
-"""The pages of a workspace as static files, the same as `bench explore` shows.
+"""The pages of `bench explore` as static files.
 
 Example::
 
@@ -83,7 +83,7 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
 
 
 class _Crawler:
-    """A crawl of the site: the addresses seen so far, and those still to read."""
+    """A crawl of the site: the addresses seen so far, and the addresses still to read."""
 
     def __init__(self, session: aiohttp.ClientSession, base: str, folder: Path, runs: frozenset[str]) -> None:
         self.session, self.base, self.folder, self.runs = session, base, folder, runs
@@ -132,7 +132,7 @@ class _Crawler:
         return LINK.sub(linked, ANCHOR.sub(unwrapped, text))
 
     def _target(self, address: str, to: str) -> str | None:
-        """Return the file of a link as a relative path; None if it has no file."""
+        """Return the file of a link as a relative path; None if the link has no file."""
         to = unescape(to)
         if to.startswith("#"):
             return to
@@ -147,7 +147,7 @@ class _Crawler:
 
 
 def address_of(link: str, runs: frozenset[str]) -> str | None:
-    """Return the page of a link; None if it needs a server or belongs to none of the chosen runs."""
+    """Return the page of a link; None if the page needs a server or belongs to none of the chosen runs."""
     parts = urlsplit(link)
     found = PAGES.fullmatch(parts.path)
     if parts.netloc or found is None or (runs and not _shows_only(parts.path, parts.query, found["run"], runs)):

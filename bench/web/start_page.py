@@ -67,7 +67,7 @@ class PlannedRun(NamedTuple):
 
 
 async def plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
-    """Return what a run with these flags would do, cost and take, without any call.
+    """Return the plan of a run with these flags, with the estimated cost and time; no call is made.
 
     Raises:
         UsageError, ConfigError, DataError: as ``bench plan`` raises them.

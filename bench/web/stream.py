@@ -1,7 +1,7 @@
 """Live updates as server-sent events from the journal: the current state first, then every change.
 
-Ids are those of the journal's events, so ``Last-Event-ID`` resumes where a browser was disconnected. The stream of a
-run that has ended reports it and closes::
+The ids are ids of journal events, so ``Last-Event-ID`` resumes where a browser was disconnected. The stream of an ended
+run reports the end and closes::
 
     event: state
     data: {"run_id": "r1", "state": "running", "progress": {...}}

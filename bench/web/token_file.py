@@ -73,12 +73,12 @@ class ServiceToken:
         return cls(token)
 
     def matches(self, token: str) -> bool:
-        """Return True if this is the token; compared in constant time."""
+        """Return True if ``token`` is right; the comparison takes constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
     @property
     def cookie_name(self) -> str:
-        """The cookie name, different for each token, as browsers share cookies between ports."""
+        """The cookie name, different for each token, because browsers share cookies between ports."""
         return f"bench_{self._derived('name')[:12]}"
 
     @property

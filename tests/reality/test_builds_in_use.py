@@ -125,7 +125,7 @@ async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alo
     assert stub.calls("add") == adds + 6, "the six turns of the variant"
     shown = " ".join((await in_thread(bench, "results", "r2")).stdout.split())
     assert (
-        "faulty@b: evidence is found by turn, but for faulty@a by session: their retrieval metrics are not comparable"
+        "faulty@b: evidence is found by turn, but for faulty@a by session: these retrieval metrics are not comparable"
     ) in shown
 
 

@@ -332,7 +332,7 @@ def test_csv_has_a_line_a_metric_and_label_with_unrounded_values() -> None:
 
 def test_the_markdown_report_begins_with_its_state() -> None:
     text = report_markdown(report(job(), status=RunState.STOPPED))
-    assert text.startswith("# Run r1\n\nState: stopped, numbers may still move. Plan `dddddddddddddddd`.\n")
+    assert text.startswith("# Run r1\n\nState: stopped, numbers can still change. Plan `dddddddddddddddd`.\n")
     assert "State: complete. Plan" in report_markdown(report(job()))
 
 

@@ -40,7 +40,7 @@ def builds_list() -> int:
 
 @builds_app.command(name="show")
 def builds_show(name: str, /) -> int:
-    """Show the builds of one run, or those with one fingerprint, with all fields.
+    """Show all fields of the builds of one run, or of the builds with one fingerprint.
 
     Parameters
     ----------

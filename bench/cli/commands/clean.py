@@ -1,6 +1,6 @@
 """``bench clean``: delete runs, and clear the data that they left at providers.
 
-Without ``--yes`` it only lists what would be deleted. All runs are checked first: if one may not be deleted, none is.
+Without ``--yes`` it only lists what would be deleted. All runs are checked first: if one cannot be deleted, no run is.
 If a provider cannot be reached, only the runs with data there are kept. With ``--orphans`` no run is deleted, and each
 run is cleared independently."""
 
@@ -57,7 +57,7 @@ def clean(
         Providers with a new address or config but the same service: clear their namespaces with the new config.
     forget
         Providers that no longer exist: do not try to clear their namespaces. With ``--orphans``, the journal records
-        that they were not cleared. Without it, the journal is deleted too.
+        that the namespaces were not cleared. Without ``--orphans``, the journal is deleted too.
     yes
         Confirm. Without it, the command only shows what it would do.
     """
@@ -108,7 +108,7 @@ class NamedProviders:
     forgotten: frozenset[str]
 
     def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
-        """Raise UsageError for a provider without left data, or one that is given as both moved and gone."""
+        """Raise UsageError for a provider without left data, or a provider that both flags name."""
         both = self.moved & self.forgotten
         if both:
             raise UsageError(
@@ -135,12 +135,12 @@ class CleanSettings:
     orphans: bool
     """True if the runs are kept"""
     freed: frozenset[str]
-    """runs that are deleted: memories that only they use need not be kept"""
+    """runs that are deleted: memories that only these runs use need not be kept"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanable:
-    """A run that may be deleted, and the data that it left."""
+    """A run to delete or to clear, and the data that the run left at providers."""
 
     folder: Path
     size: int

@@ -53,7 +53,7 @@ class AnswerSet:
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """A job of a run, with its journal and the events in it."""
+    """A job of a run, with the folder and the journal events of the run."""
 
     record: JobRecord
     folder: Path

@@ -242,7 +242,7 @@ def metrics(workspace: Path) -> Rows:
 
 
 def evaluators(workspace: Path) -> Rows:
-    """Return every evaluator that a config may name as its method."""
+    """Return every evaluator that a config can name as its method."""
     from bench.evaluators import catalog
 
     return [{"name": name, "description": text} for name, text in catalog().items()]

@@ -206,7 +206,7 @@ def keyring(folder: Path | None = None) -> Keyring:
 
 
 def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
-    """Return the trusted keys: only ``pubkeys`` if there are any, else those of a trust file."""
+    """Return the trusted keys: only ``pubkeys`` if there are any, else the keys of a trust file."""
     from bench.receipt.signing.signature import PublicKey
     from bench.receipt.signing.trust_store import TrustStore
 
@@ -216,7 +216,7 @@ def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
 
 
 def existing_file(path: Path | None) -> Path | None:
-    """Return ``path``; raise UsageError if it is given and not a file."""
+    """Return ``path``; raise UsageError if the path is given but is not a file."""
     if path is not None and not path.is_file():
         raise UsageError(f"no such file: {path}", hint="name an existing file")
     return path

@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``extend``, ``fork``, ``score``: use stored work, of runs or of other tools."""
+"""``bench retry``, ``rescore``, ``extend``, ``fork``, ``score``: use stored results of runs or of other tools."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def retry(
     items: Many = None,
     concurrency: str | None = None,
 ) -> int:
-    """Run the items again that ended as error or not_ready. Wrong answers are never run again.
+    """Run the failed items (state error or not_ready) again. Wrong answers are never run again.
 
     Parameters
     ----------

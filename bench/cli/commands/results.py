@@ -177,7 +177,7 @@ def _dimensions(by: list[str] | None) -> list[str]:
 
 
 def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
-    """Open the journal of a run, or of the newest one, read-only, and return the result of ``act``.
+    """Return the result of ``act`` on the journal of a run, opened read-only; "" means the newest run.
 
     Raises:
         UsageError: the run does not exist, or there is no run.
@@ -290,8 +290,8 @@ def export(
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
             more = (
-                f" ({counted(count, 'hit(|s) (has|have)')} several ids: only the first id not yet in "
-                f"the ranking is written)"
+                f" ({counted(count, 'hit(|s) (has|have)')} several ids: one id of each hit is "
+                f"written, an evidence id if possible)"
             )
             console.note(f"{stem}.run, {stem}.qrels{more if count else ''}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]

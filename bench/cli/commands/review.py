@@ -112,10 +112,10 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
 
 
 async def _read_labels(folder: Path, path: Path) -> int:
-    """Write every label of the file to the journal; return their number.
+    """Write every label of the file to the journal; return the number of labels.
 
     Raises:
-        DataError: a wrong header, an unknown id, or a label that is neither right nor wrong; with its line.
+        DataError: a wrong header, an unknown id, or a label that is neither right nor wrong; the error has the line.
     """
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))

@@ -103,7 +103,7 @@ def sign(plan: Plan, outcome: Outcome) -> int:
 
 
 def _child_stdout() -> int | None:
-    """Return a child's stdout: stderr with ``--json``, as stdout then has events only; else None (our stdout)."""
+    """Return a child's stdout: None (our stdout), or our stderr with ``--json``, as stdout then has only events."""
     return sys.stderr.fileno() if current.get().json else None
 
 
@@ -293,7 +293,7 @@ def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
     """Return the flags with names from positional arguments: the first is the benchmark, the others are providers.
 
     Raises:
-        UsageError: the same flag is also given.
+        UsageError: --benchmarks or --providers is also given.
     """
     if not names:
         return flags
@@ -304,7 +304,7 @@ def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
 
 
 def _for_planning(environment: Environment, cluster: object) -> Environment:
-    """Return an environment for planning; secrets may be missing if workers on other machines have them."""
+    """Return an environment for planning; secrets are not required if workers on other machines have them."""
     if cluster is None or str(cluster).startswith("local:"):
         return environment
     from bench.settings import DryRunEnvironment
@@ -313,7 +313,7 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
 
 
 def requested_settings(catalog: Catalog, flags: RunFlags) -> Json:
-    """Return the flags that were given, merged over those of the run file.
+    """Return the settings of the run file, replaced by the flags that were given.
 
     Raises:
         UsageError: a list flag without a value, or no such run file.

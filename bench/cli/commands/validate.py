@@ -137,7 +137,7 @@ def _named_configs(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Ki
 
 
 def _kind_by_folder(path: Path) -> Kind | None:
-    """Return the kind from a folder ``configs/KIND``; None if there is none.
+    """Return the kind from a folder ``configs/KIND``; None if the file is in no such folder.
 
     A JSON file of a benchmark counts only if it is a manifest or directly in that folder.
     """

@@ -150,7 +150,7 @@ def show_outcome(outcome: VerificationOutcome) -> None:
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Print failures and warnings, one per line; of many of one kind, only the first ones and a count of the others."""
+    """Print failures and warnings, one per line; of one kind, at most ``SHOWN_ALIKE`` and the number of the others."""
     counts = Counter(_finding_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()
     for finding in findings:
@@ -179,7 +179,7 @@ def show_log(outcome: LogOutcome) -> None:
 
 
 def _print_line(text: str) -> None:
-    """Print one line; line breaks in the text are escaped, so that it cannot imitate a verdict."""
+    """Print one line; line breaks in the text are escaped, so that the text cannot imitate a verdict."""
     console.line(text.replace("\n", "\\x0a"))
 
 

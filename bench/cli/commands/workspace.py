@@ -266,13 +266,13 @@ endpoints:
       contentField: "$.content"
       scoreField: "$.score"
       id_from: [{{metadata: bench_id}}, {{field: "$.id"}}]
-      when: "$.when"                # the date that comes back; without it each hit gets that of its memory
+      when: "$.when"                # the date of a hit; without it, each hit gets the date of its memory
   clear:
     method: DELETE
     path: /namespaces/${{runTag}}
     treat_as_ok: [404]
 
-# Without a status call readiness is seen by searching for something that was written. With one:
+# Without a status call, a search for a written memory shows when the service is ready. With a status call:
 # wait:
 #   request: {{method: GET, path: "/jobs/${{jobId}}"}}
 #   until: {{"$.status": [done]}}

@@ -1,7 +1,7 @@
 """Decide whether two jobs may be compared: check every setting that can change a score.
 
-A check whose values differ and that affects results makes the pair not like for like. A check that does not affect
-results only reports the difference::
+Two jobs are not like for like if they differ in a check that affects results. A difference in any other check is only
+reported::
 
     found = check_comparability(a, b, metrics=["accuracy"])
     found.ok, [check.text for check in found.differences]       # False, ["k: A has 10, B has 5"]
@@ -139,7 +139,7 @@ def _prompt_digests(side: Side, role: str) -> object:
 
 
 def _definitions(side: Side, both: tuple[Side, Side], metrics: Sequence[str]) -> object:
-    """Return ``the same`` if both sides define all metrics alike, else the definitions that differ."""
+    """Return ``the same`` if both sides define all metrics alike, else the side's definitions that differ."""
     tables = [{one.name: one.definition for one in each.record.metrics} for each in both]
     differing = [name for name in metrics if len({table[name] for table in tables if name in table}) > 1]
     own = {one.name: one.definition for one in side.record.metrics}

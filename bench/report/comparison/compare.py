@@ -60,7 +60,7 @@ VERDICT_METRICS = ("accuracy", "correctness", "abstention_accuracy", "faithfulne
 def compare_pair(
     a: Side, b: Side, names: Sequence[str], check: Comparability, *, wanted: Sequence[str]
 ) -> PairComparison:
-    """Compare two sides on the metrics ``names``; ``wanted`` are those that the user named."""
+    """Compare two sides on the metrics ``names``; ``wanted`` are the metrics that the user named."""
     first = headline_metrics(names, a, b, wanted=wanted)
     at_a, at_b = _shared_positions(a, b)
     clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
@@ -79,7 +79,7 @@ def compare_pair(
 
 
 def _omission_notes(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
-    """Yield one note per reason why metrics that both sides have are left out."""
+    """Yield one note per reason why metrics of both sides are not compared."""
     missing = [name for name in a.measures if name in b.measures and name not in names]
     other = incomparable_metrics(a, b, missing)
     if other:
@@ -184,7 +184,7 @@ def _paired_items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], he
 
 
 def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
-    """Count by reason the items of this side without a value, and the items that only the other side has."""
+    """Return reason -> number of items without a pair: no value on this side, or no such item on this side."""
     reasons: Counter[str] = Counter()
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:
@@ -270,14 +270,14 @@ def _with_adjusted(row: ComparisonRow, adjusted: tuple[float, float] | None) -> 
 
 
 def _by_holm(rows: Sequence[ComparisonRow]) -> dict[int, tuple[float, float]]:
-    """Map the id of each row to its Holm-adjusted p value and the smallest adjusted p value that it could have."""
+    """Map the id of each row to its Holm-adjusted p value and the smallest adjusted p value that is possible."""
     corrected = stats.holm([row.found.p for row in rows])
     least = stats.holm([row.found.smallest_p or 0.0 for row in rows])
     return {id(row): (p or 0.0, floor or 0.0) for row, p, floor in zip(rows, corrected, least, strict=True)}
 
 
 def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
-    """Map the id of each row to its maxT-adjusted p value and the smallest adjusted p value that it could have.
+    """Map the id of each row to its maxT-adjusted p value and the smallest adjusted p value that is possible.
 
     Both are corrected within one pair of sides, then multiplied by the number of pairs. An adjusted p value is never
     below the row's own p value.

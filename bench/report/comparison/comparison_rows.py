@@ -11,7 +11,7 @@ Example::
     found = compare_sides([[a, b]])
     found.comparisons[0].headlines[0].better          # "a", "b" or None
     verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
-    finding_of(row)                # the same for a table cell: "none"
+    finding_of(row)                # the verdict as a table cell: "none"
     conclusion_sentences(comparison)         # one sentence per headline metric: the conclusion and its evidence
     [one.text for one in gate_outcomes(found, points=2) if one.missed]
 """
@@ -71,7 +71,7 @@ def _higher_side(row: ComparisonRow) -> str:
 
 
 def finding_of(row: ComparisonRow) -> str:
-    """Return the verdict as a short table cell, without the p value and MDE that are in cells next to it."""
+    """Return the verdict as a short table cell; the sample size and the MDE have cells of their own."""
     if row.found.p is None:
         return "not testable"
     if row.is_detected:
@@ -147,7 +147,7 @@ def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
-    """Return why no item has a value on both sides, as text; empty unless this is the first headline row."""
+    """Return why no item has a value on both sides; "" if an item has one, or for a later headline row."""
     if row.found.n or row is not one.headlines[0]:
         return ""
     return "".join(
@@ -203,7 +203,7 @@ def no_spread_text(row: ComparisonRow) -> str:
 
 
 def load_difference(one: PairComparison) -> str:
-    """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
+    """Describe the different loads under which the two sides were timed; "" if the loads are equal or unknown."""
     differences = "; ".join(check.text for check in one.comparability.load)
     return f"the loads differ, which changes times ({differences})" if differences else ""
 

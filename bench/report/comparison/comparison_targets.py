@@ -30,7 +30,7 @@ COMPARABLE_SETTINGS = ("k", "context_budget", "selection", "dataset", "prompts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonTarget:
-    """A job as the user named it; ``job`` is set if the derived database selected it."""
+    """A job to compare; ``job`` is its key if the program chose the job, else None."""
 
     run: str
     provider: str
@@ -79,10 +79,10 @@ def are_run_ids(pairs: Sequence[str], providers: Sequence[str]) -> bool:
 async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str | None) -> list[list[Side]]:
     """Load the jobs of whole runs.
 
-    Of several runs, a group holds the same job of each run. Of one run, a group holds its providers on one benchmark.
+    With several runs, a group is one shared job, once per run. With one run, a group is the jobs of one benchmark.
 
     Raises:
-        UsageError: no job is in all runs, or one run has only one provider.
+        UsageError: the runs have no job in common, or the only run has one provider.
     """
     jobs = {run: await _jobs_of(workspace, run, benchmark) for run in dict.fromkeys(runs)}
     if len(jobs) > 1:
@@ -153,7 +153,7 @@ def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
 
 
 def _exact_targets(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
-    """Return one target per job; it matches only this job, and names the model if the models differ."""
+    """Return one target per job, with the key of the job; the model is named if the models differ."""
     found = list(jobs)
     differ = len({record.models.answering for _, record in found}) > 1
     return [
@@ -196,7 +196,7 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
 async def parse_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
-    """Parse the sides: ``pairs`` of RUN_ID:PROVIDER, or the newest job of each of ``providers``.
+    """Parse the sides: ``pairs`` of RUN_ID:PROVIDER (without summary), or the newest job of each of ``providers``.
 
     Raises:
         UsageError: both forms or neither are given, there are fewer than two sides, or a provider has no result.
@@ -219,7 +219,7 @@ async def newest_targets(
     """Return the newest complete valid job of each provider, preferably with settings that all of them share.
 
     Raises:
-        UsageError: a provider has no such job.
+        UsageError: the workspace has no results, or a provider has no such job.
     """
     path = workspace / "results" / RESULTS_FILE
     if not path.is_file():

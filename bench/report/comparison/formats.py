@@ -45,7 +45,7 @@ CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES:
 
 
 class ComparedRow(TypedDict):
-    """A compared metric over all items or those with one label."""
+    """A compared metric over all items, or over the items with one label."""
 
     metric: str
     definition: str

@@ -85,12 +85,12 @@ class PairedValues:
 
 
 def is_time(measure: Measure) -> bool:
-    """Return True for a metric in milliseconds, which is compared by ratio."""
+    """Return True for a performance metric in milliseconds: times are compared by ratio."""
     return measure.category == "performance" and measure.unit == "ms"
 
 
 def can_be_paired(measure: Measure) -> bool:
-    """Return True if the metric has a value per item, and these fold to a mean, spread, percentile or macro mean."""
+    """Return True if the metric aggregates values of items to a mean, a percentile or a macro mean."""
     return measure.scope == "item" and isinstance(
         measure.arithmetic.fold, Mean | MeanWithPercentiles | Percentile | Macro
     )
@@ -134,7 +134,7 @@ def _compare_percentiles(pairs: PairedValues, rule: Percentile, excluded: int) -
 
 
 def _without_zeros(pairs: PairedValues) -> PairedValues:
-    """Leave out pairs with a time of 0, which has no logarithm."""
+    """Return the pairs without a time of 0, because 0 has no logarithm."""
     if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
         return pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
     return pairs
@@ -153,7 +153,7 @@ def has_item_differences(measure: Measure) -> bool:
 
 
 def difference_sums(measure: Measure, pairs: PairedValues) -> Sequence[float]:
-    """Return the sum of differences per cluster or item; differences of times are those of their logarithms."""
+    """Return the sum of differences per cluster, or per item without clusters; times are subtracted as logarithms."""
     found = pairs.scored()
     if is_time(measure):
         found = _without_zeros(found)
@@ -185,7 +185,7 @@ def _scaled(found: Comparison, scale: int) -> Comparison:
 
 
 def metrics_to_compare(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
-    """Return the names of the metrics to compare: those of ``wanted``, else all that both sides can pair.
+    """Return the names of the metrics to compare: ``wanted``, else all metrics that both sides can pair.
 
     Raises:
         UsageError: a metric of ``wanted`` is not on both sides, or does not have a value per item.

@@ -202,7 +202,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
 
 
 async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
-    """Return the largest FPR or FNR of the job's judge over its prompts; None if it was not calibrated."""
+    """Return the largest FPR or FNR of the job's judge over its prompts; None if the judge was not calibrated."""
     if record.models.judge is None:
         return None
     rates = []

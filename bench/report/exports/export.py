@@ -208,7 +208,7 @@ async def _texts(reader: Reader, item: ItemRecord) -> RowTexts:
 
 
 async def payload(reader: Reader, entry: JournaledPhase | None, name: str) -> object:
-    """Return a stored text of a journal entry; None if the entry has none or the text was dropped."""
+    """Return a stored text of a journal entry; None if the entry has no such text or the text was dropped."""
     reference = entry.payloads.get(name) if entry is not None else None
     return await reader.payload(reference) if isinstance(reference, str) else None
 

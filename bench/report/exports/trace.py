@@ -28,15 +28,15 @@ from bench.version import __version__
 
 ITEMS_PER_LINE = 100
 INTERNAL, CLIENT = 1, 3
-"""values of the kind of a span"""
+"""OTLP codes of span kinds"""
 OK, ERROR = 1, 2
-"""values of the status of a span"""
+"""OTLP codes of span statuses"""
 
 Attributes = Mapping[str, object]
 
 
 async def export_otlp(reader: Reader, sink: TextIO) -> int:
-    """Write the traces of all ended items; return their number."""
+    """Write the traces of all ended items; return the number of items."""
     written = 0
     for record in read_jobs(reader.meta.extra):
         spans: list[Json] = []
@@ -74,7 +74,7 @@ def _line(reader: Reader, record: JobRecord, spans: list[Json]) -> str:
 
 
 async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Json]:
-    """Return the span of the item and one span per phase."""
+    """Return the span of the item and one span per phase; empty for an item without phases."""
     name = (reader.meta.run_id, record.key, item.corpus, item.item, str(item.epoch))
     phases = [await _phase(reader, record, item, phase, entry, name) for phase, entry in item.phases.items()]
     starts = [entry.started_at for entry in item.phases.values()]

@@ -24,7 +24,7 @@ NO_HIT = "(nothing)"
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` per job.
 
-    Return file name without suffix -> number of hits with several ids (of items with evidence).
+    Return file name without suffix -> number of hits with several ids; items without evidence are not counted.
 
     An item that has evidence and found nothing gets the document `NO_HIT`, so that all tools average over the same
     queries. An item without evidence is only in the run file. A hit with several ids is written with one of them (see
@@ -39,7 +39,7 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
 
 
 def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
-    """Return a file name that no earlier job has: benchmark and provider, then with the models, then with a number."""
+    """Return a free file name: benchmark and provider, plus the models if taken, plus a number if still taken."""
     plain, models = f"{record.benchmark}__{record.provider}", record.models
     names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
     full = "__".join([plain, *names])
@@ -76,8 +76,8 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
     """Return one document id per hit, each unique.
 
-    Of the ids of a hit, choose the evidence id with the highest grade that no earlier hit has, else the first id. A
-    repeated id becomes ``ID#dupN``.
+    The document of a hit is its evidence id with the highest grade; ids of earlier hits are skipped. A hit without such
+    an id has its first id. A repeated id becomes ``ID#dupN``.
     """
     covered: set[str] = set()
     real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's
@@ -93,5 +93,5 @@ def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> li
 
 
 def percent_encoded(text: str) -> str:
-    """Percent-encode the white space of an id, because TREC files separate columns by it."""
+    """Percent-encode an id, because white space separates the columns of TREC files."""
     return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#", errors="surrogatepass")

@@ -29,7 +29,7 @@ class DisputeSide:
 
     panel: Panel
     source: str
-    """the run, receipt or file of the answers, and the part of it that could not be read"""
+    """the run, receipt or file of the answers, and how much of the file could not be read"""
     context: str = UNKNOWN
     """share of the corpus that the answering model read"""
     leaks: str = UNKNOWN
@@ -67,7 +67,7 @@ class DisputeSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispute:
-    """All sides under the same cells, in the same order."""
+    """The sides of a dispute; every side has the same cells in the same order."""
 
     benchmark: str
     sides: tuple[DisputeSide, ...]

@@ -33,7 +33,7 @@ class AnswerKey(NamedTuple):
 
 
 Verdicts = Mapping[AnswerKey, bool | None]
-"""answer -> verdict of one judge; None where it gave none"""
+"""answer -> verdict of one judge; None if the judge gave no verdict"""
 
 
 class SampledAnswer(NamedTuple):
@@ -159,7 +159,7 @@ def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None
 
 
 async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None = None) -> Verdicts:
-    """Return the verdicts of a job's judge in scoring ``generation``, or the newest ones."""
+    """Return the verdicts of a job's judge in scoring ``generation``; None means the newest scoring."""
     found = await reader.judged(record.key, generation)
     return {AnswerKey(one.corpus, one.item, one.epoch): one.correct for one in found}
 

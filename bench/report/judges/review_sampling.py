@@ -27,12 +27,12 @@ from bench.stats import allocation
 
 RESCORED = "rescored"
 DOUBT_WEIGHT = 2.0
-"""a doubtful answer gets this many times the labels of a clear one"""
+"""number of labels for a doubtful answer, relative to a clear answer"""
 DIFFER = "judges differ"
 
 
 def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
-    """Return the stratum of an answer: its verdict, and whether it is doubtful."""
+    """Return the stratum of an answer: ``judges differ``, or the verdict and whether the verdict is doubtful."""
     if len(set(verdicts)) > 1:
         return DIFFER
     (verdict,) = set(verdicts)

@@ -1,9 +1,9 @@
-"""The sampled answers of a run in one blind order, with their labels.
+"""The sampled answers of a run in one random order, with their labels.
 
 Example::
 
     sheet = await read_sheet(reader)
-    entry = sheet.pending(after=None)                # the first without a label
+    entry = sheet.pending(after=None)                # the first entry without a label
     row = await texts_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
 
 The TSV file of ``bench review`` and the browser use the same order and ids, and write the same rows to the journal.
@@ -47,14 +47,14 @@ class ReviewSheet:
         return sum(name in self.labels for name in self.entries)
 
     def pending(self, after: str | None = None) -> SheetEntry | None:
-        """Return the next entry without a label after ``after``, then from the start; None if all have a label."""
+        """Return the next entry without a label after the id ``after``, or from the start; None if all have a label."""
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0
         return next((self.entries[name] for name in names[start:] + names[:start] if name not in self.labels), None)
 
 
 async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
-    """Return the jobs that have a judge.
+    """Return the jobs of a provider (None = all providers) that have a judge.
 
     Raises:
         UsageError: no job has a judge.

@@ -34,7 +34,7 @@ class BoardMetric(TypedDict):
 
 
 class PlaceDocument(TypedDict):
-    """One job."""
+    """One job of a table."""
 
     provider: str
     bound: bool

@@ -15,7 +15,7 @@ Example::
 Views:
 
 * ``benchmark``: one table per benchmark, settings and models.
-* ``type``: the same tables, by question type.
+* ``type``: the tables of ``benchmark``, by question type.
 * ``provider``: one table per set of models, one column per benchmark.
 * ``model``: one table per provider, one row per answering model.
 * ``overall``: the mean over all benchmarks, for the providers that have all of them.
@@ -145,7 +145,7 @@ async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Ra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One row: the jobs of a provider, one per benchmark, and the value by which they are ranked."""
+    """One row: the jobs of a provider, one per benchmark, and the value that ranks the row."""
 
     places: tuple[RankedJob, ...]
     value: float | None
@@ -296,7 +296,7 @@ def ranked_by_type(table: RankingTable, question_type: str) -> RankingTable:
 
 
 def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
-    """Return the (best, worst) rank that each row may have; None for controls and rows without an interval.
+    """Return the (best, worst) rank that each row can have; None for controls and rows without an interval.
 
     Two rows differ in rank if their 95 % intervals do not overlap.
     """
@@ -321,7 +321,7 @@ def leaders(table: RankingTable) -> tuple[str, str] | None:
 
 
 def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str, ...]:
-    """Return sentences: which row leads a ranked table, and which rows are not ranked; empty without values.
+    """Return sentences on a table: which row leads, and which rows are not ranked.
 
     ``command`` adds the command that tests the lead; a web page has a link instead.
     """

@@ -78,7 +78,7 @@ async def compare_document(
     Raises:
         RequestRefused: fewer than two jobs, or more than ``MAX_COMPARED``.
         Busy: large runs are being compared; ask again.
-        UsageError: the jobs are not like for like; the text lists each difference.
+        UsageError: the jobs are not like for like; the message has each difference.
     """
     if not 2 <= len(names) <= MAX_COMPARED:
         text = f"the number of jobs to compare is {len(names)}, expected 2 to {MAX_COMPARED}"
@@ -194,7 +194,7 @@ class BoardRow(JobRow):
 
 
 class BoardTable(TableDocument[BoardRow]):
-    """A table of the leaderboard; one with a ``grid`` has rows of another form, which pages do not read."""
+    """A table of the leaderboard; if ``grid`` is set, pages show ``grid`` and do not read ``rows``."""
 
     saying: list[str]
     leaders: tuple[str, str] | None

@@ -179,7 +179,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     with the text that another provider returned.
 
     Raises:
-        NotFound: there is no such item, or it has not begun.
+        NotFound: there is no such item, or the item has not begun.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         records = read_jobs(reader.meta.extra)
@@ -202,7 +202,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
 
 
 def _evidence_texts(sides: Sequence[ItemSide]) -> dict[str, str]:
-    """Return evidence id -> its text: the shortest one that a provider returned."""
+    """Return evidence id -> the shortest text that a provider returned for this evidence."""
     texts: dict[str, str] = {}
     for side in sides:
         for hit in side["hits"]:
@@ -232,7 +232,7 @@ def _chip(side: ItemSide) -> Json:
 async def _side(
     reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
 ) -> tuple[ItemSide, object] | None:
-    """Return all data of an item in one job, and its question with answers; None if it has not begun."""
+    """Return all data of an item in one job, and its question with answers; None if the item has not begun."""
     epochs = await reader.item(job.chain, item, corpus=corpus)
     if not epochs:
         return None

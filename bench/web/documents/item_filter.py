@@ -3,7 +3,7 @@
 Example::
 
     positions(outcomes, ItemFilter(provider="bm25", show="missed"))      # [3, 17, 40]
-    positions(outcomes, ItemFilter(sort="latency", by="bm25"))      # its slowest search first
+    positions(outcomes, ItemFilter(sort="latency", by="bm25"))      # the slowest search of bm25 first
     position_of(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
 
 The outcomes are those of `bench.report.item_outcomes`; a text is searched for in the journal, not here.
@@ -52,7 +52,7 @@ SORT_VALUES: Mapping[str, tuple[Callable[[JobOutcomes, int], float | None], Call
     "tokens": (lambda job, at: job["tokens"][at], lambda found: -max(found)),
     "differ": (lambda job, at: job["values"][at], lambda found: min(found) - max(found)),
 }
-"""order -> the value that it reads, and the sort key from the values of all systems; the smallest key comes first"""
+"""order -> (value of one job, sort key from the values of all jobs); the smallest key comes first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class ItemFilter:
 
     @property
     def needs_outcomes(self) -> bool:
-        """True if the filter or order needs the outcomes, because the journal cannot be searched for it."""
+        """True if the filter or order needs the outcomes of all items, not only a search of the journal."""
         return any((self.show, self.loss, self.error)) or self.sort != "item"
 
 
@@ -196,7 +196,7 @@ def _matches_across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> b
 
 
 def position_of(outcomes: RunOutcomes, wanted: ItemFilter, item: str) -> Json | None:
-    """Return the position of an item under the filter, with its neighbors; None if it does not match."""
+    """Return the position of an item under the filter, with its neighbors; None if the item does not match."""
     found = [outcomes["units"][at][1] for at in positions(outcomes, wanted)]
     if item not in found:
         return None

@@ -38,7 +38,7 @@ async def provider_document(site: Site, name: str) -> Json:
     """Return a provider with its jobs by setting; variants (``name@variant``) count as the same provider.
 
     Raises:
-        NotFound: there is neither a config nor a job of it.
+        NotFound: the provider has no config and no job.
     """
     jobs = await _jobs(site.workspace, name)
     facts = await anyio.to_thread.run_sync(_facts, site, name)

@@ -35,7 +35,7 @@ CHECK_WORDS = {
     "container_image": "a named container image",
     "dataset_matches": "the data set matches",
     "signature": "a trusted signature",
-    "rerun_identical": "a rerun gave the same",
+    "rerun_identical": "a rerun with equal results",
 }
 """the names of the checklist in words"""
 

@@ -70,7 +70,7 @@ class LatencySpread(TypedDict):
 
 
 class JobResult(JobDocument):
-    """The results of a job with times and ends, which only pages have."""
+    """The results of a job, with the times of its phases and the items that had ended by each second."""
 
     times: dict[str, LatencySpread]
     ends: list[tuple[float, int]]
@@ -93,7 +93,7 @@ def latency_spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySp
 
 
 def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (from, to, count) of each bin from the first to the last that is not empty."""
+    """Return (from, to, count) per bin, from the first to the last non-empty bin."""
     counts = [0] * (len(EDGES) + 1)
     for value in column:
         counts[bisect_right(EDGES, value)] += 1
@@ -110,7 +110,7 @@ async def results_of(site: Site, run_id: str, *, items: int) -> CachedDocument[R
 
 
 def journal_stamp(folder: Path) -> Stamp:
-    """Return a stamp that changes whenever the journal of a run does."""
+    """Return a stamp that changes when the journal of a run changes."""
     return stamp_of(folder / JOURNAL, folder / f"{JOURNAL}-wal")
 
 

@@ -56,7 +56,7 @@ Summary = tuple[str | None, Json | None]
 _rows: dict[Path, tuple[Stamp, RunRow]] = {}
 """cached rows of the list by run folder, valid until the journal changes"""
 _summaries: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
-"""cached summaries by database file, valid until it changes"""
+"""cached summaries by database file, valid until the file changes"""
 NO_SUMMARY: Summary = (None, None)
 
 

@@ -138,7 +138,7 @@ STATEMENT_KEYS = ("benchmark", "provider", "kind", "issuedAt", "partial", "run",
 
 
 async def receipts_document(site: Site) -> Json:
-    """Return every receipt of the workspace with its verification: those of runs and of the public log."""
+    """Return every receipt of the workspace, of runs and of the public log, with its verification."""
     files = _files(site.workspace)
     beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
     trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
@@ -165,7 +165,7 @@ async def receipt_row(site: Site, path: Path) -> Json:
 
 
 def _files(workspace: Path) -> list[Path]:
-    """Return the files of all receipts, those of the public log first."""
+    """Return the files of all receipts; the receipts of the public log come first."""
     found = [path for path in (workspace / "results").glob("*/receipts/*.json") if path.is_file()]
     return sorted(found, key=lambda path: (path.parts[-3] != PUBLISHED, path))
 
