@@ -41,7 +41,7 @@ def prepare_streams() -> None:
 
 
 def discard_output() -> None:
-    """Redirect stdout and stderr to the null device if they cannot be written, so that the exit is quiet."""
+    """Redirect stdout or stderr to the null device if writing fails, so that the process exits without a message."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -55,7 +55,7 @@ def dump(value: object, *, indent: int | None = None) -> str:
 
 
 def require_one_format(flags: Mapping[str, bool]) -> None:
-    """Raise UsageError if more than one output format is given; ``--json`` counts as one."""
+    """Raise UsageError if more than one output format is given; ``--json`` is a format too."""
     asked = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} exclude each other", hint="give one of them")

@@ -89,7 +89,7 @@ class RunFlags(SelectionFlags):
     benchmarks: Annotated[Many, Parameter(name=["--benchmarks", "--benchmark"], group=WHAT)] = None
     """names of benchmarks (default: demo)"""
     providers: Annotated[Many, Parameter(name=["--providers", "--provider"], group=WHAT)] = None
-    """names of providers, or variants NAME@LABEL (default: the built-in ones that need no key)"""
+    """names of providers, or variants NAME@LABEL (default: the built-in providers that need no key)"""
     config: Annotated[Path | None, Parameter(name=["--config", "-c"], group=WHAT)] = None
     """run file: a YAML file with any of these settings, and with prices: and metrics:"""
     set_: Annotated[Many, Parameter(name="--set", group=WHAT)] = None
@@ -132,7 +132,7 @@ class RunFlags(SelectionFlags):
     track: Annotated[Literal["uniform", "vendor"] | None, Parameter(group=METHOD)] = None
     """vendor: use the provider's own answer prompt (default: uniform)"""
     isolation: Annotated[Literal["off", "probe", "full"] | None, Parameter(group=METHOD)] = None
-    """how thoroughly to check that no corpus sees the memories of another one (default: probe)"""
+    """how thoroughly to check that no corpus sees the memories of another corpus (default: probe)"""
     cleanup: Annotated[Literal["corpus", "run", "never"] | None, Parameter(group=METHOD)] = None
     """clear memories after each corpus, after the run, or never (default: corpus)"""
     reuse_build: Annotated[Maybe, Parameter(group=METHOD)] = None
@@ -158,7 +158,7 @@ class RunFlags(SelectionFlags):
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
     """continue even if the first 20 searches return nothing, or the first 10 items fail with the same error"""
     batch: Annotated[Switch, Parameter(group=LIMITS)] = None
-    """request answers and verdicts from the batch endpoints of models; they cost about half, but take up to a day"""
+    """request answers and verdicts from the batch endpoints of models; replies cost about half, but can take a day"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
     """reuse model replies of earlier runs of this workspace (read), store new replies (write), or both"""
     workers: Annotated[Maybe, Parameter(group=LIMITS)] = None

@@ -78,7 +78,7 @@ def split(arguments: Sequence[str]) -> tuple[Globals, list[str]]:
     """Split the global flags from ``arguments``; everything after ``--`` is left unchanged.
 
     Raises:
-        UsageError: a global flag has no value or an invalid one.
+        UsageError: a global flag has no value or an invalid value.
     """
     found = Globals()
     rest: list[str] = []

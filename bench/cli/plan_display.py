@@ -183,7 +183,7 @@ def _show_traffic(found: Estimate) -> None:
 
 
 def _seconds(time_s: float | None) -> str:
-    """Format a duration in seconds; a dash if it is unknown, which is the case without a rate limit."""
+    """Format a duration in seconds; a dash if the duration is unknown, as without a rate limit."""
     if time_s is None:
         return "-"
     return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"

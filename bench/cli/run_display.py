@@ -100,7 +100,7 @@ def stop_text(reason: Stop, in_flight: int) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """Format a duration as in ``3m 20s``; an unknown one is a dash."""
+    """Format a duration as in ``3m 20s``; an unknown duration is a dash."""
     if seconds is None:
         return "-"
     whole = int(seconds)

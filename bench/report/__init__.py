@@ -9,7 +9,7 @@ A report reads only the rows of a journal, so it is the same for a local, merged
 Modules: ``fold`` (with ``job_data`` and ``job_notes``) computes the numbers. ``tables``, ``rendering`` and
 ``results_document`` show them; ``result_files``, ``summary`` and ``exports`` write them. ``comparison`` compares jobs,
 ``leaderboard`` ranks comparable results, and ``judges`` measures the quality of judges. ``failures`` finds the reasons
-of lost items, and ``status`` the progress of runs. This package makes no calls and reads no dataset or config.
+of lost items, and ``status`` reads the progress of runs. This package makes no calls and reads no dataset or config.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class JobLosses:
 
     record: JobRecord
     counts: Mapping[LossKind, int]
-    """kind of loss -> number of items, also of kinds that were not requested; repeats count once"""
+    """kind of loss -> number of items, also of kinds that were not requested; an item with repeats counts as one"""
     items: tuple[LostItem, ...]
     """the lost items of the requested kinds, one per lost repeat"""
 

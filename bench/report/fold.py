@@ -77,11 +77,11 @@ class JobReport:
     """number of planned items; an item with repeats ends with its last repeat"""
     counts: Mapping[State, int]
     failed_repeats: int
-    """number of failed repeats, including those of items whose other repeats succeeded"""
+    """number of failed repeats, also if other repeats of the item succeeded"""
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
     spent: Mapping[str, Mapping[str, UsageTotals]]
-    """owner of rows (lane, answers, the job itself) -> role -> calls; jobs may share an owner"""
+    """owner of rows (lane, answers, the job itself) -> role -> calls; jobs can share an owner"""
     isolation: IsolationProof
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
     """metric -> its score with and without doubted golds; empty without an overlay"""

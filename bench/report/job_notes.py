@@ -49,7 +49,7 @@ from bench.scalars import Json
 from bench.visible import counted
 
 MIN_CUT_PROMPTS = 3
-"""minimum number of cut prompts to report: fewer may come from differences between tokenizers"""
+"""minimum number of cut prompts to report: fewer can come from differences between tokenizers"""
 WINDOW_HINT = (
     "the endpoint's context window is smaller than the prompt: enlarge it (Ollama: num_ctx), "
     "or set context for the model in configs/models"

@@ -76,7 +76,7 @@ class DeterministicJob(JobSummaryDocument, SharedBuild, GoldSection):
 
 
 class VariableFields(TypedDict):
-    """The fields of a job that may differ between identical runs, such as usage and notes."""
+    """The fields of a job that can differ between identical runs, such as usage and notes."""
 
     isolation: Json
     usage: Mapping[str, Json]
@@ -234,7 +234,7 @@ def _build(job: JobReport) -> SharedBuild:
 
 
 def metric_json(one: Measurement) -> MetricDocument:
-    """Return the JSON of one measurement; money and tokens include how they were counted."""
+    """Return the JSON of one measurement; for money and tokens, it has the method of counting."""
     found: MetricDocument = {
         "definition": one.definition,
         "value": one.value,

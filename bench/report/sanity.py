@@ -5,7 +5,7 @@ Example::
     [sign.text for sign in await sanity_signs(reader, record, facts)]
     # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
 
-A sample of at most 120 items is checked, taken from four corpora, whatever the size of the job. A job with few items,
+Only a sample of at most 120 items from four corpora is checked, also in a large job. A job with few items,
 or a control such as oracle, gets no signs. Properties of a single item are flags of its answer or its search
 (`bench.models.answer_text`, `bench.report.searches`); the checks here compare items with each other.
 """
@@ -270,7 +270,7 @@ def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign 
 
 
 def _late_hits(found: Sequence[EndedItem]) -> WarningSign | None:
-    """Check whether the first hit is evidence of the previous question: results are one question late."""
+    """Check whether most first hits are evidence of the previous question: results are one question late."""
     by_corpus: dict[str, list[tuple[int, EndedItem]]] = defaultdict(list)
     for one in found:
         if any(_retrieved(one)):

@@ -33,7 +33,7 @@ from bench.visible import counted
 UNMAPPED_ALLOWED = 0.1
 """share of unmapped hits above which the note also has a hint
 
-A memory that extracts facts may return some without a single source. Such hits can only lower the score of their
+A memory that extracts facts can return facts without a single source. Such hits can only lower the score of their
 provider, so the job is not INVALID."""
 
 FEW = 0.1

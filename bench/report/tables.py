@@ -40,7 +40,7 @@ class Grid:
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
-    """columns that a narrow screen may leave out, in this order, because they contain nothing notable"""
+    """columns that are left out on a narrow screen, in this order, because they contain nothing notable"""
     breaks: tuple[int, ...] = ()
     """positions of the rows above which a line is drawn"""
 
@@ -80,7 +80,7 @@ def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
 
 
 def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
-    """Return a table of the calibration of each judge and prompt, one row each; empty without any."""
+    """Return a table with one row per calibrated judge and prompt; empty without calibrations."""
     rows = tuple(dict.fromkeys(one.cells for job in jobs for one in job.calibration))
     head = ("judge", "prompt", "wrong accepted (FPR)", "right refused (FNR)", "unparsed", "verdict")
     return [Grid(title="Judge calibration", head=head, rows=rows, right=(4,))] if rows else []
@@ -214,7 +214,7 @@ def _failed(job: JobReport) -> int:
 
 
 def _failed_text(job: JobReport, failed: int) -> str:
-    """Format the number of failed items, with the pending ones listed separately."""
+    """Format the number of failed items, with the number of pending items in brackets."""
     return f"{max(0, failed - job.n_pending)} ({job.n_pending} pending)" if job.n_pending else str(failed)
 
 

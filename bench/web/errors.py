@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Ids in paths: a run id is one segment of a path; an item id is encoded as one.
+* Ids in paths: a run id is one segment of a path; an item id is encoded as one segment.
 
 Example::
 

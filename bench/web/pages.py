@@ -122,7 +122,7 @@ def _searchable(row: ListedRun) -> str:
 
 
 async def new(request: web.Request) -> web.Response:
-    """Show the form of a new run and, once it is filled in, the plan."""
+    """Show the form of a new run, and the plan if the form is filled in."""
     if request.app[SITE].read_only:
         raise NotFound("this service is read-only", "start runs with bench serve or bench run")
     return await _form_page(request, flags_of(request.query.items()))

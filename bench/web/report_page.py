@@ -96,8 +96,8 @@ def report_page_of(
 ) -> Json:
     """Build the report from the document of a run.
 
-    ``outcomes`` is None while they are being computed. ``tested`` is group -> the paired test of its first two systems;
-    ``testing`` is true while missing tests are being computed.
+    ``outcomes`` is None while the outcomes are being computed. ``tested`` is group -> the paired test of the
+    first two systems; ``testing`` is true while missing tests are being computed.
     """
     waits: LeadTest = "waits" if testing else None
     groups = [

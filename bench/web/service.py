@@ -148,7 +148,7 @@ class ActiveRun:
     folder: Path
     progress: Progress | None = None
     stop_reason: str | None = None
-    """``pause``, ``cancel`` or ``shutdown`` once a stop was requested"""
+    """``pause``, ``cancel`` or ``shutdown``; None = no stop was requested"""
     resume_after_stop: bool = False
     """a resume was requested before the run had ended"""
     ended: anyio.Event = field(default_factory=anyio.Event)
@@ -254,7 +254,7 @@ class Service:
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
-        """Queue a run to continue, or to run its failed items again. A stopping run is queued once it has ended.
+        """Queue a run to be continued; ``retry`` runs only the failed items. A stopping run is queued after its end.
 
         Raises:
             RequestRefused: another process has locked the run.

@@ -1,8 +1,8 @@
 """``bench clean``: delete runs, and clear the data that they left at providers.
 
-Without ``--yes`` it only lists what would be deleted. All runs are checked first: if one cannot be deleted, no run is.
-If a provider cannot be reached, only the runs with data there are kept. With ``--orphans`` no run is deleted, and each
-run is cleared independently."""
+Without ``--yes``, the command only lists what would be deleted. All runs are checked first: if one cannot be deleted,
+no run is deleted. If a provider cannot be reached, only the runs with data there are kept. With ``--orphans``, no run
+is deleted, and each run is cleared independently."""
 
 from __future__ import annotations
 

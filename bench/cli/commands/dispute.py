@@ -40,7 +40,7 @@ RECEIPT = "bench.receipt/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSet:
-    """One set of answers before it is judged."""
+    """One set of answers that is not judged yet."""
 
     name: str
     rows: Sequence[ExternalRow]

@@ -51,7 +51,7 @@ def keys_new(
 
 @keys_app.command(name="trust")
 def keys_trust(file: Path, /, *, name: str | None = None, roles: Annotated[list[str] | None, Many] = None) -> int:
-    """Trust a public key of another workspace or person. It is copied to keys/.
+    """Trust a public key of another workspace or person. The key is copied to keys/.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def benchmarks(workspace: Path) -> Rows:
 
 
 def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | None:
-    """Return the documentation page of a public benchmark, or of the one that it extends; None for other benchmarks."""
+    """Return the documentation page of a public benchmark, or of the benchmark that it extends; else None."""
     if not entry.builtin or entry.path.name == "manifest.json":
         return None
     text = entry.path.read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ def publish(
     receipt
         A valid receipt of kind run, with its items file in the same folder.
     supersedes
-        Id of the published receipt that this one replaces.
+        Id of the published receipt that this receipt replaces.
     retract
         Id of a published receipt to retract.
     reason

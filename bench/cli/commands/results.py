@@ -270,7 +270,7 @@ def export(
     output
         A file, a folder for trec, inspect and every-eval-ever, or - for stdout.
     site
-        Write the web pages of RUN_ID, or of every run, to this folder. They need no server.
+        Write the web pages of RUN_ID, or of every run, to this folder. The pages need no server.
     follow
         With --format otlp: continue until the run ends.
     """

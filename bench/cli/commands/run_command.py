@@ -213,7 +213,7 @@ def eval_(*names: str, flags: RunFlags | None = None) -> int:
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
-    """Continue a run. Its plan is in its journal; flags that do not change results may be different.
+    """Continue a run. The plan is read from the journal; flags that do not change results can be different.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 TIMES = ("maxTime", "timeout", "itemTimeout")
 PAIRS = ("set", "rate", "label", "minScore")
 SHORT: dict[str, dict[str, Any]] = {"WaitBlock": {"const": "sentinel"}, "MetricChoice": {"type": "string"}}
-"""definition -> schema of the short form that may replace the whole block"""
+"""definition -> schema of the short form that can replace the whole block"""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 

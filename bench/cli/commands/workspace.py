@@ -48,7 +48,7 @@ def list_(
 
 
 def validate(paths: list[Path] | None = None, /) -> int:
-    """Check configs and their data. Default: every config of the workspace and the shipped ones.
+    """Check configs and their data. Default: every config of the workspace and every shipped config.
 
     Parameters
     ----------

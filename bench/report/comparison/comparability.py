@@ -116,7 +116,7 @@ def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityC
 
 
 def _compares_models(a: Side, b: Side) -> bool:
-    """Return True if both sides are the same provider and name their answering models: then the models are compared."""
+    """Return True if both sides are the same provider and name their answering models, so that models are compared."""
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
 

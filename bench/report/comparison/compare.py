@@ -14,7 +14,7 @@ Example::
 Rows are in three families; p values are corrected within each family:
 
 * ``headline``, corrected by Holm: the metrics that answer the question of the comparison.
-* ``exploratory``, corrected by maxT: all other rows with one difference per item or cluster, also those of labels.
+* ``exploratory``, corrected by maxT: all other rows with one difference per item or cluster, also rows of labels.
 * ``percentiles``, corrected by Holm: percentiles and macro means, which have no difference per item.
 """
 

@@ -244,7 +244,7 @@ async def newest_targets(
 def _newest_comparable(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
     """Return the newest job of each provider, if possible with settings that all providers share.
 
-    If they share several sets of settings, use the one whose oldest chosen job is the most recent.
+    If the providers share several sets of settings, use the set whose oldest chosen job is the most recent.
     """
     shared = set.intersection(*({_comparable_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:

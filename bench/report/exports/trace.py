@@ -4,7 +4,7 @@ Example::
 
     await export_otlp(reader, sink)     # JSON lines that a collector's file receiver reads
 
-Span and attribute names are those of the GenAI semantic conventions (``search_memory``, ``chat``,
+Spans and attributes are named as in the GenAI semantic conventions (``search_memory``, ``chat``,
 ``gen_ai.evaluation.result``). Other attributes start with ``memorybench``. Ids are hashes of run, job, item and phase,
 so that every export of a run gives the same spans.
 """

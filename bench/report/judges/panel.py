@@ -103,7 +103,7 @@ class Panel:
     """question, expected answer and answer of the answers on which cells differ"""
 
     def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
-        """Return kappa of each pair and Krippendorff's alpha of all cells, over all answers or those of ``only``."""
+        """Return kappa of each pair and Krippendorff's alpha of all cells, over all answers or only ``only``."""
         keys = sorted(self.types if only is None else only)
         rows = [[cell.verdicts.get(key) for cell in self.cells] for key in keys]
         whole = [row for row in rows if None not in row]

@@ -20,7 +20,7 @@ from bench.web.errors import RequestRefused
 
 
 async def review_document(site: Site, run_id: str, *, after: str | None = None, at: str | None = None) -> Json:
-    """Return the answer to label: entry ``at`` if it exists, else the next one after ``after`` without a label."""
+    """Return the answer to label: entry ``at`` if it exists, else the next entry without a label after ``after``."""
     async with Reader.open(folder_of(site, run_id)) as reader:
         sheet = await read_sheet(reader)
         entry = sheet.entries.get(at or "") or sheet.pending(after)

@@ -231,7 +231,7 @@ class RunProgress(TypedDict):
 
 
 async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[RunProgress, bool]:
-    """Return the counts of ended items per job, and True if they are as new as the journal.
+    """Return the counts of ended items per job, and True if the counts are as new as the journal.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -319,14 +319,14 @@ class ReportedRun(TypedDict):
 
 
 class RunDocument(ReportedRun):
-    """One run as the API shows it, as far as pages read it."""
+    """The keys of a run's document that pages read."""
 
     plan_digest: str
     again: Json
 
 
 async def run_document(site: Site, run_id: str) -> RunDocument:
-    """Return one run: state, progress, the digests of each job, and its numbers once they are folded."""
+    """Return one run: state, progress, the digests of each job, and the numbers of the run if they are folded."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         status = await reader.status()

@@ -30,7 +30,7 @@ ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
 
 
 class RunRow(TypedDict):
-    """One run of the list; a queued or unreadable one has fewer keys."""
+    """One run of the list; a queued or unreadable run has fewer keys."""
 
     run_id: str
     state: str
@@ -61,7 +61,7 @@ NO_SUMMARY: Summary = (None, None)
 
 
 async def runs_document(site: Site) -> dict[str, list[RunRow]]:
-    """Return the site's runs: those without a journal first, then the others, newest journal first."""
+    """Return the site's runs: first the runs without a journal, then the others, the newest journal first."""
     waiting = site.service.states() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}

@@ -1,4 +1,4 @@
-"""The configs of a workspace, each with its errors and their places, and one config with its text; without secrets.
+"""The configs of a workspace with their errors, and one config with its text; without secrets.
 
 Also in this module:
 
@@ -133,7 +133,7 @@ PUBLISHED = "published"
 ReceiptKey = tuple[str, str, str, str | None, str | None]
 """run, benchmark, provider, answering model, judge model"""
 QUICK_BYTES = 2_000_000
-"""total size of receipt files up to which they are verified while the page waits"""
+"""total size of receipt files up to which the page waits until all are verified"""
 STATEMENT_KEYS = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
 
 
