@@ -1,4 +1,4 @@
-"""Find configs by name: first those of the workspace, then the built-in ones.
+"""Find configs by name: first the configs of the workspace, then the built-in configs.
 
 A list of configs needs only the name, aliases, tags and descriptions of each file. An invalid file is listed too::
 

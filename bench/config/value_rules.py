@@ -54,7 +54,7 @@ def require_portable(name: str) -> str:
 
 
 def check_run_id(text: str) -> str:
-    """Return the run id; raise ValueError when a new run must not have it, in this or another letter case."""
+    """Return the run id; raise ValueError when it is invalid, or is a reserved name in any letter case."""
     if not SEGMENT.fullmatch(text) or text.startswith("-"):
         raise ValueError(
             "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"

@@ -6,7 +6,7 @@ Also in this module:
 
 Example::
 
-    429, 420, 430       RateLimited   always repeated; so is a 400, 403 or 409 whose body or header is that of a 429
+    429, 420, 430       RateLimited   always repeated; also a 400, 403 or 409 whose body or header means a rate limit
     408 425 5xx, lost   Unavailable   repeated when the request may be repeated, or was never sent
     401 403             AuthError     stops the job
     402, plan used up   QuotaError    stops the job

@@ -15,7 +15,7 @@ A call passes these steps in order:
 1. Take a *place* at the endpoint (its concurrency limit, or the window of ``--concurrency auto``).
 2. Wait for the *turn*: one call at a time is first in line, so that calls keep their order.
 3. The first call waits until the endpoint is *open* (pause, interval, rate), without a global slot.
-4. It takes a global slot, checks again, and takes its token at the moment in which it is sent.
+4. This call takes a global slot, checks again, and takes its token at the moment in which its request is sent.
 
 ``AsyncLimiter(rate, 1)`` would allow twice the rate in its first second; a bucket of the size of the burst does not.
 """
@@ -46,7 +46,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def parse_wait_s(text: str, *, now: float) -> float | None:
-    """Return a time span or a point in time as seconds from ``now`` (Unix time), at least 0; None when it is neither.
+    """Return a time span or a point in time as seconds from ``now`` (Unix time), at least 0; None for other texts.
 
     Also None for more than `LONGEST_WAIT_S`: such a wait is an error of the server.
     """

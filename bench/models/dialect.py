@@ -118,7 +118,7 @@ def as_map(value: object, where: str) -> Mapping[str, object]:
     """Return the value as an object.
 
     Raises:
-        MappingError: it is not an object.
+        MappingError: the value is not an object.
     """
     if not isinstance(value, dict):
         raise MappingError(f"{where}: expected an object; got {shown(value)}")
@@ -129,7 +129,7 @@ def as_list(value: object, where: str) -> list[object]:
     """Return the value as a list.
 
     Raises:
-        MappingError: it is not a list.
+        MappingError: the value is not a list.
     """
     if not isinstance(value, list):
         raise MappingError(f"{where}: expected a list; got {shown(value)}")
@@ -219,7 +219,7 @@ def vector(value: object, where: str) -> tuple[float, ...]:
     """Return one embedding as floats.
 
     Raises:
-        MappingError: it is empty or an element is not a finite number.
+        MappingError: the embedding is empty, or an element is not a finite number.
     """
     numbers = as_list(value, where)
     finite = [

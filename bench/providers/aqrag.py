@@ -1,7 +1,7 @@
-"""AQRAG: a model writes the questions that a chunk answers, and a search compares its question with them.
+"""AQRAG: a model writes the questions that a chunk answers, and a search compares its query with these questions.
 
-The score of a chunk is the mean of its own cosine and that of its best question. Without a valid list of questions the
-chunk is flagged and found by its own text only::
+The score of a chunk is the mean of two cosines: of the chunk and of its best question. Without a valid list of
+questions, the chunk is flagged and found by its own text only::
 
     type: local
     adapter: bench.providers.aqrag:Aqrag

@@ -158,7 +158,7 @@ class Compose:
         """Wait until the health check gives a 2xx.
 
         Raises:
-            ConfigError: it gives none within the time limit; the error has the last lines of the service's log.
+            ConfigError: the service is not healthy within the time limit; the error has the end of the service's log.
         """
         with anyio.move_on_after(self.settings.health_timeout_s):
             while True:

@@ -33,7 +33,7 @@ class ProviderEmbedder:
         """Return the embeddings for a config.
 
         Raises:
-            ConfigError: no embedder was opened for it.
+            ConfigError: no embedder was opened for the config.
         """
         if embedder is None:
             raise ConfigError(

@@ -8,7 +8,7 @@ Example::
     except psycopg.Error as error:
         raise database.failure_of(error) from error
 
-The driver comes with the extra ``[pgvector]``; only modules that need it import this one.
+The driver comes with the extra ``[pgvector]``; only modules that need the driver import this module.
 """
 
 from __future__ import annotations

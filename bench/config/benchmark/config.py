@@ -289,7 +289,7 @@ class BenchmarkConfig(BenchmarkFile):
     def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
         """Return name and text of the judge prompt: for abstention, else for the question type, else the default.
 
-        The result is None when the config has none of these.
+        The result is None when the config has no such prompt.
         """
         prompts = self.evaluation.judge_prompts
         if abstention and prompts.abstention is not None:

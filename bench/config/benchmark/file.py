@@ -370,7 +370,7 @@ def _is_manifest(source: Source) -> bool:
 
 
 def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
-    """Return the file and the files that it extends, itself first."""
+    """Return the sources of a file and of the files that it extends; the file itself comes first."""
     sources = [Source.read(path)]
     while (name := sources[-1].tree.get("extends")) is not None:
         parent = find(name) if isinstance(name, str) else None

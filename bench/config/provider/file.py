@@ -51,7 +51,7 @@ def load_provider(source: Source | Path) -> ProviderConfig:
 
 
 def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
-    """Return the problems that validation by the model does not find; ``config`` is None for a file that fails it."""
+    """Return the problems that validation by the model does not find; ``config`` is None if it fails."""
     found = [*template_problems(source), *answer_path_problems(source)]
     if config is not None:
         for check in (*CHECKS, unused_problems):

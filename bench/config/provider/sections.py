@@ -192,7 +192,7 @@ class Auth(ConfigModel):
 
 
 class Sanitize(ConfigModel):
-    """The allowed characters and length of a namespace. They affect its readable part, never the hash at its end."""
+    """The allowed characters and length of a namespace. They apply to its readable part, not to the hash at its end."""
 
     allowed: str = "A-Za-z0-9._-"
     """characters that are kept, as inside the brackets of a regular expression"""
@@ -335,7 +335,7 @@ class ClientEmbeddings(ConfigModel):
 
 
 class CapabilitiesConfig(ConfigModel):
-    """The features of the service. A benchmark is skipped if the service lacks an operation that it requires."""
+    """The features of the service. A benchmark that requires a missing operation is skipped."""
 
     supports_chunks: bool = False
     """hits contain the chunks that matched"""

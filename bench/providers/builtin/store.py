@@ -209,7 +209,7 @@ class NamespaceFile:
         return [StoredMemory(*row) for row in await self._rows("match", expression, limit)]
 
     async def all(self, session: str | None = None) -> list[StoredMemory]:
-        """Return all memories, or those of one session, in the order of writing."""
+        """Return all memories, or the memories of one session, in the order of writing."""
         return [StoredMemory(*row) for row in await self._rows("all", session)]
 
     async def embeddings(self) -> list[tuple[StoredMemory, bytes]]:

@@ -302,7 +302,7 @@ def _message_of_failure(node: Mapping[str, object]) -> str:
 
 
 def reports_failure(text: str) -> bool:
-    """Return True when a message reports a failure, in English or in one of some other languages."""
+    """Return True when a message reports a failure, in English or one of several other languages."""
     return _FAILURE_WORDS.search(text[:SHOWN_OF_VALUE]) is not None
 
 

@@ -222,7 +222,7 @@ class HitReader:
         return ""
 
     def _score(self, answer: ServiceResponse, field: ResponsePath, row: object) -> float | None:
-        """Return the score; None for an unreadable one, which is an error if hits are sorted by score."""
+        """Return the score, or None if it is unreadable; this is an error if the hits are sorted by score."""
         value = field.path.first(row)
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
         if found is None and value is not None and self.order != "as_returned":

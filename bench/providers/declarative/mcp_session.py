@@ -14,7 +14,7 @@ Example::
     noise.first                          # "loading model"
 
 The SDK's transports start tasks that may raise errors of their HTTP library, which would cancel the task that opened
-the session. So a separate task opens it; when it fails, waiting calls of other tasks get an error.
+the session. So a separate task opens the session; when this task fails, waiting calls of other tasks get an error.
 """
 
 from __future__ import annotations

@@ -148,7 +148,10 @@ class Declarative:
         return self._add_operation.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Run one round of ``wait.request``. Without it, return ready: the engine then waits for its sentinel."""
+        """Return the state from one round of ``wait.request``.
+
+        Without ``wait.request``, return ready, and the engine waits for its sentinel.
+        """
         if self._status_poller is None:
             return Readiness(state="ready")
         return await self._status_poller.poll(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))

@@ -139,7 +139,7 @@ class SetupOperation:
         return captures
 
     async def _dimensions(self) -> dict[str, object]:
-        """Return ``dimensions`` if a call uses it: the declared length of a vector, or that of a sample vector."""
+        """Return ``dimensions`` if a call uses it: the declared length of vectors, or the length of a sample vector."""
         if not any("dimensions" in call.uses() for call, _ in self.calls):
             return {}
         if self.dimensions is not None or self.embedder is None:

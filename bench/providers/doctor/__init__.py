@@ -74,7 +74,7 @@ async def examine(
 
 
 def _with_short_timeouts(config: ProviderConfig) -> ProviderConfig:
-    """Return the config with short pauses, and with short timeouts where it sets none, because a user waits."""
+    """Return the config with short pauses, and with short timeouts where none is set, because a user waits."""
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
     changes: dict[str, object] = {
