@@ -91,7 +91,7 @@ _WORD_LETTERS = frozenset("AI")
 
 
 def option_letters(choices: Sequence[str]) -> str:
-    """Return one letter per option: the first letter of each text if all have different ones, else A to Z."""
+    """Return one letter per option: the letters in texts such as ``(A) Rome`` if all texts have one, else A to Z."""
     own = [found["letter"].upper() if (found := _OWN_LETTER.fullmatch(choice)) else "" for choice in choices]
     return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
 
