@@ -135,7 +135,7 @@ class DiskFull(JournalError):
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return True when the error means a full disk, which SQLite and the system report in several ways."""
+    """Return True when the error means a full disk. SQLite and the system report a full disk in several ways."""
     import errno
     import sqlite3
 

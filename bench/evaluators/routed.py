@@ -6,8 +6,8 @@ Example::
     evaluator_for(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
     distinct_evaluators([routed])                   # (points, order)
 
-The pattern of a route matches a question type, ``present`` or ``absent`` for items with and without choices, or the
-value of a metadata key. The pattern ``*`` matches anything. The first matching route is used. A verdict has the name of
+The pattern of a route matches a question type, ``present`` or ``absent`` (the item has choices or not), or the value of
+a metadata key. The pattern ``*`` matches anything. The first matching route is used. A verdict has the name of
 the evaluator that gave it.
 """
 

@@ -68,7 +68,7 @@ GOLD = re.compile(
     r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
-"""names of fields that are never part of the history: gold, which a provider must not see, and some others"""
+"""names of fields that are never part of the history: fields with gold, and some other fields"""
 EVIDENCE = re.compile(
     r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
     re.IGNORECASE,

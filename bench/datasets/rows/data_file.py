@@ -1,6 +1,7 @@
 """Find the data files of a benchmark and check their digests.
 
-A dataset has a digest of its bytes, and one of its content, in which white space and the order of keys do not count.
+A dataset has a digest of its bytes, and a digest of its content. White space and the order of keys do not change the
+content digest.
 
 Example::
 
