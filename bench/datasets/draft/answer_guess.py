@@ -107,7 +107,7 @@ class AnswerGuess:
         steps = _steps_to_texts(values)
         if steps is None:
             self.unmapped.append(
-                f'"{name}" contains objects without a field of a usual name: write the path of the text, '
+                f'"{name}" contains objects, and no field in them has a usual name: write the path of the text, '
                 f"for example $.{name}[*].NAME"
             )
             return None
