@@ -158,7 +158,7 @@ class MergeConflict(JournalError):
 
     kind = "conflict"
     exit_code = 4
-    default_hint = "find out why the same plan gave two outcomes, then merge without one of the runs"
+    default_hint = "find out why the same plan gave two outcomes, then leave out one of the two runs and merge again"
 
     def __init__(self, items: Sequence[tuple[str, str]]) -> None:
         lines = [f"{item}: {phase}" for item, phase in items]

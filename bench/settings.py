@@ -69,7 +69,7 @@ class Environment:
 
     values: Mapping[str, str] = field(default_factory=dict)
     dotenv: Path | None = None
-    """the ``.env`` that was read; None without one"""
+    """the ``.env`` that was read; None if no ``.env`` was found"""
 
     @classmethod
     def load(cls, workspace: Path, env_file: Path | None = None) -> Environment:

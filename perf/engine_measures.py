@@ -120,9 +120,9 @@ def p1_wall(*, full: bool) -> list[Figure]:
         figure("steady slope against floor", slope["ours"] / slope["floor"], 1.02, "ours", "floor"),
         figure("fixed cost of a run beyond that of the floor, s", fixed_s["ours"] - fixed_s["floor"], 0.2,
                "ours", "floor", unit=" s"),
-        figure(f"wall of {large:,} items, two workers at twice the calls, against ideal",
+        figure(f"two workers with 200 calls in flight: wall of {large:,} items against ideal",
                wall["two workers", large] / ideal["two workers", large], 1.04, "two workers"),
-        figure("steady slope of the two workers against ideal",
+        figure("two workers with 200 calls in flight: steady slope against ideal",
                slope["two workers"] * (large - small) / double, 1.04, "two workers"),
     ]  # fmt: skip
 
@@ -241,9 +241,10 @@ def p9_limiter(*, full: bool) -> list[Figure]:
         assert isinstance(allowed, int)
         assert isinstance(share, float)
         figures += [
-            Figure(id="P9", what=f"most calls in any second at {rate:g}/s", value=most, goal=f"<= {allowed}",
+            Figure(id="P9", what=f"rate limit {rate:g}/s: most calls in any second", value=most, goal=f"<= {allowed}",
                    ok=most <= allowed),
-            Figure(id="P9", what=f"share of {rate:g}/s that is reached", value=share, goal=">= 0.97", ok=share >= 0.97),
+            Figure(id="P9", what=f"rate limit {rate:g}/s: share of the limit that is reached", value=share,
+                   goal=">= 0.97", ok=share >= 0.97),
         ]  # fmt: skip
     return figures
 

@@ -233,7 +233,7 @@ class Round:
 
     @property
     def _alone_s(self) -> float:
-        """Return the seconds without any worker after which the remaining shards fail."""
+        """Return the number of seconds with no worker after which the remaining shards fail."""
         return min(NO_WORKER_S, self.silent_s)
 
     def _fail_remaining(self, waiting: deque[Shard], text: str) -> None:

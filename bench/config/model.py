@@ -235,5 +235,7 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
     for key in ("dialect", "base_url"):
         if getattr(model, key) is None:
             yield ConfigError(
-                f"missing field {key}", where=where, hint=f"add {key}: every file with a new prefix needs it"
+                f"missing field {key}",
+                where=where,
+                hint=f"add {key}: a file that defines a new prefix needs this field",
             )

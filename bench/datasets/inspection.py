@@ -37,7 +37,7 @@ UNTYPED = 0
 
 @dataclass(slots=True, kw_only=True)
 class DatasetCounts:
-    """The counts of a dataset. ``memories`` counts memories of the benchmark's own unit."""
+    """The counts of a dataset. ``memories`` counts sessions, turns or corpora: the unit in the benchmark's config."""
 
     items: int = 0
     corpora: int = 0

@@ -116,7 +116,7 @@ class DeletionEvaluator(EvaluatorSettings):
 
 
 def text_verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
-    """Return the verdict for a value. ``reason`` explains a missing value."""
+    """Return the verdict for a value. If ``value`` is None, ``reason`` states why there is no value."""
     correct = None if value is None else value >= threshold
     return Verdict(
         evaluator=name,

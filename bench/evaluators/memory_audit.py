@@ -90,7 +90,7 @@ class AuditEvaluator(JudgeSettings):
 
 
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
-    """Return the scores of all replies, and the reason of the first reply without one."""
+    """Return the scores of all replies, and the reason of the first reply that has no score."""
     read = [read_score(reply, RIGHT_SCHEMA) for reply in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
 

@@ -45,7 +45,7 @@ class CallState:
     request: Request
     limiter: RateLimiter
     body: bytes | None
-    """the request body, encoded once; None without one"""
+    """the request body, encoded once; None if the request has no body"""
     since: float
     """monotonic time from which the current attempt is measured"""
     limiter_s: float = 0.0
@@ -143,7 +143,7 @@ class CallState:
 
 
 def encoded_body(endpoint: Endpoint, request: Request) -> bytes | None:
-    """Return the request body as bytes; None for a request without one.
+    """Return the request body as bytes; None if the request has no body.
 
     Raises:
         MappingError: the body cannot be written as JSON.

@@ -111,7 +111,7 @@ class NetworkAttempt(NamedTuple):
 
     request: Request
     body: bytes | None
-    """the request body, encoded once per call; None without one"""
+    """the request body, encoded once per call; None if the request has no body"""
     stamps: AttemptTimes
     timing: aiohttp.ClientTimeout
     max_bytes: int

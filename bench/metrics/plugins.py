@@ -83,7 +83,11 @@ def load_installed(plugin: InstalledPlugin, group: str) -> object:
 
 
 def load_file(reference: str, *, folder: Path, where: str | None = None) -> type:
-    """Return the class that ``./file.py:Class`` names, from a file in ``folder``; raise ConfigError without one."""
+    """Return the class that ``./file.py:Class`` names, from a file in ``folder``.
+
+    Raises:
+        ConfigError: there is no such file or class.
+    """
     file_name, _, class_name = reference.rpartition(":")
     if Path(file_name or class_name).suffix in (".ts", ".js"):
         raise ConfigError(

@@ -379,7 +379,7 @@ def _model_estimate(plan: Plan, name: str, role: str, calls: int, tokens_in: int
 def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
     """Return the rate per second of an endpoint: the run's, else the run's for its owner, else the declared one.
 
-    The result is None without any of these.
+    The result is None if none of these is known.
     """
     given = plan.request.rates_per_s()
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None

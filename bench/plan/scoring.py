@@ -249,8 +249,8 @@ def _model_of(
     models = list(dict.fromkeys(map(resolve_name, named)))
     if len(models) > 1:
         raise ConfigError(
-            f"the metrics of this benchmark need two models, {models[0]} and {models[1]}",
-            hint="start one run per model, then compare the runs",
+            f"metrics of this benchmark name two models, {models[0]} and {models[1]}, but a run can use only one",
+            hint="copy the config, and keep only metrics with the same model in each copy",
         )
     if models and any(name not in (None, NO_MODEL, ANY_MODEL) and resolve_name(name) != models[0] for name in given):
         raise UsageError(

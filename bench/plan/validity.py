@@ -148,7 +148,7 @@ class JudgeCalibration:
 
 
 def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibration]:
-    """Return the calibrations of a job's judge with the prompts of this job; of each prompt, the latest."""
+    """Return the latest calibration of the job's judge with each judge prompt of this job."""
     digests = set(record.prompts.values())
     found: dict[str, JudgeCalibration] = {}
     for event in events:

@@ -42,7 +42,7 @@ class Aqrag(Rag):
     enriches = True
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Generate the questions of a chunk in one call; without any question the chunk is flagged."""
+        """Generate the questions of a chunk in one call; flag the chunk if there is no question."""
         wanted = self.local.enhancement.questions_per_chunk
         if not self.local.enhancement.generate_questions or not piece.text.strip():
             return piece

@@ -8,8 +8,8 @@ Example::
 Field names are snake_case in Python and camelCase in JSON. ``| None`` means that a field may be null; every field must
 be present. Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
 
-A new field requires a new schema, except a field that may be absent, such as ``memoryCost``: receipts without it stay
-valid, and older versions refuse receipts that have it.
+A new field requires a new schema, except a field that may be absent, such as ``memoryCost``: receipts that lack the
+field stay valid, and older versions refuse receipts that have the field.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Reproducibility(ClosedModel):
 
 
 class Signer(ClosedModel):
-    """The signer. The values are checked with the signature."""
+    """The signer. Verification also checks that these values are equal to those in the signature."""
 
     algorithm: Text
     """only Ed25519 is accepted"""
@@ -198,7 +198,7 @@ class Body(ClosedModel):
     receipt_id: Ulid
     """unique id (ULID), created when the receipt was issued"""
     kind: Literal["run", "partial"]
-    """run: all selected items have ended; partial: some selected items are pending, or the run was a range"""
+    """run: all selected items have ended; partial: some selected items are pending, or are in no range of the run"""
     bench_version: Name
     """version of bench that made the run"""
     ran_at: Instant
@@ -216,7 +216,7 @@ class Body(ClosedModel):
     provider: ReceiptProvider
     """the memory system that was measured"""
     models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
-    """every model in each of its roles, sorted by role and requested"""
+    """every model in each of its roles, sorted by role, then by name (requested)"""
     prompts: Annotated[tuple[PromptUse, ...], _sorted_by(_prompt_key, "role")]
     """hash of every prompt, sorted by role"""
     metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]
@@ -240,7 +240,7 @@ class Body(ClosedModel):
     reproduces: Ulid | None
     """id of the receipt that this run repeats, or null"""
     memory_cost: ReceiptMemoryCost | None = None
-    """cost of the build and of each question; null if nothing was searched; missing in receipts of older versions"""
+    """cost of the build and of all queries; null if nothing was searched; missing in receipts of older versions"""
 
 
 class Receipt(Body):

@@ -61,7 +61,7 @@ class ReceiptCounts(ClosedModel):
     error_kinds: Mapping[str, Natural]
     """kind of error -> number of items; the sum is byState.error"""
     retries: Natural
-    """number of attempts after the first, over all rows"""
+    """number of repeated attempts of calls, summed over all rows of the items file"""
 
 
 class ReceiptInterval(ClosedModel):
@@ -102,7 +102,7 @@ class ReceiptScore(ClosedModel):
     n_failed: Natural
     """number of items that failed, are pending or have no verdict of the judge"""
     aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
-    """mean; macro:DIMENSION (the mean of the means of its labels); or other"""
+    """mean: over items; macro:DIMENSION: mean of the label means of this dimension; other: another formula"""
     interval: ReceiptInterval | None
     """confidence interval of value, or null"""
     breakdown: Mapping[str, Mapping[str, Label]]
@@ -178,13 +178,13 @@ class ReceiptBuild(ClosedModel):
     """The ingest that was searched, and the run that paid for it."""
 
     fingerprint: Hex64 | None
-    """digest of memories in order, settings and versions; null if a part is unknown"""
+    """SHA-256 over the memories in their order, the settings and the versions; null if one of them is unknown"""
     paid_by: Name
     """run that ingested; differs from run.runId if the build was reused"""
     lane: Name
     """benchmark and provider of the build"""
     corpora: Natural | None
-    """number of corpora; null if the journal does not have it"""
+    """number of corpora; null if the journal lacks this number"""
     memories: Natural
     """number of memories"""
     paid: ReceiptTotals
@@ -201,7 +201,7 @@ class ReceiptContext(ClosedModel):
     tokens: Natural
     """sum of the context tokens of these answers"""
     corpus_tokens: Natural | None
-    """sum of the tokens of the corpus of each answer; null if the journal does not have it"""
+    """tokens of the whole corpus of an answer, summed over all answers; null if the journal lacks a number"""
     corpora: Natural
     """number of different corpora of these answers"""
     share: Number | None
@@ -214,26 +214,26 @@ class ReceiptBreakEven(ClosedModel):
     questions: Natural | None
     """number of questions on one corpus; null: never, or unknown"""
     never: Flag
-    """true: a question costs no less with the memory than with the whole corpus in the prompt"""
+    """true: a question with the memory costs as much as, or more than, one with the whole corpus in the prompt"""
     reason: Text
     """reason why there is no number; empty if there is one"""
 
 
 class ReceiptMemoryCost(ClosedModel):
-    """The cost of the build (once) and of the queries (per question), without the judge."""
+    """The cost of the build and of all queries (searches and answers), without the judge."""
 
     build: ReceiptBuild
     """ingest of all corpora"""
     questions: Natural
     """number of searched items, times epochs"""
     query: ReceiptTotals
-    """search and answer of all questions"""
+    """sum over the searches and answers of all questions"""
     usd_micros_per_correct: Number | None
     """millionths of a US dollar for the build and all queries, per correct item; null if unknown or none is correct"""
     context: ReceiptContext | None
     """context share; null if no model answered"""
     break_even: ReceiptBreakEven | None
-    """break-even; null if no model answered, and for controls"""
+    """break-even; null if no model answered, or if the provider is a control (no memory system)"""
 
 
 def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:

@@ -287,7 +287,7 @@ class GoldSection(TypedDict, total=False):
 
 
 def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> GoldSection:
-    """Return the report's section on the overlay; empty without one."""
+    """Return the report's section on the overlay; empty if the job has no overlay."""
     if record.overlay is None:
         return {}
     about = {"overlay": record.overlay.name, "sha256": record.overlay.sha256, "source": record.overlay.source}

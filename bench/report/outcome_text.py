@@ -205,6 +205,6 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
 
 
 def _with_largest_k(job: JobReport, prefix: str) -> Measurement | None:
-    """Return the metric of a family with the largest k, if any."""
+    """Return the metric with the largest k among those named ``prefix`` and a number; None if there is none."""
     named = [one for name, one in job.metrics.items() if name.startswith(prefix) and name[len(prefix) :].isdigit()]
     return max(named, key=lambda one: int(one.metric[len(prefix) :]), default=None)

@@ -51,7 +51,7 @@ class CorrectedShare(NamedTuple):
 
 
 def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bool = False) -> CorrectedShare | None:
-    """Return the corrected share of right items; None without any label.
+    """Return the corrected share of right items; None if no item has a label.
 
     ``exact`` is for shares near 0, such as the share of mistakes.
 

@@ -199,7 +199,7 @@ _GROUP = 8
 
 
 def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
-    """Return the adjusted p of each row. A row has one number per unit: the sum of its differences, 0 without any.
+    """Return the adjusted p of each row. A row has one number per unit: the sum of its differences, 0 if it has none.
 
     The statistic of a row is ``abs(sum) / sqrt(sum of squares)``, under every pattern of the units' signs.
     """

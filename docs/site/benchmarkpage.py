@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.sections import Evaluation
 from bench.config.catalog import Catalog, builtin_root
 from docs.site.markdown import anchor, code, page, table
 
@@ -22,7 +23,11 @@ FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 ALL_ROWS = "${'all'}"
 """the corpus field of a config whose rows all share one corpus"""
 MARK = "<!-- from here on made by python -m docs.site.generate; do not edit -->"
-UNITS = {"session": "one session", "turn": "one turn (a message, step or document)", "corpus": "all texts of a corpus"}
+UNITS = {
+    "session": "one session (a conversation, document, day or trajectory)",
+    "turn": "one turn (a message, step or document)",
+    "corpus": "all texts of a corpus",
+}
 LEAD = """\
 Configs for these public benchmarks ship with `bench`. The data is not bundled: `bench download NAME` fetches it. If a
 file cannot be fetched, the error names the file and the place to put it.
@@ -85,7 +90,7 @@ def _differences(config: BenchmarkConfig, first: BenchmarkConfig) -> Iterator[st
     same, reference = set(_facts(first)), f"same as {first.name}."
     differing = [fact for fact in _facts(config) if fact not in same and fact[1].lower() != reference]
     yield table(["property", "value"], [[label, value or "none"] for label, value in differing])
-    if _results(config) not in {_results(first), f"Known results: {reference}"}:
+    if _results(config) not in {_results(first), f"Known results:\n\n- same as {first.name}"}:
         yield _results(config)
     if _cost_table(config) != _cost_table(first):
         yield _cost_table(config)
@@ -97,7 +102,8 @@ def _head(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _results(config: BenchmarkConfig) -> str:
-    return "Known results: " + ("; ".join(config.published.baselines) or "none") + "."
+    found = config.published.baselines
+    return "\n".join(["Known results:", "", *(f"- {one}" for one in found)]) if found else "Known results: none."
 
 
 def _cost_table(config: BenchmarkConfig) -> str:
@@ -118,14 +124,17 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
     yield "one memory is", f"a piece of at most {chunk.words} words" if chunk else UNITS[config.unit]
     yield "one corpus contains", _corpus(config)
     yield "cut-off", _cut_off(config)
-    others = [
-        f"if {code(evaluation.methods_by)} is {code(kind)}: {code(method)}"
-        for kind, method in evaluation.methods.items()
-    ]
-    yield "evaluators", "; ".join([code(evaluation.method), *others])
+    yield "evaluators", _evaluators(evaluation)
     yield "metrics", ", ".join(code(one if isinstance(one, str) else one.name) for one in config.metrics)
     yield "official score", known.score or ""
     yield "computed here", known.differs or ""
+
+
+def _evaluators(evaluation: Evaluation) -> str:
+    if not evaluation.methods:
+        return code(evaluation.method)
+    named = "; ".join(f"{code(kind)}: {code(method)}" for kind, method in evaluation.methods.items())
+    return f"by the row's field {code(evaluation.methods_by)}: {named}; otherwise {code(evaluation.method)}"
 
 
 def _corpus(config: BenchmarkConfig) -> str:

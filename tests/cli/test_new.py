@@ -150,7 +150,7 @@ def test_a_field_of_any_name_is_written_as_yaml_takes_it(bench: Bench, tmp_path:
     ("file", "content", "text"),
     [
         ("d.jsonl", "", "d.jsonl: there are no rows"),
-        ("d.jsonl", "{}\n", "d.jsonl:1: row has no field"),
+        ("d.jsonl", "{}\n", "d.jsonl:1: row is empty, but needs at least one field"),
         ("d.json", "[]", "d.json: there are no rows"),
         ("d.csv", "a,b\n", "d.csv: there are no rows"),
         ("d.txt", "x", 'cannot tell the format of "d.txt"'),

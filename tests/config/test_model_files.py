@@ -60,8 +60,14 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             "name: mine\n",
             "mine",
             [
-                ("mine.yaml:1:1: missing field dialect", "add dialect: every file with a new prefix needs it"),
-                ("mine.yaml:1:1: missing field base_url", "add base_url: every file with a new prefix needs it"),
+                (
+                    "mine.yaml:1:1: missing field dialect",
+                    "add dialect: a file that defines a new prefix needs this field",
+                ),
+                (
+                    "mine.yaml:1:1: missing field base_url",
+                    "add base_url: a file that defines a new prefix needs this field",
+                ),
             ],
         ),
         (

@@ -1,4 +1,4 @@
-"""``bench compare`` and ``leaderboard``: read several runs without any network call."""
+"""``bench compare`` and ``leaderboard``: read several runs; no network call is made."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def sign(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to its journal; without it the newest run.
+        A run of this workspace, or a path to its journal. Default: the newest run.
     key
         Private key file. Default: the key in the environment, else the only active key of the key folder.
     benchmark

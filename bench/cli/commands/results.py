@@ -1,4 +1,4 @@
-"""``bench results``, ``failures``, ``export``: read one run without any network call."""
+"""``bench results``, ``failures``, ``export``: read one run; no network call is made."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def results(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to a journal; without it the newest run.
+        A run of this workspace, or a path to a journal. Default: the newest run.
     by
         Dimensions for a breakdown of the headline metric: question_type, group, or a metadata key.
     markdown
@@ -206,7 +206,7 @@ def failures(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to a journal; without it the newest run.
+        A run of this workspace, or a path to a journal. Default: the newest run.
     kind
         Only these reasons, for example not_retrieved.
     benchmark
@@ -262,7 +262,7 @@ def export(
     Parameters
     ----------
     run_id
-        A run of this workspace, or a path to a journal; without it the newest run.
+        A run of this workspace, or a path to a journal. Default: the newest run.
     format
         Files: json, jsonl, csv, parquet, otlp-json (OpenTelemetry traces). Folders: trec (.run and .qrels files),
         inspect (one log per job, for inspect view), every-eval-ever (one record per job). otlp sends the traces to

@@ -245,7 +245,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def shown_name(self) -> str:
-        """Return the display name; without one, the name."""
+        """Return the display name, or the name if the config has no display name."""
         return self.display_name or self.name
 
     def at(self, base_url: str) -> ProviderConfig:
@@ -263,7 +263,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def base_url(self) -> str | None:
-        """Return the base URL of the service with unresolved variables; None without one, as for a stdio server."""
+        """Return the base URL of the service with unresolved variables; None if it has no URL (a stdio server)."""
         if self.type == "docker" and self.docker is not None:
             return self.docker.base_url
         return self.mcp.url if self.type == "mcp" and self.mcp is not None else self.connection.base_url

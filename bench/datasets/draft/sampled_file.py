@@ -106,7 +106,7 @@ def _read(
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is malformed")
         if isinstance(row.values, Mapping) and not row.values and not found:
-            raise row.place.error("", "has no field")
+            raise row.place.error("", "is empty, but needs at least one field")
         plain = without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
         found.append((plain, row.keys[-1] if rows and row.keys and isinstance(row.keys[-1], str) else None))
         read += row.length

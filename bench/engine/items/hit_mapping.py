@@ -168,9 +168,8 @@ def report_flags(lane: OpenLane, result: SearchResult) -> None:
         REPEATED: "returned the same hit more than once in a search: the copies displace other memories",
         WITHOUT_TEXT: "returned hits with an empty text, which do not help the answering model",
         DATES_DIFFER: "returned hits whose date differs from the date of their memory: the answering "
-        "model sees the dates of the hits (perhaps search.response.when is the time of storing; without it, "
-        "hits have the dates of "
-        "their memories)",
+        "model sees the dates of the hits (perhaps search.response.when is the time of storing; if the config "
+        "has no such field, hits have the dates of their memories)",
         DATES_RESTORED: "returned hits without a date: each has the date of the memory that it maps to",
         DATES_MISSING: "returned hits that have no date and map to no memory: the answering model gets no dates "
         "for them, unlike with other providers",

@@ -69,7 +69,7 @@ class JudgeCell:
         return [row for row in self.rows if (row.answer or "").strip()]
 
     async def journal(self, environment: Environment) -> Path:
-        """Return the folder of the journal; create the journal unless one with every answer exists."""
+        """Return the folder of the journal. If no journal with every answer exists, create it."""
         if not self.whole:
             unfinished = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
             await score_external(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)

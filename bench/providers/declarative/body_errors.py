@@ -198,7 +198,7 @@ def _error_instead_of_result(tree: object) -> str:
 
 
 def _refused_change(tree: object) -> str:
-    """Return the failure of a change; empty without one, or when the message means that nothing is left to do."""
+    """Return the failure of a change; empty if there is none, or if its message means that nothing is left to do."""
     said = _reported_failure(tree)
     return "" if _DONE_ALREADY.search(said) else said
 

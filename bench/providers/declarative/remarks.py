@@ -56,7 +56,7 @@ def explain_empty(
 
 
 def warning(tree: object) -> str:
-    """Return the warning next to hits: a field named ``warning``, or a message of a failure; empty without one."""
+    """Return the warning next to hits: a field named ``warning``, or a message of a failure; else empty."""
     nodes = [tree, *(tree.get(name) for name in ENVELOPE_KEYS)] if isinstance(tree, dict) else []
     for node in nodes:
         for name, value in node.items() if isinstance(node, dict) else ():

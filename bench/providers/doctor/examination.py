@@ -52,7 +52,7 @@ class DoctorReport:
     hung: DoctorCheck | None = None
     """the check that got no response in time"""
     address: str = ""
-    """URL of the service; empty for a provider without one"""
+    """URL of the service; empty if the provider has no URL"""
 
     @property
     def ok(self) -> bool:

@@ -99,8 +99,8 @@ def cosign(note: bytes, name: str, key: SigningKey, at: int) -> bytes:
 def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: SigningKey, at: int) -> LogOutcome:
     """Check a log against the newest checkpoint that the witness cosigned, and cosign the log's checkpoint.
 
-    The checkpoint is stored for the witness before the line is written. A log that is not VALID gets no line; see the
-    verdict of the outcome.
+    To cosign means to add a line with the signature of the witness to the checkpoint. Before that, the checkpoint is
+    stored for the witness. A log that is not VALID is not cosigned; see the verdict of the outcome.
 
     Raises:
         UsageError: ``name`` is not a valid name of a witness.

@@ -49,7 +49,7 @@ UNCOMPARED = ("receiptId", "issuedAt", "signer", "signature")
 
 
 def existing_receipt(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
-    """Return an existing valid receipt of the same key whose content equals ``body``; None without one."""
+    """Return an existing valid receipt of the same key whose content equals ``body``; None if there is none."""
     trust = VerificationRequest(trust=TrustStore.pin([key.public]))
     return next((path for path in sorted(files) if _has_content(path, body) and _is_valid(path, trust)), None)
 

@@ -260,7 +260,7 @@ def is_valid_signature(key: PublicKey, signature: bytes, message: bytes) -> bool
 
 
 def signature_of(document: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the signature block of a document; raise VerificationError ``signature_missing`` without one."""
+    """Return the signature block of a document; raise VerificationError ``signature_missing`` if it has no block."""
     signature = document.get("signature")
     if not isinstance(signature, dict):
         raise VerificationError("signature_missing", "the document has no signature")

@@ -119,7 +119,7 @@ def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """Check that MRR is at most the hit rate at the same cut; the cut of an MRR without one is the k of the run."""
+    """Check that MRR is at most the hit rate at the same cut. If an MRR names no cut, its cut is the k of the run."""
     hits = _by_cut(body, HIT_BASES)
     for cut, mrr in _by_cut(body, ("mrr",), uncut=body.run.k).items():
         hit = hits.get(cut)

@@ -168,7 +168,7 @@ def read_definition(text: str) -> MetricDefinition:
 
 
 def cut_of(name: str, definition: MetricDefinition) -> int | None:
-    """Return the K of a metric, from its definition or its name (``mrr_at_10`` with ``mrr/1``); None without one."""
+    """Return the K of a metric, from its definition or its name (``mrr_at_10`` with ``mrr/1``); None if it has no K."""
     if definition.k is not None:
         return definition.k
     match = _CUT_IN_NAME.fullmatch(name)

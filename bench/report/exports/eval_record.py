@@ -1,4 +1,6 @@
-"""Export a run as Every Eval Ever records: per job one JSON file of results and one JSON Lines file of instances.
+"""Export a run in the format "Every Eval Ever": one JSON file and one JSON Lines file per job.
+
+The JSON file holds the results, and the JSON Lines file holds the instances.
 
 Example::
 

@@ -153,7 +153,7 @@ def share_json(share: CorrectedShare) -> Json:
 
 
 def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None:
-    """Return the newest sample of a job's answers; None without one."""
+    """Return the newest sample of a job's answers; None if there is no sample."""
     found = [event for event in events if event.kind == SAMPLE and event.data["answers"] == record.answer_owner]
     return ReviewSample.from_event(found[-1]) if found else None
 
