@@ -247,7 +247,7 @@ class Service:
 
     def _refuse_known(self, run_id: str) -> None:
         if (self.workspace / CHECKPOINTS / run_id / JOURNAL).exists() or self.has_run(run_id):
-            raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume it")
+            raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume this run")
 
     def has_run(self, run_id: str) -> bool:
         """Return True if the run is queued or active here."""

@@ -80,7 +80,9 @@ def test_data_of_a_sample_that_is_there_is_not_overwritten_and_no_config_is_left
     rows.parent.mkdir(parents=True)
     rows.write_text("own\n")
     done = bench("new", "benchmark", "mine", check=2)
-    assert done.stderr == "error: datasets/mine/mine.jsonl exists already\nhint: choose another name, or move it away\n"
+    assert done.stderr == (
+        "error: datasets/mine/mine.jsonl exists already\nhint: choose another name, or move this file away\n"
+    )
     assert rows.read_text() == "own\n"
     assert not (tmp_path / "configs").exists()
 

@@ -331,7 +331,7 @@ def write_new(
         files, guesses, unmapped, mapped = list(started.files), started.guesses, started.unmapped, started.mapped
     for path, _ in files:
         if path.exists():
-            raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
+            raise UsageError(f"{path} exists already", hint="choose another name, or move this file away")
     files[0] = (files[0][0], SCHEMA_LINE.format(kind=kind) + files[0][1])
     for path, text in files:
         path.parent.mkdir(parents=True, exist_ok=True)
