@@ -359,7 +359,7 @@ class Scanner:
             notes.append(f"these categories have no name, so their id is the label: {listed}")
         if self.parser.history.undated:
             notes.append(
-                counted(self.parser.history.undated, "turn(|s) (has|have) no date and (is|are) ingested without one")
+                counted(self.parser.history.undated, "turn(|s) (has|have) no date and (is|are) ingested without a date")
             )
         if hidden := self.parser.hidden:
             items = counted(hidden, "item(|s) can see")

@@ -154,7 +154,7 @@ def test_a_turn_without_a_date_is_counted_and_taken(bench: Bench) -> None:
     schema = "  answer: a\n  context:\n    field: talk\n    type: array\n"
     schema += "    itemSchema: {content: content, role: role, date: at}\n"
     told = bench("validate", put("turns", [row(1, talk=talk)], schema))
-    assert "1 turn has no date and is ingested without one" in told.stdout + told.stderr
+    assert "1 turn has no date and is ingested without a date" in told.stdout + told.stderr
 
 
 # -------------------------------------------------------------------- messages

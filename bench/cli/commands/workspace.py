@@ -266,7 +266,7 @@ endpoints:
       contentField: "$.content"
       scoreField: "$.score"
       id_from: [{{metadata: bench_id}}, {{field: "$.id"}}]
-      when: "$.when"                # the date of a hit; without it, each hit gets the date of its memory
+      when: "$.when"                # the date of a hit; without this field, each hit gets the date of its memory
   clear:
     method: DELETE
     path: /namespaces/${{runTag}}

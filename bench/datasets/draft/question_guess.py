@@ -364,7 +364,7 @@ class QuestionGuess:
             yield f"evidence: {{{', '.join(dict.fromkeys(line for line in found if line in each.values()))}}}\n"
 
     def without_gold(self) -> list[str]:
-        """Return the question types without any evidence, when other types have evidence."""
+        """Return the question types that have no evidence, if other types have evidence."""
         name = self._type_name()
         field = self.gold.nested(self.history) if self.child is not None else None
         if name is None or field is None or self.abstention:
