@@ -61,7 +61,7 @@ class ReceiptCounts(ClosedModel):
     error_kinds: Mapping[str, Natural]
     """kind of error -> number of items; the sum is byState.error"""
     retries: Natural
-    """number of repeated attempts of calls, summed over all rows of the items file"""
+    """number of attempts of a phase after its first, summed over all phases of the rows of the items file"""
 
 
 class ReceiptInterval(ClosedModel):
