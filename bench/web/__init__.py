@@ -1,6 +1,6 @@
 """The web pages and the service: ``bench explore`` shows a workspace, ``bench serve`` also starts runs.
 
-All data comes from journals and files; the pages show the same documents as the JSON of ``/api/v1``. Modules: ``app``
+All data comes from journals and files. The pages show the documents that ``/api/v1`` returns as JSON. Modules: ``app``
 opens the site, ``security`` checks each request, ``documents`` creates the documents, ``api`` and ``pages`` send them,
 ``service`` executes runs. Importing this package is fast::
 

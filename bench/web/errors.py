@@ -1,4 +1,4 @@
-"""Errors of requests, and the HTTP status of each.
+"""Errors of requests, and the HTTP status of each error.
 
 Also in this module:
 
@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     raise RequestRefused(404, "not_found", "there is no such item", "see the list of items")
-    check_run_id("20261128-4f9c")                # itself; BadId for "..", "C:", "" and the like
+    check_run_id("20261128-4f9c")          # returns the id; raises BadId for "..", "C:" and ""
     item_of(slug_of("conv-26/q 1"))        # "conv-26/q 1"
 """
 
@@ -34,21 +34,21 @@ class BadId(UsageError):
 
 
 def check_run_id(text: str) -> str:
-    """Return the id unchanged, or raise BadId."""
+    """Return ``text`` if it can be a run id, else raise BadId."""
     if not SEGMENT.fullmatch(text):
         raise BadId("the path contains a text that is not a run id")
     return text
 
 
 def slug_of(item: str) -> str:
-    """Encode an item id as one segment of a path."""
+    """Encode an item id as one segment of a path; an id of plain characters is returned unchanged."""
     if PLAIN_ITEM.fullmatch(item):
         return item
     return ENCODED + urlsafe_b64encode(item.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
 
 def item_of(slug: str) -> str:
-    """Decode what ``slug_of`` encoded; an id that needed no encoding is returned unchanged.
+    """Return the item id of a path segment that ``slug_of`` returned.
 
     Raises:
         BadId: the text is not an encoded item id.
@@ -63,7 +63,7 @@ def item_of(slug: str) -> str:
 
 
 def check_path(raw: str) -> None:
-    """Refuse a path whose segments could lead out of the site, before any lookup.
+    """Refuse a path whose segments could lead outside the site.
 
     Raises:
         BadId: empty segments, dots, encoded slashes, drive letters, control characters, double encoding.

@@ -3,8 +3,9 @@
 Also in this module:
 
 * ``Scale``: map values to percent of a width, with round numbers as ticks.
-* ``pieces``: find the words that two texts share, to mark them.
-* ``setting`` and ``judge_reason``: describe the setting of a table, and read the reason in a judge's reply.
+* ``pieces``: split a text into words to highlight and the rest.
+* ``setting``: describe the models and parameters of a leaderboard table.
+* ``judge_reason``: read the reason in a judge's reply.
 
 Example::
 
@@ -29,7 +30,10 @@ WORD_OR_REST = re.compile(r"\w+|\W+")
 
 
 def number(value: object, digits: int = 4) -> str:
-    """Format a float with a fixed number of decimals (none from 1,000 on), and an integer with grouped digits."""
+    """Format a number; return a dash for anything else.
+
+    A float has ``digits`` decimals, or none from 1,000 on. Thousands are separated by spaces.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NONE
     if isinstance(value, int):
@@ -38,17 +42,17 @@ def number(value: object, digits: int = 4) -> str:
 
 
 def share(part: object, digits: int = 0) -> str:
-    """Format a share as a percentage."""
+    """Format a share of 1 as a percentage."""
     return f"{part * 100:.{digits}f} %" if isinstance(part, int | float) else NONE
 
 
 def usd(value: object) -> str:
-    """Format an amount of money with up to four decimals; a dash for an unknown amount."""
+    """Format an amount of money with at most four decimals; an unknown amount (None) becomes a dash."""
     return NONE if value is None else f"{float(str(value)):.4f}".rstrip("0").rstrip(".")
 
 
 def duration(value: object) -> str:
-    """Format microseconds with a fitting unit."""
+    """Format a number of microseconds in µs, ms, s or min."""
     if not isinstance(value, int | float):
         return NONE
     for limit, unit, size in ((999.5, "µs", 1), (999_500, "ms", 1_000), (120_000_000, "s", 1_000_000)):
@@ -58,12 +62,15 @@ def duration(value: object) -> str:
 
 
 def seconds(value: object) -> str:
-    """Format seconds with a fitting unit."""
+    """Format a number of seconds in µs, ms, s or min."""
     return duration(value * 1_000_000) if isinstance(value, int | float) else NONE
 
 
 def plain_value(value: object) -> str:
-    """Format any JSON value as words: names with their values, lists with commas, yes and no."""
+    """Format any JSON value as words.
+
+    An object becomes its names and values, a list is separated by commas, and a boolean becomes yes or no.
+    """
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {plain_value(one)}" for name, one in value.items() if one not in (None, {}, [], ""))
     if isinstance(value, list | tuple):
@@ -74,26 +81,26 @@ def plain_value(value: object) -> str:
 
 
 def chance(value: object) -> str:
-    """Format a p value; never as zero, because no sample proves zero."""
+    """Format a p value. A small value is shown as ``< 0.0001``, because no sample proves zero."""
     return "< 0.0001" if isinstance(value, int | float) and value < 0.0001 else number(value)
 
 
 def rounded(value: object) -> str:
-    """Format a value next to its interval with two decimals."""
+    """Format a value with two decimals, as its interval is shown."""
     return number(value, 2)
 
 
 SHORT = 3
-"""words of fewer letters are too frequent to mark"""
+"""minimum number of letters of a word to highlight: shorter words are too frequent"""
 COMMON = frozenset({"the", "and", "for", "was", "her", "his", "she", "him", "you", "are", "that", "with"})
-"""longer words that are too frequent to mark"""
+"""longer words that are not highlighted, because they are too frequent"""
 
 
 def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
-    """Split a text into (piece, marked).
+    """Split a text into pieces, each with True if the page highlights it.
 
-    The words that ``words`` contains are marked; with ``same=False``, all other words are marked. Short and
-    common words are never marked.
+    A word is highlighted if the text ``words`` contains it; with ``same=False``, if ``words`` does not contain it.
+    Short and common words are never highlighted.
     """
     other = {word.casefold() for word in WORD.findall(str(words or ""))}
     found: list[tuple[str, bool]] = []
@@ -108,7 +115,7 @@ def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str,
 
 
 def setting(text: object) -> str:
-    """Describe the setting of a table in words, without its default parts."""
+    """Describe the models and parameters of a leaderboard table in words; defaults are left out."""
     found = []
     for part in str(text).split(" | "):
         role, _, name = part.partition(" ")
@@ -122,7 +129,7 @@ def setting(text: object) -> str:
 
 
 def judge_reason(raw: object) -> str:
-    """Return the reason in a judge's JSON; empty if there is none."""
+    """Return the reason in a judge's JSON reply; an empty text if the reply has no reason."""
     text = str(raw or "")
     start, end = text.find("{"), text.rfind("}")
     try:
@@ -134,7 +141,7 @@ def judge_reason(raw: object) -> str:
 
 
 def day(value: object) -> str:
-    """Format an ISO time as ``5 Mar 2026, 14:30``."""
+    """Format an ISO time as ``5 Mar 2026, 14:30``, and an ISO date as ``5 Mar 2026``."""
     try:
         when = datetime.fromisoformat(str(value))
     except ValueError:
@@ -143,14 +150,14 @@ def day(value: object) -> str:
 
 
 def instant(value: object) -> str:
-    """Format a time in UTC, to the second."""
+    """Format a datetime in UTC, to the second; any other value is returned as text."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return str(value) if value else NONE
 
 
 def age(value: object, now: datetime) -> str:
-    """Return the age of an ISO time as text."""
+    """Return the time since an ISO time as text, for example ``3 h``; less than a minute is ``now``."""
     if not isinstance(value, str):
         return NONE
     past = now - datetime.fromisoformat(value)
@@ -163,19 +170,19 @@ def age(value: object, now: datetime) -> str:
 STEPS = (1, 2, 2.5, 3, 4, 5, 6, 8, 10)
 PARTS = 4
 WIDE = 50.0
-"""from this ratio of the largest to the smallest value, a scale is logarithmic"""
+"""a scale is logarithmic if its largest value is at least this many times its smallest value"""
 
 Text = Callable[[float], str]
 
 
 def plain(value: float) -> str:
-    """Format a number for a tick."""
+    """Format a number as the text of a tick."""
     return f"{value:.4g}" if value < 9_999.5 else f"{value:,.0f}".replace(",", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A line of the grid with its text; ``anchor`` keeps the text inside the chart."""
+    """A grid line of a chart with its text; ``anchor`` aligns the text so that it stays inside the chart."""
 
     at: float
     text: str
@@ -184,7 +191,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A mapping of ``low`` to 0 and ``high`` to 100, linear or logarithmic."""
+    """A mapping of values to positions in percent: ``low`` is at 0 and ``high`` is at 100."""
 
     low: float
     high: float
@@ -192,7 +199,7 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Return the position of a value in percent, limited to 0..100."""
+        """Return the position of a value in percent; a value outside the scale gets 0 or 100."""
         inside = min(max(value, self.low), self.high)
         if self.logarithmic:
             share = math.log(inside / self.low) / math.log(self.high / self.low)
@@ -202,14 +209,17 @@ class Scale:
 
 
 def scale_from_zero(largest: float, text: Text = plain) -> Scale:
-    """Return a scale from zero to the next round number."""
+    """Return a linear scale from zero to a round number that is not below ``largest``."""
     top = nice_top(largest)
     ticks = [(100 * part / PARTS, text(part * top / PARTS)) for part in range(PARTS + 1)]
     return Scale(low=0.0, high=top, ticks=anchored(ticks))
 
 
 def scale_over(values: Sequence[float], text: Text = plain) -> Scale:
-    """Return a scale for these values: from zero, or in powers of ten if they differ by a large factor."""
+    """Return a scale that fits these values.
+
+    It is linear from zero. If the values differ by a large factor (``WIDE``), it is logarithmic.
+    """
     least, largest = min(values), max(values)
     if least <= 0 or largest / least < WIDE:
         return scale_from_zero(largest, text)
@@ -219,7 +229,10 @@ def scale_over(values: Sequence[float], text: Text = plain) -> Scale:
 
 
 def anchored(ticks: Sequence[tuple[float, str]]) -> tuple[Tick, ...]:
-    """Return ticks whose texts stay inside the chart at both ends."""
+    """Return a tick for each (position in percent, text).
+
+    Texts near the two ends of the scale are aligned so that they stay inside the chart.
+    """
     return tuple(
         Tick(at=round(at, 2), text=text, anchor="start" if at < 4 else "end" if at > 96 else "middle")
         for at, text in ticks
@@ -227,7 +240,7 @@ def anchored(ticks: Sequence[tuple[float, str]]) -> tuple[Tick, ...]:
 
 
 def nice_top(value: float) -> float:
-    """Return the next round number at or above a value; 1 for zero or less."""
+    """Return a round number at or above ``value``; 1 if ``value`` is zero, negative or not finite."""
     if value <= 0 or not math.isfinite(value):
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

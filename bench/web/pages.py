@@ -64,7 +64,10 @@ from bench.web.start_page import flags_of, form_choices, form_fields, plan_run
 
 
 class ListedRun(RunRow):
-    """A run of the list; ``shown`` is the state that the page shows and filters by, ``why`` the reason of the state."""
+    """A run in the list of runs.
+
+    ``shown`` is the state that the page displays and filters by. ``why`` is the reason of this state.
+    """
 
     shown: str
     why: str
@@ -104,7 +107,7 @@ def _listed(row: RunRow) -> ListedRun:
 
 
 def _filtered(rows: Sequence[ListedRun], query: Mapping[str, str]) -> list[ListedRun]:
-    """Filter and sort the rows as the query states."""
+    """Return the rows that match the query, in the order that the query requests."""
     state, text = query.get("state", ""), query.get("q", "").casefold()
     found = [row for row in rows if _has_state(row, state) and text in _searchable(row)]
     return sorted(found, key=SORTS.get(query.get("sort", ""), SORTS["newest"]))
@@ -122,7 +125,7 @@ def _searchable(row: ListedRun) -> str:
 
 
 async def new(request: web.Request) -> web.Response:
-    """Show the form of a new run, and the plan if the form is filled in."""
+    """Show the form for a new run. If the form is filled in, also show the plan of the run."""
     if request.app[SITE].read_only:
         raise NotFound("this service is read-only", "start runs with bench serve or bench run")
     return await _form_page(request, flags_of(request.query.items()))
@@ -150,7 +153,7 @@ async def _form_page(request: web.Request, flags: Json, error: BenchError | None
 
 
 async def start(request: web.Request) -> web.Response:
-    """Start the run of a submitted form; show an error above the form."""
+    """Start the run that a submitted form describes; on an error, show the form again with the message above it."""
     from bench.web.admission import admit
 
     service = request.app[SITE].service
@@ -164,7 +167,7 @@ async def start(request: web.Request) -> web.Response:
 
 
 async def order(request: web.Request) -> web.Response:
-    """Pause, resume, retry or cancel a run from a button."""
+    """Pause, resume, retry or cancel a run, as a button of its page requests."""
     run_id, action = request.match_info["run_id"], request.match_info["action"]
     state = ""
     if action in ("resume", "retry"):
@@ -188,7 +191,10 @@ async def run(request: web.Request) -> web.Response:
 
 
 async def report(request: web.Request) -> web.Response:
-    """Show the one-page report, or with ``download`` send it as a self-contained file."""
+    """Show the one-page report of a run.
+
+    With the query parameter ``download``, send the report as a self-contained HTML file.
+    """
     site, run_id = request.app[SITE], request.match_info["run_id"]
     document = await run_document(site, run_id)
     report_page, waiting = await report_page_document(site, document)
@@ -203,7 +209,7 @@ async def report(request: web.Request) -> web.Response:
 
 
 PER_DAY = 1000
-"""questions per day in a static page, which has no input field"""
+"""assumed number of questions per day on a static page, where a reader cannot enter a number"""
 
 
 def _per_day(text: str) -> int | None:
@@ -218,7 +224,7 @@ FORMS: Mapping[str, TableFormat] = {"csv": "csv", "md": "md"}
 
 
 async def download(request: web.Request) -> web.Response:
-    """Send the tables of a run as CSV or Markdown."""
+    """Send the result tables of a run as a CSV or Markdown file."""
     run_id, form = request.match_info["run_id"], FORMS[request.match_info["form"]]
     text = await results_text(request.app[SITE], run_id, form)
     kind = {"csv": "text/csv", "md": "text/markdown"}[form]
@@ -233,7 +239,7 @@ async def items(request: web.Request) -> web.Response:
 
 
 LIST_QUERY = ("provider", "benchmark", "state", "type", "show", "loss", "error", "sort", "by")
-"""query parameters that the page of an item keeps: the filter and the order of its list"""
+"""query parameters that links of an item's page keep, because they hold the filter and order of the item list"""
 
 
 def _list_query(query: Mapping[str, str]) -> dict[str, str]:
@@ -254,14 +260,17 @@ async def item(request: web.Request) -> web.Response:
 
 
 async def review(request: web.Request) -> web.Response:
-    """Show the next drawn answer to label, without provider and verdict."""
+    """Show the next answer that a person is to label, without its provider and verdict."""
     if request.app[SITE].read_only:
         raise NotFound("this service is read-only", "label answers with bench serve or bench review RUN --n 50")
     return html(request, "review.html", review=await api.review_of_query(request))
 
 
 async def label(request: web.Request) -> web.Response:
-    """Draw answers, or label one answer and redirect to the next."""
+    """Handle the two forms of the review page.
+
+    The form with ``n`` draws answers. The other form labels one answer and redirects to the next answer.
+    """
     site, run_id, form = request.app[SITE], request.match_info["run_id"], await form_of(request)
     if "n" in form:
         await draw_answers(site, run_id, form["n"])
@@ -302,16 +311,19 @@ BOARD_SORTS: Mapping[str, BoardOrder] = {
     "latency": lambda row: (row["search_p50_ms"] is None, row["search_p50_ms"] or 0.0, ""),
     "cost": lambda row: (row["per_question"] is None, row["per_question"] or 0.0, ""),
 }
-"""sort keys of a leaderboard table other than the rank"""
+"""sort key by name of the order, for orders of a leaderboard table other than by rank"""
 
 
 def _side(row: BoardRow, view: str) -> str:
-    """Return the row's name in a comparison, with the answering model in the view ``model``."""
+    """Return the name of the row's job in a comparison; in the view ``model`` it contains the answering model."""
     return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
 
 
 def _with_charts(table: BoardTable, view: str, order: BoardOrder | None) -> Mapping[str, object]:
-    """Add the shown rows and the charts to a table; return a matrix unchanged."""
+    """Return the table with its charts and its rows in the requested order.
+
+    A table with a ``grid`` (one column per benchmark) has no charts and is returned unchanged.
+    """
     if table["grid"] is not None:
         return table
     rows = table["rows"]
@@ -345,13 +357,13 @@ async def receipts(request: web.Request) -> web.Response:
 
 
 async def receipt(request: web.Request) -> web.Response:
-    """Send the bytes of a receipt."""
+    """Send the file of a receipt unchanged."""
     path = receipt_file(request.app[SITE], checked(request.match_info["run"]), checked(request.match_info["name"]))
     return web.Response(body=path.read_bytes(), content_type="application/json")
 
 
 async def receipt_badge(request: web.Request) -> web.Response:
-    """Return the badge of a receipt."""
+    """Send the SVG badge of a receipt."""
     site, where = request.app[SITE], request.match_info
     path = receipt_file(site, checked(where["run"]), checked(where["name"]))
     text = badge_of(await receipt_row(site, path))
@@ -382,7 +394,10 @@ META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)
 
 
 async def login(request: web.Request) -> web.Response:
-    """Exchange the token for a cookie, and redirect to an address without the token."""
+    """Check the token, set the login cookie, and redirect to the start page.
+
+    A missing or wrong token shows the login form. Without access control, redirect at once.
+    """
     secret = request.app[SITE].secret
     if secret is None:
         raise web.HTTPSeeOther("/")
@@ -400,7 +415,10 @@ async def icon(request: web.Request) -> web.Response:
 
 
 async def verify(request: web.Request) -> web.Response:
-    """Serve the page that verifies receipts in the browser, with its own policy and the links of the other pages."""
+    """Serve the page that verifies receipts in the browser.
+
+    The page has its own Content-Security-Policy, and the navigation links of the other pages.
+    """
     text = _verify_page()
     if text is None:
         raise NotFound("this installation has no verify.html", "use bench verify")

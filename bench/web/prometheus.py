@@ -1,4 +1,4 @@
-"""Prometheus metrics of the service: requests, runs by state, the queue, items and costs of live runs.
+"""Prometheus metrics of the service: requests, the queue, and the items, calls and costs of live runs.
 
 Example::
 
@@ -27,7 +27,7 @@ from bench.web.documents.run_documents import journal_stamp
 
 
 class ServiceMetrics:
-    """The metrics of one site, in its own registry."""
+    """The metrics of one site; each site has its own Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -54,12 +54,12 @@ class ServiceMetrics:
         return Gauge(f"bench_{name}", text, labels, registry=self.registry)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answered request."""
+        """Count one HTTP request and its duration in seconds."""
         self.requests.labels(method, route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
     async def text(self, site: Site) -> bytes:
-        """Return all metrics in the text format."""
+        """Return all metrics in the text format of Prometheus."""
         service = site.service
         self.queued.set(len(service.queue) if service else 0)
         self.running.set(len(service.active) if service else 0)
@@ -74,7 +74,7 @@ class ServiceMetrics:
         return generate_latest(self.registry)
 
     def _follow(self, name: str, progress: Progress) -> None:
-        """Set the gauges of a live run from the engine's progress."""
+        """Set the gauges of the live run ``name`` from the engine's progress."""
         self.planned.labels(name).set(progress.planned)
         self.ended.labels(name).set(progress.ended)
         self.in_flight.labels(name).set(progress.in_flight)
@@ -89,7 +89,7 @@ class ServiceMetrics:
             self.states.labels(name, state).set(count)
 
     async def _count(self, site: Site, name: str) -> None:
-        """Set the phase outcomes of a live run, as last read from the journal."""
+        """Set the gauges that count phases by outcome for the live run ``name``; the counts come from its journal."""
         folder = site.workspace / CHECKPOINTS / name
         shown = await site.cache.get(
             ("phases", name), journal_stamp(folder), partial(_outcomes, folder), max_wait_s=SHORT_WAIT_S

@@ -1,4 +1,6 @@
-"""Render pages and errors: everything escaped, invisible characters shown, secrets redacted, no traceback.
+"""Render pages and errors as HTML.
+
+All values are escaped, invisible characters are made visible, and secrets are redacted. An error page has no traceback.
 
 Example::
 
@@ -36,12 +38,12 @@ HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
 
 
 def html(request: web.Request, template: str, **values: object) -> web.Response:
-    """Render a page as a response."""
+    """Render a template as an HTML response."""
     return web.Response(text=page(request, template, **values), content_type="text/html", charset="utf-8")
 
 
 def page(request: web.Request, template: str, **values: object) -> str:
-    """Render a page; all ``values`` are escaped."""
+    """Render a template as HTML text; all ``values`` are escaped."""
     site = request.app[SITE]
     return redact(
         templates()
@@ -59,7 +61,7 @@ def page(request: web.Request, template: str, **values: object) -> str:
 
 
 def standalone(body: str, *, title: str, about: str = "", **values: object) -> str:
-    """Render a body as one file: its style inside, no script, no link, no network."""
+    """Render the template ``body`` as one HTML file that contains its style and needs no script, link or network."""
     text = templates().get_template("file.html")
     css = Markup((Path(__file__).with_name("static") / "site.css").read_text(encoding="utf-8"))  # noqa: S704  our own
     return redact(
@@ -69,7 +71,7 @@ def standalone(body: str, *, title: str, about: str = "", **values: object) -> s
 
 @cache
 def templates() -> Environment:
-    """Return the template environment of the package."""
+    """Return the Jinja environment with the templates and filters of this package."""
     environment = Environment(
         loader=PackageLoader("bench.web"),
         autoescape=True,
@@ -102,7 +104,7 @@ def templates() -> Environment:
 
 
 def query_of(values: Mapping[str, object], **changed: object) -> str:
-    """Build a query string of the values that are not empty."""
+    """Build a query string from ``values`` and ``changed``; empty values are left out, and ``changed`` has priority."""
     both = {**values, **changed}
     return urlencode({name: str(value) for name, value in both.items() if value not in (None, "")})
 
@@ -124,7 +126,10 @@ def _visible(value: object) -> object:
 
 
 def error_response(request: web.Request, error: Exception) -> web.StreamResponse:
-    """Return the response to an error of a handler; raise any other exception again, so that the server logs it."""
+    """Return the response for an exception that a handler raised.
+
+    A redirect and an unexpected exception are raised again.
+    """
     if isinstance(error, BenchError):
         return _error_page(request, status_of(error), error.kind, str(error), error.hint)
     if isinstance(error, web.HTTPException) and error.status >= 400:

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* ``OrderStore``: the requested runs, durable as one small file per run in ``checkpoints/.service``, and the lock.
+* ``OrderStore``: stores each requested run as a small file in ``checkpoints/.service``, and locks the workspace.
 
 Example::
 
@@ -11,12 +11,12 @@ Example::
     with OrderStore.open(workspace) as orders:        # Locked if another service uses the workspace
         orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
 
-Each run is executed by the same engine as on the command line, in a thread with its own event loop, so that pages stay
-fast. A pause creates the pause file of the run. When the service closes, it cancels the runs that have not ended after
+The engine of the command line executes each run, in a thread with its own event loop, so that pages stay fast. A pause
+creates the pause file of the run. When the service closes, it cancels the runs that have not ended after
 ``PATIENCE_S``.
 
-An order exists from the moment a run is accepted until the run has ended or is paused. So a service that was killed
-knows at its next start which runs to continue.
+The order file of a run exists from the request until the run has ended or is paused. So a service that was killed knows
+at its next start which runs to continue.
 """
 
 from __future__ import annotations
@@ -69,23 +69,27 @@ class RunOrder:
 
     run_id: str
     request: Mapping[str, object] | None = None
-    """flags of a run that has no journal yet; None = continue from the journal"""
+    """flags of a new run, or None to continue a run from its journal"""
     number: int = 0
-    """place in the queue"""
+    """position in the queue, counted from 1"""
     retry: bool = False
-    """run only the failed items again"""
+    """True to run only the failed items again"""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderStore:
-    """The folder of queued orders, locked by this service."""
+    """The folder with the order files of requested runs; the service holds the lock of this folder."""
 
     folder: Path
 
     @staticmethod
     @contextmanager
     def open(workspace: Path) -> Iterator[OrderStore]:
-        """Lock the workspace for this service; raise Locked if another service uses it."""
+        """Lock the workspace for this service while the ``with`` block runs.
+
+        Raises:
+            Locked: another service uses the workspace.
+        """
         folder = workspace / CHECKPOINTS / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -106,7 +110,7 @@ class OrderStore:
             os.close(handle)
 
     def add(self, order: RunOrder) -> RunOrder:
-        """Store an order durably at the end of the queue; return it with its place."""
+        """Write an order to disk at the end of the queue, and return the order with its queue number."""
         number = max((one.number for one in self.all()), default=0) + 1
         path = self.folder / f"{order.run_id}.json"
         part = path.with_suffix(".part")
@@ -120,11 +124,11 @@ class OrderStore:
         return order
 
     def drop(self, run_id: str) -> None:
-        """Delete an order."""
+        """Delete the order of a run; do nothing if the run has no order."""
         (self.folder / f"{run_id}.json").unlink(missing_ok=True)
 
     def all(self) -> list[RunOrder]:
-        """Return the stored orders by their place in the queue; files that are not valid orders are skipped."""
+        """Return the stored orders, sorted by queue number. Files that are not valid orders are skipped."""
         found = []
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):
@@ -135,22 +139,22 @@ class OrderStore:
 
 
 PATIENCE_S = 7.0
-"""seconds after which a closing service cancels its runs; a stop takes at most eight seconds in all"""
+"""seconds that a closing service waits for its runs before it cancels them"""
 CANCEL_S = 1.0
-"""seconds that a canceled run has to close its journal"""
+"""seconds that a closing service waits after the cancellation, so that each run can close its journal"""
 
 
 @dataclass(slots=True)
 class ActiveRun:
-    """One run in its thread."""
+    """A run that is being executed in its own thread."""
 
     order: RunOrder
     folder: Path
     progress: Progress | None = None
     stop_reason: str | None = None
-    """``pause``, ``cancel`` or ``shutdown``; None = no stop was requested"""
+    """``pause``, ``cancel`` or ``shutdown``; None if no stop was requested"""
     resume_after_stop: bool = False
-    """a resume was requested before the run had ended"""
+    """True if a resume was requested while the run was stopping"""
     ended: anyio.Event = field(default_factory=anyio.Event)
     loop: asyncio.AbstractEventLoop | None = None
     scope: anyio.CancelScope | None = None
@@ -184,27 +188,30 @@ class Service:
     max_runs: int = 1
     closing: bool = False
     stuck: bool = False
-    """True if a canceled run did not end: its thread would keep the process alive"""
+    """True if a canceled run did not end: the thread of this run keeps the process alive"""
     queue: list[RunOrder] = field(default_factory=list)
     active: dict[str, ActiveRun] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     labelling: anyio.Lock = field(default_factory=anyio.Lock)
-    """held while answers are drawn for people, or their labels are written"""
+    """held while answers are drawn for labelling, and while labels are written"""
 
     # ------------------------------------------------------------------ requests
 
     def states(self) -> dict[str, str]:
-        """Return the state of each run of this service: queued, running, stopping or ``failed: REASON``."""
+        """Return run id -> state for each run of this service.
+
+        A state is ``queued``, ``running``, ``stopping`` or ``failed: REASON``.
+        """
         found = {name: f"failed: {text}" for name, text in self.problems.items()}
         found |= {order.run_id: "queued" for order in self.queue}
         return found | {name: "stopping" if one.stop_reason else "running" for name, one in self.active.items()}
 
     def costs(self) -> dict[str, str]:
-        """Return the known cost of each live run so far."""
+        """Return run id -> USD spent so far, for each live run; calls without a known price are not included."""
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
     def live_progress(self, run_id: str) -> Json | None:
-        """Return the progress of a live run of this service; None if the run is not live here."""
+        """Return the progress of a run that this service executes now; None for any other run."""
         one = self.active.get(run_id)
         if one is None or one.progress is None:
             return None
@@ -227,7 +234,7 @@ class Service:
         }
 
     async def start(self, request: RunRequest) -> str:
-        """Queue a new run, and return its id. The run is planned first, so that an invalid request is never queued.
+        """Queue a new run, and return its id. An invalid request is refused, because the run is planned first.
 
         Raises:
             UsageError, ConfigError, DataError: as ``bench run`` raises them before anything starts.
@@ -250,11 +257,13 @@ class Service:
             raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume this run")
 
     def has_run(self, run_id: str) -> bool:
-        """Return True if the run is queued or active here."""
+        """Return True if this service has the run in its queue or executes it."""
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
-        """Queue a run to be continued; ``retry`` runs only the failed items. A stopping run is queued after its end.
+        """Queue a run so that it continues from its journal.
+
+        With ``retry``, only its failed items run again. A run that is stopping is queued when it has stopped.
 
         Raises:
             RequestRefused: another process has locked the run.
@@ -273,7 +282,10 @@ class Service:
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:
-        """Stop a run cleanly (``pause`` or ``cancel``), or remove it from the queue; return the state of the run."""
+        """Stop a run cleanly, or remove the run from the queue; return its state.
+
+        ``why`` is ``pause`` or ``cancel``. The state of a run that was only queued is ``not started``.
+        """
         self.orders.drop(run_id)
         waiting = [order for order in self.queue if order.run_id == run_id]
         if waiting:
@@ -295,7 +307,10 @@ class Service:
     # ------------------------------------------------------------------ the life of the service
 
     async def recover(self) -> list[str]:
-        """Queue the orders of an earlier service, then every interrupted run; return the run ids."""
+        """Queue the runs that an earlier service left unfinished, and return their ids.
+
+        Stored orders come first, then runs whose journals show that they were interrupted.
+        """
         for order in self.orders.all():
             self._enqueue(order, begin=False)
         for name in reversed(run_ids(self.workspace)):
@@ -315,7 +330,7 @@ class Service:
             return False
 
     async def close(self) -> None:
-        """Pause all runs, and cancel the runs that take too long. The next start continues all of them."""
+        """Pause all runs, and cancel a run that does not pause in time. The next start continues all of them."""
         self.closing = True
         running = list(self.active.values())
         for one in running:
@@ -367,7 +382,7 @@ class Service:
             self._begin()
 
     async def _execute(self, one: ActiveRun) -> None:
-        """Plan, run and report one order; called in the thread of the run."""
+        """Plan and run one order, and publish the report of the run. It is called in the thread of the run."""
         from bench.plan import make_plan
 
         one.loop = asyncio.get_running_loop()

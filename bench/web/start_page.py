@@ -1,4 +1,4 @@
-"""Start a run from a page: choose settings, check the plan with its price and missing keys, then start.
+"""The form for a new run: its choices, its flags, and the plan with the price and the missing keys.
 
 Example::
 
@@ -30,7 +30,7 @@ SEVERAL = frozenset({"benchmarks", "providers", "k"})
 
 
 def flags_of(fields: Iterable[tuple[str, object]]) -> Json:
-    """Return the filled-in fields of a query or form."""
+    """Return the flags of a run from the fields of a form or query; empty and unknown fields are left out."""
     found: dict[str, list[str]] = {}
     for name, value in fields:
         text = str(value).strip()
@@ -40,7 +40,10 @@ def flags_of(fields: Iterable[tuple[str, object]]) -> Json:
 
 
 def form_choices(site: Site) -> Json:
-    """Return the choices of the form: benchmarks, the demo first; providers by available keys; models."""
+    """Return the choices of the form for a new run: benchmarks, providers and models.
+
+    The demo is the first benchmark. Providers are grouped by whether their keys are set.
+    """
     from bench.plan.provider import KEYLESS
 
     catalog = Catalog.load(site.workspace)
@@ -58,16 +61,16 @@ def form_choices(site: Site) -> Json:
 
 
 class PlannedRun(NamedTuple):
-    """A plan with its cost and time."""
+    """A plan with its estimated cost and time."""
 
     plan: Plan
     estimate: Estimate
     unset: Sequence[str]
-    """variables that the run requires and that are not set"""
+    """environment variables that the run requires but that are not set"""
 
 
 async def plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
-    """Return the plan of a run with these flags, with the estimated cost and time; no call is made.
+    """Plan a run with these flags, and estimate its cost and time. No provider and no model is called.
 
     Raises:
         UsageError, ConfigError, DataError: as ``bench plan`` raises them.
@@ -92,7 +95,7 @@ def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
 
 
 def form_fields(request: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Convert the flags of an earlier run to fields of the form."""
+    """Convert the flags of an earlier run to (name, value) fields of the form."""
     found = []
     for name in FORM_FLAGS:
         value = request.get(name)

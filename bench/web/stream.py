@@ -1,7 +1,7 @@
-"""Live updates as server-sent events from the journal: the current state first, then every change.
+"""Live updates of a run as server-sent events: first the current state, then every change in the journal.
 
-The ids are ids of journal events, so ``Last-Event-ID`` resumes where a browser was disconnected. The stream of an ended
-run reports the end and closes::
+The event ids are ids of journal events. So a browser that was disconnected continues with ``Last-Event-ID``. When the
+run has ended, the stream sends ``end`` and closes::
 
     event: state
     data: {"run_id": "r1", "state": "running", "progress": {...}}
@@ -28,14 +28,14 @@ from bench.web.documents.run_documents import event_json, folder_of, progress_of
 
 POLL_S = 1.0
 REST_FACTOR = 5
-"""pause after reading the journal, as a multiple of the time that the read took"""
+"""the pause between two readings of the journal is at least this many times the duration of a reading"""
 KEEP_ALIVE_S = 15.0
-"""interval of the comments that keep the connection open"""
+"""seconds without an update after which a comment is sent, so that the connection stays open"""
 LIVE_STATES = frozenset({str(RunState.RUNNING)})
 
 
 async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamResponse:
-    """Respond with the event stream of a run."""
+    """Send the event stream of a run."""
     folder = folder_of(site, run_id)
     last = request.headers.get("Last-Event-ID", "")
     seen = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
@@ -52,7 +52,7 @@ async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamRes
 
 
 async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: int) -> None:
-    """Send changes of the state and new events until the run has ended."""
+    """Send each change of the run's state and each new journal event, until the run has ended."""
     known: Json = {}
     quiet_s = 0.0
     while True:

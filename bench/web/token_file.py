@@ -1,8 +1,8 @@
-"""The token of the service: its file, and the values derived from it for cookies and forms.
+"""The token of the service: its file, and the values for cookies and forms that are computed from the token.
 
 Example::
 
-    secret = ServiceToken.load_or_create(Path("checkpoints/.token"))      # made on first use
+    secret = ServiceToken.load_or_create(Path("checkpoints/.token"))      # creates the file on first use
     secret.matches("..."), secret.cookie, secret.csrf
 """
 
@@ -20,12 +20,12 @@ from bench.events import redactor
 
 TOKEN_BYTES = 32
 MIN_CHARACTERS = 43
-"""number of characters of 32 random bytes in base64"""
+"""minimum length of a token: 32 random bytes have 43 characters in base64"""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    """The token of a service; browsers hold values derived from it, never the token itself."""
+    """The secret token of a service. Browsers receive only values that are computed from the token."""
 
     token: str = field(repr=False)
     fresh: bool = False
@@ -33,7 +33,9 @@ class ServiceToken:
 
     @classmethod
     def load_or_create(cls, path: Path) -> ServiceToken:
-        """Read a token file, or create it, readable only by its owner.
+        """Read the token from a file; if the file does not exist, create it with a new token.
+
+        Only the owner of a new file can read it.
 
         Raises:
             ConfigError: the file cannot be read or created, or its token is too short.
@@ -73,12 +75,12 @@ class ServiceToken:
         return cls(token)
 
     def matches(self, token: str) -> bool:
-        """Return True if ``token`` is right; the comparison takes constant time."""
+        """Return True if ``token`` is the token of the service. The comparison takes constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
     @property
     def cookie_name(self) -> str:
-        """The cookie name, different for each token, because browsers share cookies between ports."""
+        """The name of the login cookie. Each token has its own name, because browsers share cookies between ports."""
         return f"bench_{self._derived('name')[:12]}"
 
     @property
