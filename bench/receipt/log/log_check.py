@@ -1,7 +1,7 @@
-"""Check a log: every line, the root, the signature, the earlier heads, and the files that the log names.
+"""Check a log: every line, the root, the signature, the earlier heads, and the files of receipts.
 
-The files are compared with the entries: each file exists, is unchanged and is listed, and each entry matches its
-receipt.
+For each entry of a receipt, its two files must exist, be unchanged and agree with the entry. Each receipt in the folder
+must have an entry.
 
 Example::
 
@@ -9,8 +9,8 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     findings = list(check_files(view))
 
-An earlier head is the size and root of the log at an earlier time. All available ones are checked: in checkpoints/, in
-a checkpoint file (``since``), and in receipts.
+An earlier head is the size and root of the log at an earlier time. The module checks the heads in checkpoints/, in a
+checkpoint file (``since``) and in receipts.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from bench.visible import counted
 
 
 def receipt_files(view: LogView) -> list[Path]:
-    """Return the receipts in a log's folder, listed or not."""
+    """Return the paths of all receipts in a log's folder, also of receipts without an entry in the log."""
     return sorted(path for path in (view.folder / RECEIPTS).glob("*.json") if path.is_file())
 
 
 def check_files(view: LogView) -> Iterator[Finding]:
-    """Compare the folder of receipts with the entries."""
+    """Yield a failure for each receipt file that is missing, changed or without an entry in the log."""
     logged = {entry.receipt_id: entry for entry in view.of(ReceiptLogged)}
     for receipt_id, entry in logged.items():
         yield from _file_findings(view.folder / RECEIPTS, receipt_id, entry)
@@ -71,7 +71,7 @@ def _file_findings(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Itera
 
 
 def differing_field(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
-    """Return the name of the first field in which an entry differs from its receipt; None if they agree."""
+    """Return the name of the first receipt field that differs from the log entry; None if all agree."""
     receipt = document if isinstance(document, Mapping) else {}
     run, rows = receipt.get("run"), receipt.get("perQuery")
     stated = {
@@ -85,7 +85,7 @@ def differing_field(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, read in chunks."""
+    """Return the SHA-256 of a file as hex, without reading the whole file into memory."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
@@ -106,7 +106,7 @@ class LogOutcome:
         return overall_verdict(self.findings)
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value."""
+        """Return the findings and the verdict as a JSON value."""
         return {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,
@@ -118,7 +118,7 @@ class LogOutcome:
 
 
 def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> LogOutcome:
-    """Check a whole log; all findings are reported, not only the first."""
+    """Check a whole log and report every finding; ``since`` is a checkpoint file that the user kept."""
     origin = store.origin or _origin(view)
     findings = [*_line_findings(view), *_checkpoint_findings(view, store)]
     findings += _history_findings(view, _heads(view, origin, since))
@@ -127,12 +127,12 @@ def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> Lo
 
 
 def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
-    """Check lines, root and signature only, as required to check a receipt's entry in the log."""
+    """Check only the lines, the root and the signature of a log, not its earlier heads and files."""
     return _outcome(view, [*_line_findings(view), *_checkpoint_findings(view, store)])
 
 
 def check_own_history(view: LogView, store: TrustStore) -> list[Finding]:
-    """Check a log before it is extended; return findings on lines, root, signature, and checkpoints in its folder."""
+    """Check a log before entries are appended: lines, root, signature and the checkpoints in its folder."""
     return [
         *_line_findings(view),
         *_checkpoint_findings(view, store),
@@ -281,7 +281,7 @@ def _origin(view: LogView) -> str | None:
 
 
 def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> EarlierHead | Finding:
-    """Return the head in a checkpoint file, or a failure if the file is of another log or not of the given size."""
+    """Return the head in a checkpoint file, or a failure if the file is unreadable or its origin or size is wrong."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
     except OSError as error:
@@ -326,5 +326,5 @@ def _history_findings(view: LogView, heads: Iterator[EarlierHead | Finding]) -> 
 
 
 def has_root(view: LogView, size: int, root_hash: str) -> bool:
-    """Return True if the log's first ``size`` entries have this root."""
+    """Return True if ``root_hash`` (hex) is the Merkle root over the log's first ``size`` entries."""
     return view.roots([size]).get(size) == _unhex(root_hash)

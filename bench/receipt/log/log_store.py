@@ -1,4 +1,4 @@
-"""The public log, an append-only list of entries under a signed Merkle root: folder, entries and checkpoints.
+"""Read and write the public log: an append-only list of entries under a signed Merkle root.
 
 Example::
 
@@ -8,9 +8,9 @@ Example::
     note = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=root), key)
     read_note(note).checkpoint()
 
-An entry is one line of canonical JSON, of a fixed set of types. A checkpoint is a C2SP signed note: origin, size, root,
-and one or more signature lines. A signature line is an em dash, the signer's name, and base64 of a 4-byte key id and
-the signature. ``log_check`` verifies a log; ``public_log`` appends to it.
+An entry is one line of canonical JSON and has one of eight types. A checkpoint is a C2SP signed note. It has the lines
+origin, size and root, a blank line, and one or more signature lines. A signature line is an em dash, the signer's name,
+and the base64 of a 4-byte key id with the signature. ``log_check`` verifies a log. ``public_log`` appends to a log.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The log's name, its number of entries and the root over them."""
+    """The name of a log, the number of its entries, and the Merkle root over these entries."""
 
     origin: str
     size: int
@@ -63,7 +63,7 @@ class Checkpoint:
 
     @property
     def body(self) -> str:
-        """The text that is signed."""
+        """The three lines that a log key signs: origin, size and root in base64."""
         return f"{self.origin}\n{self.size}\n{b64encode(self.root).decode()}\n"
 
 
@@ -78,20 +78,24 @@ class NoteSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A signed note: its text and its claimed signers."""
+    """A signed note: its text and its signatures, which are not verified yet."""
 
     text: str
     signatures: tuple[NoteSignature, ...]
 
     def signed_by(self, name: str, key: PublicKey) -> bool | None:
-        """Return True if the signature of ``key`` under ``name`` is valid; None if there is no such signature."""
+        """Return whether this key's signature under ``name`` is valid; None if the note has no such signature."""
         claimed = [line for line in self.signatures if (line.name, line.key_id) == (name, key_id(name, key))]
         if not claimed:
             return None
         return any(is_valid_signature(key, line.value, self.text.encode()) for line in claimed)
 
     def checkpoint(self) -> Checkpoint:
-        """Parse the text as a checkpoint; raise VerificationError ``log_signature`` if it is malformed."""
+        """Parse the text of the note as a checkpoint.
+
+        Raises:
+            VerificationError: the text is malformed (``log_signature``).
+        """
         lines = self.text.split("\n")
         if len(lines) != 4 or lines[3] or not lines[0] or not _SIZE.fullmatch(lines[1]):
             raise _malformed("expected the lines origin, size and root")
@@ -102,23 +106,27 @@ class Note:
 
 
 def key_id(name: str, key: PublicKey, kind: bytes = ED25519) -> bytes:
-    """Return the 4 bytes by which a note names a key."""
+    """Return the 4 bytes that identify a key in a note: the start of a hash of name, kind and key."""
     return sha256(name.encode() + b"\n" + kind + key.raw).digest()[:4]
 
 
 def vkey(name: str, key: PublicKey, kind: bytes = ED25519) -> str:
-    """Format a key for clients of signed notes: name, id, kind and bytes."""
+    """Format a public key as NAME+ID+KEY, the form that clients of signed notes read."""
     return f"{name}+{key_id(name, key, kind).hex()}+{b64encode(kind + key.raw).decode()}"
 
 
 def write_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
-    """Return the signed note of a checkpoint."""
+    """Sign a checkpoint with a log key; return the checkpoint as a signed note."""
     signature = key_id(checkpoint.origin, key.public) + key.sign(checkpoint.body.encode())
     return f"{checkpoint.body}\n— {checkpoint.origin} {b64encode(signature).decode()}\n".encode()
 
 
 def read_note(data: bytes) -> Note:
-    """Parse a signed note; raise VerificationError ``log_signature`` if it is malformed."""
+    """Parse a signed note, without verifying its signatures.
+
+    Raises:
+        VerificationError: the note is malformed (``log_signature``).
+    """
     try:
         whole = data[: MAX_NOTE + 1].decode("utf-8")
     except UnicodeDecodeError:
@@ -175,7 +183,7 @@ class KeyAdded(LogEntry):
 
     @classmethod
     def of(cls, key: TrustedKey, at: str) -> Self:
-        """Return the entry that adds a trusted key; its index is set when it is appended."""
+        """Return the log entry for a trusted key, with index 0; ``append`` sets the real index."""
         return cls(index=0, at=at, fingerprint=key.fingerprint, public_key=key.public_key, roles=key.roles)
 
 
@@ -258,12 +266,16 @@ _KINDS: Mapping[str, type[LogEntry]] = {kind.model_fields["type"].default: kind 
 
 
 def write_entry(entry: AnyEntry) -> bytes:
-    """Return the canonical line of an entry, without LF."""
+    """Return an entry as one line of canonical JSON, without the line feed."""
     return dumps(json_of(entry))
 
 
 def read_entry(line: bytes) -> AnyEntry:
-    """Parse one line (without LF); raise VerificationError ``log_entry`` if it is not a canonical, known entry."""
+    """Parse one line of the log, without its line feed.
+
+    Raises:
+        VerificationError: the line is not canonical JSON or not a known entry (``log_entry``).
+    """
     try:
         return _validated_entry(parse(line), line)
     except (CanonicalError, SchemaMismatch) as error:
@@ -292,16 +304,16 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """A log as it is on disk: valid entries, faulty lines, and the bytes of the checkpoint."""
+    """The content of a log's folder: valid entries, faulty lines, and the bytes of the checkpoint."""
 
     folder: Path
     lines: tuple[bytes, ...]
     entries: tuple[AnyEntry, ...]
-    """the valid entries, in order"""
+    """the valid entries, in the order of their lines"""
     faults: tuple[tuple[int, str], ...]
-    """(0-based line number, problem) of faulty lines"""
+    """(0-based line number, problem) of each faulty line"""
     torn: bytes
-    """last line without LF: an append that was interrupted"""
+    """last line if its line feed is missing, because an append was interrupted; else empty"""
     note: bytes | None
 
     def of(self, kind: type[Kind]) -> Iterator[Kind]:
@@ -309,7 +321,7 @@ class LogView:
         return (entry for entry in self.entries if isinstance(entry, kind))
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint; None if there is none.
+        """Return the checkpoint of the log; None if the log has no checkpoint.
 
         Raises:
             VerificationError: the checkpoint is malformed (``log_signature``).
@@ -318,7 +330,7 @@ class LogView:
 
     @property
     def covered(self) -> int:
-        """The number of entries that the checkpoint claims to cover; 0 if it cannot be read."""
+        """The number of entries that the checkpoint claims to cover; 0 without a readable checkpoint."""
         try:
             checkpoint = self.checkpoint()
         except VerificationError:
@@ -326,7 +338,7 @@ class LogView:
         return checkpoint.size if checkpoint else 0
 
     def roots(self, sizes: Iterable[int]) -> dict[int, bytes]:
-        """Return n -> root over the first n lines, for each n of ``sizes`` up to the number of lines."""
+        """Return size -> Merkle root over that many first lines; sizes above the number of lines are left out."""
         wanted = set(sizes)
         frontier = Frontier()
         found = {0: frontier.root()} if 0 in wanted else {}
@@ -337,12 +349,12 @@ class LogView:
         return found
 
     def receipt_entry(self, receipt_id: str) -> ReceiptLogged | None:
-        """Return the first entry of a receipt id; None if there is none."""
+        """Return the first entry that logs the receipt with this id; None if the log has no such entry."""
         return next((entry for entry in self.of(ReceiptLogged) if entry.receipt_id == receipt_id), None)
 
 
 def has_log(folder: Path) -> bool:
-    """Return True if a folder holds a log, possibly an empty one."""
+    """Return True if a folder holds a log; the log may be empty."""
     return (folder / ENTRIES).is_file()
 
 
@@ -370,7 +382,7 @@ def read_log(folder: Path) -> LogView:
 
 
 def read_document(path: Path) -> JSON:
-    """Read a receipt in a log's folder as JSON; None if it is missing or not valid JSON."""
+    """Read a receipt file as JSON; return None if the file is missing or not valid JSON."""
     try:
         return parse_file(path)
     except (OSError, CanonicalError):

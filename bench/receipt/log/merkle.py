@@ -1,4 +1,4 @@
-"""RFC 6962 hash trees: compute roots in one pass.
+"""Merkle trees of RFC 6962: compute the root hash in one pass over the leaves.
 
 Example::
 
@@ -14,24 +14,24 @@ EMPTY_ROOT = sha256(b"").digest()
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Return the hash of one leaf."""
+    """Return the SHA-256 of one leaf, with the leaf prefix 0x00 of RFC 6962."""
     return sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of two subtrees."""
+    """Return the hash of the parent node, from the root hashes of its two subtrees."""
     return sha256(b"\x01" + left + right).digest()
 
 
 class Frontier:
-    """An append-only tree; it stores one hash per complete subtree, so it holds about log2(size) hashes."""
+    """A tree to which leaves can only be appended; it stores about log2(size) hashes, not all leaves."""
 
     def __init__(self) -> None:
         self.size = 0
         self._subtrees: list[bytes] = []
 
     def append(self, leaf: bytes) -> None:
-        """Add a leaf hash; complete subtrees are merged like carries in binary addition."""
+        """Append the hash of one leaf to the tree."""
         carry, position = leaf, self.size
         while position & 1:
             carry = node_hash(self._subtrees.pop(), carry)
@@ -40,7 +40,7 @@ class Frontier:
         self.size += 1
 
     def root(self) -> bytes:
-        """Return the root over all leaves so far."""
+        """Return the root hash (32 bytes) over all leaves that were appended so far."""
         if not self._subtrees:
             return EMPTY_ROOT
         *rest, whole = self._subtrees
@@ -50,7 +50,7 @@ class Frontier:
 
 
 def root(leaves: Iterable[bytes]) -> bytes:
-    """Return the tree's root (32 bytes) over leaf data in order."""
+    """Return the root hash (32 bytes) of a tree; ``leaves`` are the bytes of the leaves in order."""
     frontier = Frontier()
     for data in leaves:
         frontier.append(leaf_hash(data))

@@ -1,7 +1,8 @@
-"""Append to a log: under a lock, after a check of the existing entries, with a new checkpoint.
+"""Append entries to the public log, and look up receipts in the log.
 
-``CheckedLog`` finds a receipt in the public log: whether it is listed, unchanged and not retracted, and whether other
-announced runs of its configuration were published.
+``append`` locks the log, checks the existing entries, and signs a new checkpoint. ``CheckedLog`` checks whether a
+receipt is in the log, unchanged and not retracted. It also counts the announced runs of the same configuration that
+were not published.
 
 Example::
 
@@ -9,7 +10,7 @@ Example::
     log = CheckedLog.open(folder, store)
     log.index_of(document, receipt), log.findings(document, receipt)
 
-``entries.jsonl`` is only ever appended to. A lock on it prevents two writers from using the same index.
+A lock on ``entries.jsonl`` prevents two writers from using the same index. Existing entries never change.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedEntries:
-    """The appended entries and their lines; ``covered`` is true if a new checkpoint was signed."""
+    """The entries that were appended, and their lines; ``covered`` is true if a new checkpoint was signed."""
 
     entries: tuple[AnyEntry, ...]
     lines: tuple[bytes, ...]
@@ -64,7 +65,9 @@ class AppendedEntries:
 def append(
     folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: SigningKey | None, at: str
 ) -> AppendedEntries:
-    """Append entries, set their index, and sign a new checkpoint if a log key is given.
+    """Append entries to the log in ``folder``, and sign a new checkpoint if a log key is given.
+
+    The function sets the index of each entry.
 
     Raises:
         KeyRefused: the key may not sign the log.
@@ -93,7 +96,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _remove_torn_end(file: BinaryIO) -> None:
-    """Remove the incomplete last line of an interrupted append: it was never reported or covered by a root."""
+    """Remove an incomplete last line, which an interrupted append wrote; no checkpoint covers this line."""
     file.seek(0)
     data = file.read()
     whole = data.rfind(b"\n") + 1
@@ -102,9 +105,9 @@ def _remove_torn_end(file: BinaryIO) -> None:
 
 
 def refuse_altered(view: LogView, store: TrustStore) -> None:
-    """Raise VerificationError if the log was altered after its last signature, so that it is never extended.
+    """Raise VerificationError if the existing log fails its check; nothing may be appended to such a log.
 
-    A checkpoint by a key that was retired or revoked later is accepted, because the log must be able to record a
+    A checkpoint is accepted even if its key was retired or revoked later. Otherwise the log could not record a
     revocation.
     """
     for finding in check_own_history(view, store):
@@ -135,7 +138,7 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
 
 
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
-    """Return one entry per active key that is not in the log yet, to be placed before ``drafts``."""
+    """Return one entry for each active trusted key that neither the log nor ``drafts`` adds."""
     known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
     return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
@@ -161,31 +164,31 @@ def _sign(folder: Path, view: LogView, lines: Sequence[bytes], store: TrustStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedLog:
-    """A log that was read and checked once, for many receipts."""
+    """A log that was read and checked once, to look up many receipts in the log."""
 
     view: LogView
     outcome: LogOutcome
 
     @classmethod
     def open(cls, folder: Path, store: TrustStore) -> Self:
-        """Read a log, and check its lines, root and signature."""
+        """Read the log in ``folder``, and check its lines, root and signature."""
         view = read_log(folder)
         return cls(view=view, outcome=check_log_itself(view, store))
 
     def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
-        """Return the log index of exactly this document; None if no signed root covers it."""
+        """Return the log index of a receipt; None if the document differs or no valid checkpoint covers its entry."""
         entry = self.view.receipt_entry(receipt.receipt_id)
         if entry is None or not self._is_covered(entry):
             return None
         return entry.index if entry.receipt_sha256 == digest(document) else None
 
     def _is_covered(self, entry: AnyEntry) -> bool:
-        """Return True if the log has no fault and a signed root covers the entry."""
+        """Return True if the check of the log did not fail and its checkpoint covers the entry."""
         broken = any(finding.status == "fail" for finding in self.outcome.findings)
         return not broken and entry.index < self.view.covered
 
     def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
-        """Return the findings of the log check for one receipt."""
+        """Return the findings of the check ``log`` for one receipt: first on the whole log, then on its entry."""
         found = [finding for finding in self.outcome.findings if finding.status != "ok"]
         found += self._entry_findings(document, receipt)
         found += self._withdrawal_findings(receipt.receipt_id)
@@ -259,12 +262,12 @@ class CheckedLog:
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
     def is_reproduced(self, receipt: Receipt) -> bool:
-        """Return True if the log has a receipt that reproduces this one with the same result digest."""
+        """Return True if another receipt in the log reproduced ``receipt`` and has the same result digest."""
         same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
         return any(self._is_rerun(entry, receipt) for entry in same)
 
     def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
-        """Return True if the logged receipt is valid in the log and states that it reproduces ``receipt``."""
+        """Return True if the logged receipt is not retracted or replaced, and states that it reproduces ``receipt``."""
         if not self._is_covered(entry) or list(self._withdrawal_findings(entry.receipt_id)):
             return False
         document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")

@@ -1,6 +1,7 @@
-"""Announce a run, publish its receipt, retract it. Nothing is ever deleted.
+"""Announce a run, publish its receipt, or retract a receipt. No log entry is ever deleted.
 
-A run is announced before its first call. A child process announces it, so that the runner never reads the log key.
+A run is announced before its first call to a provider. A child process reads the log key and appends the announcement,
+so that the runner never reads this key.
 
 Example::
 
@@ -10,8 +11,8 @@ Example::
 
     python -m bench.receipt.log.publish < announcement.json        # the child process
 
-Each function appends entries to the workspace's log and signs a new checkpoint with a log key. The config digests in an
-announcement are equal to those in the receipts of the run.
+Each function appends entries to the workspace's log and signs a new checkpoint with a log key. An announcement contains
+the config digests that the receipts of the run will have.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from bench.receipt.verification.verify import VerificationOutcome, VerificationR
 
 
 class NotPublishable(VerificationError):
-    """The error for a receipt that cannot be published; its exit code is that of the receipt's verdict."""
+    """The error for a receipt that cannot be published; the verdict of the receipt gives the exit code."""
 
     kind = "not_publishable"
 
@@ -62,7 +63,7 @@ class NotPublishable(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedEntry:
-    """The index of an entry; ``is_new`` is true if the entry is new."""
+    """The log index of an entry; ``is_new`` is False if the log had the entry already."""
 
     index: int
     is_new: bool
@@ -72,9 +73,10 @@ class PublishedEntry:
 def publish(
     path: Path, ring: Keyring, *, at: str, supersedes: str | None = None, reason: str | None = None
 ) -> PublishedEntry:
-    """Copy a VALID receipt and its items file into the log's folder and append its entry.
+    """Copy a VALID receipt and its items file into the log's folder, and append a log entry.
 
-    Publishing the same receipt again returns its existing entry.
+    If this receipt is already published, return its existing entry. ``supersedes`` is the id of an older receipt that
+    this receipt replaces.
 
     Raises:
         NotPublishable: the receipt is not VALID, is partial, or its items file is missing.
@@ -108,7 +110,7 @@ def publish(
 def _publish_again(
     known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str
 ) -> PublishedEntry:
-    """Record what a published receipt supersedes, unless the log has this entry already."""
+    """Append that a published receipt replaces receipt ``supersedes``, if the log does not say so already."""
     folder = ring.workspace / PUBLISHED
     superseded = {(entry.old, entry.new) for entry in read_log(folder).of(ReceiptSuperseded)}
     if supersedes is None or (supersedes, known.receipt_id) in superseded:
@@ -121,7 +123,7 @@ def _publish_again(
 
 
 def _refuse_circle(superseded: set[tuple[str, str]], *, old: str, new: str) -> None:
-    """Raise UsageError if ``old`` itself supersedes ``new``, directly or through other receipts."""
+    """Raise UsageError if receipt ``old`` already replaces receipt ``new``, directly or through other receipts."""
     later, reached = {new}, {new}
     while later:
         later = {after for before, after in superseded if before in later} - reached
@@ -134,14 +136,18 @@ def _refuse_circle(superseded: set[tuple[str, str]], *, old: str, new: str) -> N
 
 
 def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> PublishedEntry:
-    """Append an entry that retracts a published receipt."""
+    """Append an entry that retracts a published receipt.
+
+    Raises:
+        UsageError: the receipt is not in the log, or ``reason`` is missing.
+    """
     _refuse_unknown(ring.workspace / PUBLISHED, receipt_id)
     _refuse_empty(reason)
     return _append_one(ring, ReceiptRetracted(index=0, at=at, receipt_id=receipt_id, reason=str(reason)), at)
 
 
 def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> PublishedEntry:
-    """Append an entry that an announced run was abandoned; return an existing entry if there is one.
+    """Append an entry that marks an announced run as abandoned. If the log has this entry already, return it.
 
     Raises:
         UsageError: the run was not announced, its receipt is published, or ``reason`` is missing.
@@ -166,12 +172,15 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
 
 
 def announce(ring: Keyring, started: RunStarted) -> PublishedEntry:
-    """Append ``run-started``; call it before the first call to a provider."""
+    """Append the entry ``run-started``, which announces a run; do this before the first call to a provider."""
     return _append_one(ring, started, started.at)
 
 
 def find_announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
-    """Return a run's announcement in the log and the first log head that covers it; None if one of them is missing."""
+    """Return the announcement of a run, and the size and root of the log just after that entry.
+
+    None if the log has no such announcement, or if its checkpoint does not cover the announcement.
+    """
     if not has_log(folder):
         return None
     view = read_log(folder)
@@ -197,7 +206,11 @@ def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> PublishedEntry:
 
 
 def _existing_entry(path: Path, folder: Path) -> ReceiptLogged | None:
-    """Return the log entry of exactly this document, if any; raise NotPublishable if another document has its id."""
+    """Return the log entry of the receipt at ``path``; None if the log has no such entry.
+
+    Raises:
+        NotPublishable: the log has another document with the id of this receipt.
+    """
     if not has_log(folder):
         return None
     try:
@@ -261,7 +274,7 @@ def _entry(outcome: VerificationOutcome, at: str) -> ReceiptLogged:
 
 
 def _copy(path: Path, folder: Path, receipt_id: str) -> list[Path]:
-    """Copy the items file and the receipt to the log's folder; return the new files."""
+    """Copy a receipt and its items file to the log's folder; return the paths of the copies."""
     made = []
     (folder / RECEIPTS).mkdir(parents=True, exist_ok=True)
     for source, name in (
@@ -276,7 +289,7 @@ def _copy(path: Path, folder: Path, receipt_id: str) -> list[Path]:
 
 
 def _restore_files(path: Path, folder: Path, entry: ReceiptLogged) -> None:
-    """Copy the files of a published receipt again if a crash prevented it."""
+    """Copy the receipt and its items file again if they are missing in the log's folder after a crash."""
     there = (folder / RECEIPTS / f"{entry.receipt_id}.json").is_file()
     if not there and path.with_name(items_file_name(entry.receipt_id)).is_file():
         _copy(path, folder, entry.receipt_id)
@@ -294,14 +307,14 @@ def _refuse_empty(reason: str | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """The entry that announces a run in the log of a workspace."""
+    """The entry that announces a run, and the workspace that has the log."""
 
     workspace: Path
     started: RunStarted
 
 
 def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
-    """Return the announcement of a planned run; ``meta`` is the metadata that its journal will have."""
+    """Return the announcement of a planned run; ``meta`` is the metadata for the journal of that run."""
     jobs = read_jobs(meta.extra)
     started = RunStarted(
         index=0,
@@ -317,7 +330,7 @@ def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
 
 
 def announce_in_child(find_announcement: Announcement) -> int:
-    """Append ``run-started`` in a child process; return its log index.
+    """Append the entry ``run-started`` in a child process; return the log index of this entry.
 
     Raises:
         UsageError: the child process reported an error.
@@ -327,7 +340,7 @@ def announce_in_child(find_announcement: Announcement) -> int:
 
 
 def append_started(question: Message) -> Message:
-    """Append the entry that a question contains; runs in the child process."""
+    """Append the announcement that the parent process sent; this function runs in the child process."""
     ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
     return {"logIndex": announce(ring, validate(RunStarted, question["entry"])).index}
 

@@ -1,11 +1,12 @@
-"""The public log as static files of C2SP tlog-tiles, from its entries and the signed checkpoint.
+"""Write the public log as static files in the format C2SP tlog-tiles.
 
 Example::
 
     files = tile_files(view)                # {"checkpoint": ..., "tile/0/000.p/7": ..., "tile/entries/000.p/7": ...}
     write_tiles(view, Path("public"))
 
-A web server for this folder is a log for clients of the specification. Nothing is signed again.
+If a web server serves this folder, clients of the format can read the log. The files contain the existing signed
+checkpoint, so this module needs no key.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from bench.receipt.signing.trust_store import TrustStore
 WIDTH = 256
 """number of hashes in a full tile"""
 MAX_ENTRY_BYTES = 0xFFFF
-"""maximum number of bytes of an entry in a bundle"""
+"""maximum number of bytes of one entry"""
 
 
 def tile_files(view: LogView) -> dict[str, bytes]:
-    """Return path -> content of all files of the log, at the size that its checkpoint covers.
+    """Return path -> content of each file, for the entries that the checkpoint covers.
 
     Raises:
-        VerificationError: no checkpoint covers an entry, or an entry is too long.
+        VerificationError: the log has no entry that a checkpoint covers, or an entry is too long.
     """
     size = view.covered
     if view.note is None or not size:
@@ -54,7 +55,7 @@ def tile_files(view: LogView) -> dict[str, bytes]:
 
 
 def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
-    """Write the files, the checkpoint last; tiles of earlier checkpoints are kept."""
+    """Write the files of the log to ``folder``, the checkpoint last; older files there are kept."""
     files = tile_files(view)
     for path, content in sorted(files.items(), key=lambda file: file[0] == CHECKPOINT):
         write_atomically(folder / path, content)
@@ -62,21 +63,21 @@ def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
 
 
 def log_keys(view: LogView, store: TrustStore) -> list[str]:
-    """Return the trusted keys that signed the checkpoint, as vkeys for clients of the log."""
+    """Return the trusted keys that signed the checkpoint, each as NAME+ID+KEY for clients of the log."""
     note = read_note(view.note or b"")
     origin = note.checkpoint().origin
     return [vkey(origin, one.key) for one in store.keys if note.signed_by(origin, one.key)]
 
 
 def _tiles(parts: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
-    """Yield (path below the level, content) of each tile."""
+    """Split hashes or entries into tiles of 256; yield (path, content) of each tile."""
     for number, start in enumerate(range(0, len(parts), WIDTH)):
         some = parts[start : start + WIDTH]
         yield tile_path(number) + (f".p/{len(some)}" if len(some) < WIDTH else ""), some
 
 
 def tile_path(number: int) -> str:
-    """Return a tile's number as a path: 1234067 is x001/x234/067."""
+    """Return the path of a tile from its number: 1234067 gives x001/x234/067."""
     groups = [f"{number % 1000:03}"]
     while number := number // 1000:
         groups.append(f"x{number % 1000:03}")

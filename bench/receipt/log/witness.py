@@ -1,12 +1,14 @@
-"""Cosignatures of a log's checkpoint (C2SP tlog-cosignature, Ed25519), by a witness that entries were only appended.
+"""Cosign checkpoints of a log as a witness, in the format C2SP tlog-cosignature with Ed25519.
+
+A witness is a second signer. Its signature confirms that entries of the log were only appended.
 
 Example::
 
     line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
     WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").cosigned_at(note)    # 1764410000; None = not cosigned
 
-For each log, a witness stores the newest checkpoint that it cosigned, next to its private key. It cosigns a
-checkpoint only if it continues this one.
+Next to its private key, a witness stores the newest checkpoint that it cosigned of each log. It cosigns a new
+checkpoint only if the log still starts with the entries of the stored checkpoint.
 """
 
 from __future__ import annotations
@@ -27,23 +29,23 @@ from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, o
 
 COSIGNATURE = b"\x04"
 TIMESTAMP = 8
-"""number of bytes of the timestamp in front of the signature"""
+"""number of bytes of the timestamp before the signature bytes"""
 NAME = re.compile(r"[^\s+]{1,255}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessKey:
-    """A witness by name and key; its text is the specification's vkey."""
+    """The name and the public key of a witness; ``str()`` gives NAME+ID+KEY."""
 
     name: str
     key: PublicKey
 
     @classmethod
     def parse(cls, text: str) -> WitnessKey:
-        """Parse NAME+HEX+BASE64.
+        """Parse a witness key from the text NAME+ID+KEY, with the id in hex and the key in base64.
 
         Raises:
-            UsageError: the text is not the vkey of an Ed25519 cosigner.
+            UsageError: the text does not have this form, or the key is not for Ed25519 cosignatures.
         """
         name, _, rest = text.partition("+")
         stated, _, encoded = rest.partition("+")
@@ -61,14 +63,14 @@ class WitnessKey:
 
     @property
     def id(self) -> bytes:
-        """The 4 bytes by which a note names the key."""
+        """The 4 bytes that identify the key of the witness in a signed note."""
         return key_id(self.name, self.key, COSIGNATURE)
 
     def __str__(self) -> str:
         return vkey(self.name, self.key, COSIGNATURE)
 
     def cosigned_at(self, note: Note) -> int | None:
-        """Return the time at which the witness cosigned, in seconds since 1970; None if it did not."""
+        """Return when the witness cosigned a note, in seconds since 1970; None if it did not cosign the note."""
         for line in note.signatures:
             at = int.from_bytes(line.value[:TIMESTAMP], "big")
             if (line.name, line.key_id) == (self.name, self.id) and is_valid_signature(
@@ -78,7 +80,7 @@ class WitnessKey:
         return None
 
     def check(self, data: bytes | None) -> Finding:
-        """Return a finding: ``ok`` if the witness cosigned the checkpoint ``data``, else a failure."""
+        """Return the finding ``ok`` if the witness cosigned the signed note ``data``, else a failure."""
         at = None if data is None else self.cosigned_at(read_note(data))
         if at is None:
             return fail("log", "log_witness", f"{self.name} did not cosign this checkpoint")
@@ -90,21 +92,21 @@ def _signed(note: Note, at: int) -> bytes:
 
 
 def cosign(note: bytes, name: str, key: SigningKey, at: int) -> bytes:
-    """Return the line that a witness adds to a checkpoint; ``at`` is in seconds since 1970."""
+    """Return the signature line that a witness adds to ``note``; ``at`` is the time in seconds since 1970."""
     signature = key.sign(_signed(read_note(note), at))
     value = key_id(name, key.public, COSIGNATURE) + at.to_bytes(TIMESTAMP, "big") + signature
     return f"— {name} {b64encode(value).decode()}\n".encode()
 
 
 def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: SigningKey, at: int) -> LogOutcome:
-    """Check a log against the newest checkpoint that the witness cosigned, and cosign the log's checkpoint.
+    """Check a log, and cosign its checkpoint: add a line with the signature of the witness.
 
-    To cosign means to add a line with the signature of the witness to the checkpoint. Before that, the checkpoint is
-    stored for the witness. A log that is not VALID is not cosigned; see the verdict of the outcome.
+    The check also compares the log with the newest checkpoint that this witness cosigned. ``file`` is the private key
+    of the witness. If the verdict of the returned outcome is not VALID, the log is not cosigned.
 
     Raises:
         UsageError: ``name`` is not a valid name of a witness.
-        VerificationError: the log has no checkpoint, or an older one than the witness has seen.
+        VerificationError: the log has no checkpoint, or the witness cosigned a newer checkpoint.
     """
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -132,7 +134,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
 
 
 def _with_line(note: Note, witness: WitnessKey, line: bytes) -> bytes:
-    """Return the note with the new line of a witness, which replaces an earlier one."""
+    """Return the note with the signature line of a witness; an earlier line of this witness is removed."""
     kept = [one for one in note.signatures if (one.name, one.key_id) != (witness.name, witness.id)]
     lines = [f"— {one.name} {b64encode(one.key_id + one.value).decode()}\n".encode() for one in kept]
     return b"".join([note.text.encode(), b"\n", *lines, line])
