@@ -1,4 +1,6 @@
-"""Metrics: values of rows, and Measurements of many rows. This package uses no run, journal or network.
+"""Metrics: the value of one row, and the Measurement (value with interval) of many rows.
+
+This package needs no run, no files of a run and no network.
 
 Example::
 
@@ -9,8 +11,8 @@ Example::
 
 Modules: ``protocol`` defines a metric, ``registry`` and ``selection`` find metrics by name. ``retrieval``,
 ``answers``, ``latency`` and ``pricing`` contain the metrics.
-``fold_input``, ``aggregation`` and ``fold`` aggregate rows into Measurements; ``failure_reason`` and ``overlay`` add
-reasons for losses and corrected scores.
+``fold_input``, ``aggregation`` and ``fold`` combine rows into Measurements. ``failure_reason`` finds the reason why an
+item is lost. ``overlay`` computes scores without disputed gold answers.
 """
 
 from __future__ import annotations
@@ -53,5 +55,5 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Return every metric name and alias, sorted; a name with a cut ends in ``_at_K``."""
+    """Return every metric name and alias, sorted. The name of a metric that needs a cutoff ends in ``_at_K``."""
     return sorted(registry().names())

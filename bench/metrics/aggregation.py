@@ -1,6 +1,6 @@
-"""Rules that combine the values of many items into one value, the value with failures as 0, and an interval.
+"""Rules that combine the values of many items into one number with an interval.
 
-Every rule is exact (``math.fsum``) and independent of the order of its input.
+A second number counts each failed item as 0. Sums are exact (``math.fsum``), so the order of the values has no effect.
 
 Example::
 
@@ -21,29 +21,30 @@ from bench.stats import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The scored values of one metric, with the other inputs of a rule."""
+    """The input of a rule: the values of one metric over many items, and facts about the job."""
 
     values: Tally
     n_failed: int = 0
     n_correct: int = 0
     failed_values: Tally = field(default_factory=Tally)
-    """values of failed items, such as their cost"""
+    """values that are known for failed items, such as the cost of a failed item"""
     corpus_values: Sequence[float] = ()
-    """values of the corpora, for a sum over the whole job"""
+    """one value per corpus; a sum over the whole job adds them to the values of the items"""
     wall_us: int | None = None
     """wall time of the job's ingest in microseconds"""
     concurrency: int | None = None
     groups: Mapping[str, Sample] = field(default_factory=dict)
-    """label -> its own sample, for a macro mean"""
+    """label (such as a question type) -> the sample of the items with this label; only a macro mean reads it"""
     level: float = 0.95
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldResult:
-    """The result of a rule.
+    """The number that a rule computes from a sample.
 
-    ``value_failures_as_zero`` counts each failed item as 0; None where such a value has no meaning.
+    ``value_failures_as_zero`` is the same number with each failed item counted as 0. It is None where 0 has no meaning,
+    such as for a time.
     """
 
     value: float | None
@@ -53,11 +54,10 @@ class FoldResult:
 
 
 class FoldRule(Protocol):
-    """A rule that combines values; ``name`` is ``mean``, ``macro:DIMENSION`` or ``other``.
+    """A rule that combines the values of many items; ``name`` is ``mean``, ``macro:DIMENSION`` or ``other``.
 
-    ``dimension`` is set if the rule needs ``Sample.groups``.
-
-    ``scale`` is the number of stored units per shown unit.
+    ``dimension`` names the metadata key whose labels group the items. It is None if the rule needs no groups.
+    The result is divided by ``scale``: 1000 converts stored microseconds into milliseconds.
     """
 
     @property
@@ -73,7 +73,7 @@ ONE_CLUSTER = "one conversation: the interval is over its items and is not valid
 
 
 def one_cluster_note(values: Tally) -> str:
-    """Return the note for an interval over a single cluster, or an empty text."""
+    """Return a warning if all values are from one cluster (one corpus), else an empty text."""
     return ONE_CLUSTER if values.clusters == 1 else ""
 
 
@@ -84,9 +84,9 @@ def quotient(total: float, n: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean; ``scale`` is the number of stored units per shown unit (microseconds per millisecond: 1000).
+    """The mean of the values, divided by ``scale``: 1000 converts microseconds into milliseconds.
 
-    With ``shares=False`` the values are amounts, and their interval is not limited to 0..1.
+    With ``shares=True`` the interval is limited to 0..1. With ``shares=False`` the values are amounts without a limit.
     """
 
     scale: int = 1
@@ -109,7 +109,10 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """The mean of the labels' means; labels without a value are left out."""
+    """The macro mean: one mean per label of the dimension, then the mean of these means.
+
+    Labels without any value are left out.
+    """
 
     scale: ClassVar[int] = 1
     dimension: str | None
@@ -133,7 +136,7 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """The nearest-rank percentile of integers; the result is divided by ``scale``."""
+    """The nearest-rank percentile ``p`` (0 to 100) of integer values, divided by ``scale``."""
 
     p: float
     scale: int = 1
@@ -167,7 +170,7 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class MeanWithPercentiles:
-    """The mean, with p50, p90, p95, p99 and the maximum in its note."""
+    """The mean, divided by ``scale``; the note lists p50, p90, p95, p99 and the maximum."""
 
     scale: int = 1
     name: str = "other"
@@ -186,7 +189,7 @@ class MeanWithPercentiles:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum of all values, including the cost of failed items and the cost of corpora."""
+    """The total cost: the sum over items, failed items and corpora."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -201,7 +204,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class PerCorrect:
-    """The sum of all cost, divided by the number of correct items."""
+    """The total cost divided by the number of correct items; no value if no item is correct."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -216,7 +219,7 @@ class PerCorrect:
 
 @dataclass(frozen=True, slots=True)
 class PerSecond:
-    """The sum divided by the wall time of the job's ingest in seconds."""
+    """The sum of the values per second of the job's ingest (wall time)."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -231,7 +234,7 @@ class PerSecond:
 
 @dataclass(frozen=True, slots=True)
 class PluginAggregate:
-    """The ``aggregate`` function of a plug-in."""
+    """A rule that calls the ``aggregate`` function of a plug-in metric with the sorted values."""
 
     scale: ClassVar[int] = 1
     function: Callable[[Sequence[float]], float | None]
@@ -251,7 +254,7 @@ class PluginAggregate:
 
 
 def scale_interval(found: Interval | None, scale: int) -> Interval | None:
-    """Return the interval divided by ``scale``; None without an interval."""
+    """Return the interval with both limits divided by ``scale``; None if ``found`` is None."""
     if found is None or scale == 1:
         return found
     return Interval(low=found.low / scale, high=found.high / scale, level=found.level, method=found.method)

@@ -1,4 +1,4 @@
-"""The stable functions for one item, for many rows, and for the meaning of a metric name.
+"""The public functions: score one item, measure many rows, and look up what a metric name means.
 
 Example::
 
@@ -28,10 +28,11 @@ Texts = str | Iterable[object]
 
 
 def score(name: str, *, params: Params | None = None, **inputs: object) -> float | None:
-    """Return the value of one item; None = not scored.
+    """Return the value of the metric called ``name`` for one item; None if the item is not scored.
 
-    Inputs by family: ``retrieved, relevant``; ``prediction, reference | references``; ``deleted, texts``;
-    ``a, b`` (embeddings); ``correct, value, answerable, adversarial, abstained``.
+    The inputs depend on the metric. Retrieval: ``retrieved`` and ``relevant``. Texts: ``prediction`` and ``reference`` or
+    ``references``. Deletion: ``deleted`` and ``texts``. Embeddings: ``a`` and ``b``. Judged answers: ``correct``,
+    ``value``, ``answerable``, ``adversarial`` and ``abstained``.
     Raises UnknownMetric for an unknown name, parameter or input.
     """
     return _call(registry().measure(name, params), inputs)
@@ -44,11 +45,11 @@ def measure(
     params: Params | None = None,
     by: str | Sequence[str] | None = None,
 ) -> Measurement:
-    """Return the Measurement of many rows.
+    """Return the value of the metric over all rows, with its interval and counts.
 
     A row is a ``Row``, or a mapping with the inputs of ``score`` and optionally ``labels``, ``corpus`` and
-    ``state``. ``by`` names the breakdowns; a macro metric averages over the first of them.
-    Raises UnknownMetric for a key of a row that is not an input of any metric, and for an input that is missing.
+    ``state``. ``by`` names the labels to break the result down by. A macro metric averages over the first name in ``by``.
+    Raises UnknownMetric if a row has a key that no metric reads, or lacks an input of this metric.
     """
     dimensions = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     dimensions = tuple(dimension_name(d) for d in dimensions)
@@ -63,7 +64,10 @@ def measure(
 
 
 def resolve(name: str) -> MetricInfo:
-    """Return the meaning of a metric name; raise UnknownMetric, with up to three similar names, for an unknown one."""
+    """Return the definition, unit and other names of a metric.
+
+    Raises UnknownMetric, with up to three similar names, if no metric has the name.
+    """
     return registry().info(name)
 
 
@@ -100,7 +104,7 @@ def _fold_row(metric: Measure, place: int, row: Mapping[str, object] | Row) -> F
 
 
 def _parts(metric: Measure, row: Mapping[str, object]) -> tuple[float | None, ...]:
-    """Return the values of a metric's parts, for a metric that compares texts."""
+    """Return the numbers that the metric stores for one row and later sums over all rows, such as n-gram counts."""
     prediction, references = row.get("prediction"), row.get("references") or [row.get("reference")]
     texts = Row(
         benchmark="",
@@ -120,13 +124,13 @@ _INPUTS = frozenset(
         "us", "tokens", "cost_usd",
     }
 )  # fmt: skip
-"""the inputs of all metric families: one row may be used for several of them"""
+"""the inputs of all metrics; a row can have inputs of several metrics"""
 
 
 def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
-    """Return the inputs that the metric reads from a row.
+    """Return the keys and values of the row that the metric reads.
 
-    An unknown key is an error, because a misspelled input would be missing and change the score.
+    Raises UnknownMetric for a key that no metric knows, because a misspelled input would change the score.
     """
     parameters = inspect.signature(_function(metric)).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
@@ -140,7 +144,7 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
 
 
 def _state(metric: Measure, row: Mapping[str, object]) -> str | None:
-    """Return the row's own state, else the state for ``correct``."""
+    """Return the value of the row's key ``state``. If the row lacks the key, derive a state from ``correct``."""
     if "state" in row:
         state = None if row["state"] is None else str(row["state"])
         if state is not None and state not in set(State):

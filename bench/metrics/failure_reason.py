@@ -1,4 +1,6 @@
-"""The reason why an item was lost: exactly one per item, tested in a fixed order, so that the counts add up.
+"""The reason why an item was lost (not answered correctly).
+
+Each lost item has exactly one reason, so the counts by reason add up. The reasons are tested in a fixed order.
 
 Example::
 
@@ -19,7 +21,7 @@ EXACT_MATCH = "exact-match"
 
 
 class LossKind(StrEnum):
-    """The kinds of losses, in the order in which they are tested."""
+    """The reasons why an item can be lost, in the order in which they are tested."""
 
     ERROR = "error"
     NOT_READY = "not_ready"
@@ -45,38 +47,42 @@ KIND_OF_STATE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossFacts:
-    """The known facts of one item; ids are evidence ids at the job's level."""
+    """What is known about one item. All ids are evidence ids, for example of sessions or of messages."""
 
     state: State | None
-    """None = pending: not lost yet"""
+    """None = the item has not ended, so it is not lost"""
     answerable: bool = True
-    """False: the item must not be answered"""
+    """False: the right answer is to abstain"""
     gold_suspect: bool = False
     verdicts: Sequence[Verdict] = ()
-    """verdicts of every judge and epoch"""
+    """the verdicts of all judges in all epochs"""
     evidence: Collection[str] = ()
     ingested: Collection[str] | None = None
-    """acknowledged evidence, by id or by text; None = unknown, assumed to be all"""
+    """the evidence that the provider acknowledged at ingest; None = unknown: all evidence counts as ingested"""
     returned: Sequence[Sequence[str]] = ()
-    """ids of every returned hit, including those beyond k"""
+    """for each hit that the provider returned, the ids of the hit; hits after the first k are included"""
     in_context: Collection[str] | None = None
-    """ids in the answer prompt; None = no answer was requested, so ``kept`` is used"""
+    """ids of the evidence in the answer prompt; None = no answer was requested, so ``kept`` is used instead"""
     kept: Sequence[Sequence[str]] = ()
-    """ids of the first k hits"""
+    """for each of the first k hits, the ids of the hit"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """One reason; ``partial_evidence``: the context contained some of the evidence, but not all."""
+    """The reason why one item is lost.
+
+    ``partial_evidence`` is True if the context contained some of the evidence, but not all.
+    """
 
     kind: LossKind
     partial_evidence: bool = False
 
 
 def loss_of(facts: LossFacts) -> Loss | None:
-    """Return the reason why an item is lost.
+    """Return the reason why an item is lost, or None if the item is not lost.
 
-    None for a correct or pending item. Also None for a measured item whose evidence was found, or that has no evidence.
+    A correct or pending item is not lost. A measured item (without a judge) is not lost if its evidence was found, or
+    if no evidence is known.
     """
     if facts.state in (None, State.CORRECT):
         return None
@@ -111,7 +117,7 @@ def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
 
 
 def disagree(verdicts: Sequence[Verdict]) -> bool:
-    """Return True when verdicts of one judge differ, or exact match gives 1 while a judge gives 0."""
+    """Return True if a judge gave both correct and wrong, or if exact match gave 1 and a judge gave 0."""
     judgments: dict[str, set[bool]] = {}
     for verdict in verdicts:
         if verdict.correct is not None:
@@ -124,6 +130,6 @@ def disagree(verdicts: Sequence[Verdict]) -> bool:
 
 
 def count_losses(losses: Iterable[Loss | None]) -> dict[LossKind, int]:
-    """Count the lost items by kind of reason, in the order of the kinds; kinds without items are left out."""
+    """Return the number of lost items per reason, in the order of `LossKind`; reasons without items are left out."""
     counts = Counter(loss.kind for loss in losses if loss is not None)
     return {kind: counts[kind] for kind in LossKind if counts[kind]}

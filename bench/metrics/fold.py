@@ -1,8 +1,7 @@
-"""Aggregate stored values into Measurements: exact, independent of order, a few bytes per row.
+"""Combine the stored values of many rows into Measurements (values with intervals and counts).
 
-Also in this module:
-
-* The values of one row: computed once at the end of its evaluate phase, and stored.
+Sums are exact, so the order of the rows has no effect. The module also computes the values of one row; a run does this
+once, at the end of the evaluate phase.
 
 Example::
 
@@ -10,7 +9,7 @@ Example::
     found["accuracy"].n, found["accuracy"].breakdown["question_type"]["temporal"].value
     values(metrics, row)       # {"hit_at_5": 1.0, "accuracy": None}
 
-Numbers are aggregated from cells, so a million rows need about a million doubles per metric.
+A million rows need about a million doubles per metric.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from bench.visible import counted
 
 NOT_APPLICABLE = "not_applicable"
 DIMENSIONS = ("question_type", "group")
-"""breakdowns in every report"""
+"""the labels by which every report breaks its metrics down"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldOptions:
-    """The options of a fold; with ``clustered=False`` the intervals ignore corpora."""
+    """The options of `fold`. With ``clustered=False`` an interval treats all items as independent."""
 
     by: tuple[str, ...] = DIMENSIONS
     clustered: bool = True
@@ -56,7 +55,7 @@ class FoldOptions:
 
 @dataclass(frozen=True, slots=True)
 class MetricColumn:
-    """One metric and its index among the item metrics."""
+    """A metric, and the position ``place`` of its value in each row."""
 
     metric: Measure
     place: int
@@ -74,11 +73,11 @@ def fold(
     level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Measurement]:
-    """Return one Measurement per metric over the rows of one job, by metric name.
+    """Return metric name -> Measurement over all rows of one job.
 
-    A row's ``values`` are in the order of ``item_metrics(metrics)``. A ``FoldTable`` is faster for many rows, and has
-    one epoch only. ``by`` names breakdowns in addition to the metrics' own; a breakdown that no row has is left out.
-    With ``epochs`` > 1 an item's repeats are reduced first.
+    The ``values`` of each row are in the order of ``item_metrics(metrics)``. A ``FoldTable`` is faster for many rows,
+    but can hold only one epoch. ``by`` adds breakdowns; a breakdown whose label no row has is left out.
+    With ``epochs`` > 1, the repeats of an item are first combined into one row.
     """
     items = item_metrics(metrics)
     facts = job or JobFacts()
@@ -104,7 +103,10 @@ def fold(
 
 
 def item_metrics(metrics: Sequence[Measure]) -> list[Measure]:
-    """Return the columns of a row: metrics with a value per item, and the parts of the other metrics."""
+    """Return the metrics whose values are stored in a row, in the order of the values.
+
+    A metric without a value per item (such as corpus BLEU) is replaced by the counts that it sums.
+    """
     return [column for metric in metrics for column in metric.columns]
 
 
@@ -128,7 +130,7 @@ def _items_measurement(
 def _parts_measurement(
     metric: Measure, columns: Sequence[MetricColumn], cells: Sequence[FoldCell], options: FoldOptions
 ) -> Measurement:
-    """Return the Measurement from the sums of all parts; it has no interval and no value with failures as 0."""
+    """Return the Measurement of a metric that is a formula of sums, such as corpus BLEU; there is no interval."""
     samples = [_sample(column, cells, options) for column in columns]
     first, reasons = samples[0]
     function = metric.arithmetic.of_sums
@@ -150,7 +152,10 @@ def _parts_measurement(
 def _metric_measurement(
     column: MetricColumn, cells: Sequence[FoldCell], job: JobFacts, options: FoldOptions, *, whole: bool = False
 ) -> Measurement:
-    """Return the Measurement of one metric over some cells; ``whole``: the cells are all cells of the job."""
+    """Return the Measurement of one metric over the rows in ``cells``.
+
+    With ``whole`` the cells are the whole job, so a total cost includes the cost of the ingest.
+    """
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
     if whole and column.metric.definition.partition("/")[0] in WHOLE_JOB:
@@ -184,14 +189,14 @@ def _sample(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOption
 
 
 def _tally(place: int, cells: Sequence[FoldCell], *, clustered: bool) -> Tally:
-    """Return the values of the metric at an index, over some cells."""
+    """Return the values of the metric at position ``place`` in all rows of ``cells``."""
     by_cluster = [values for cell in cells for values in cell.by_cluster[place].items()]
     mixed = [cell.mixed_values(place, clustered=clustered) for cell in cells]
     return Tally(by_cluster, mixed, clustered=clustered)
 
 
 def _groups(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOptions) -> dict[str, Sample]:
-    """Return each label's own sample, for a macro mean."""
+    """Return label -> sample of the rows with this label; empty unless the metric is a macro mean."""
     dimension = column.metric.arithmetic.fold.dimension
     if dimension is None:
         return {}
@@ -201,7 +206,10 @@ def _groups(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOption
 
 
 def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
-    """Count the reasons why finished rows have no value of this metric: the row's own reason, else the state's."""
+    """Count why the ``missing`` rows of a cell have no value of the metric.
+
+    The reason of a row is its stored reason if it has one, else a reason that follows from the state.
+    """
     found: Counter[str] = Counter()
     if not missing:
         return found
@@ -223,7 +231,7 @@ def _reason(metric: Measure, cell: FoldCell) -> str:
 
 
 def _corpora_measurement(metric: Measure, job: JobFacts, options: FoldOptions) -> Measurement:
-    """Return the Measurement of a metric with values per corpus; n counts corpora."""
+    """Return the Measurement of a metric that has one value per corpus; its ``n`` is the number of corpora."""
     values = [metric.score(corpus.row()) for corpus in job.corpora if not corpus.failed]
     known = [v for v in values if v is not None]
     failed = [metric.score(corpus.row()) for corpus in job.corpora if corpus.failed]
@@ -272,9 +280,10 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
 
 
 def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
-    """Return the method of a number, and True if the number is estimated.
+    """Return how the number was made, and True if the number is an estimate.
 
-    The method is the token counter, the price table, or the library that computes the metric; None for other metrics.
+    The first is the name of the token counter, of the price table, or of the library that computes the metric. It is
+    None for all other metrics.
     """
     if metric.arithmetic.method is not None:
         return metric.arithmetic.method(), False
@@ -288,16 +297,20 @@ def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
 
 
 def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
-    """Return the row's value of each item metric, by name; None = does not apply.
+    """Return metric name -> value of this row; the value is None if the metric does not apply to the row.
 
     Raises:
-        EvaluatorFailed: a metric gives NaN, infinity or a number beyond 1e100. This is an error of the item.
+        EvaluatorFailed: the value is NaN, infinite or larger than 1e100. The item then has an error.
     """
     return {metric.name: value(metric, row) for metric in item_metrics(metrics)}
 
 
 def value(metric: Measure, row: Row) -> float | None:
-    """Return the row's value of one metric; None = does not apply. Errors as for ``values``."""
+    """Return the value of one metric for one row; None if the metric does not apply to the row.
+
+    Raises:
+        EvaluatorFailed: the value is NaN, infinite or larger than 1e100.
+    """
     found = metric.score(row)
     if found is not None and not abs(found) <= MAX_VALUE:
         raise EvaluatorFailed(f"metric {metric.name} returned {found} for item {row.item_id}; expected a finite number")
