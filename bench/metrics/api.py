@@ -30,8 +30,8 @@ Texts = str | Iterable[object]
 def score(name: str, *, params: Params | None = None, **inputs: object) -> float | None:
     """Return the value of the metric called ``name`` for one item; None if the item is not scored.
 
-    The inputs depend on the metric. Retrieval: ``retrieved`` and ``relevant``. Texts: ``prediction`` and ``reference`` or
-    ``references``. Deletion: ``deleted`` and ``texts``. Embeddings: ``a`` and ``b``. Judged answers: ``correct``,
+    The inputs depend on the metric. Retrieval: ``retrieved`` and ``relevant``. Texts: ``prediction``, and ``reference``
+    or ``references``. Deletion: ``deleted`` and ``texts``. Embeddings: ``a`` and ``b``. Judged answers: ``correct``,
     ``value``, ``answerable``, ``adversarial`` and ``abstained``.
     Raises UnknownMetric for an unknown name, parameter or input.
     """
@@ -48,7 +48,7 @@ def measure(
     """Return the value of the metric over all rows, with its interval and counts.
 
     A row is a ``Row``, or a mapping with the inputs of ``score`` and optionally ``labels``, ``corpus`` and
-    ``state``. ``by`` names the labels to break the result down by. A macro metric averages over the first name in ``by``.
+    ``state``. ``by`` names the labels to break the result down by. A macro metric averages over the first of these.
     Raises UnknownMetric if a row has a key that no metric reads, or lacks an input of this metric.
     """
     dimensions = () if by is None else (by,) if isinstance(by, str) else tuple(by)

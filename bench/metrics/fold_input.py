@@ -1,9 +1,7 @@
-"""Memory layout of an aggregation: one cell per set of labels and state, with one array per cluster.
+"""The input of `bench.metrics.fold.fold`: rows of stored values, and a table that keeps many rows in little memory.
 
-Also in this module:
-
-* The rows that a fold reads: the data of an item, a corpus and a job after its values were stored.
-* Combine the repeats of one item into one row before the fold.
+The table has one cell for all rows with equal labels and equal state. The values in a cell are in arrays. The module
+also combines the repeats of one item (its epochs) into one row.
 
 Example::
 
@@ -16,8 +14,8 @@ Example::
 
 Rows can be added one by one, or many equal ones at once; their order has no effect.
 
-An item is pending until all of its epochs have ended. It then has a value if one epoch has, and is failed if all
-failed. The cost is the sum over all epochs, including failed ones.
+An item is pending until all of its epochs have ended. The item then has a value if at least one epoch has a value, and
+is failed if all epochs failed. Its cost is the sum over all epochs, including failed epochs.
 """
 
 from __future__ import annotations
@@ -39,43 +37,43 @@ from bench.stats import ClusterValues, MixedValues
 Labels = tuple[tuple[str, str], ...]
 
 NO_LABEL = "(none)"
-"""the label of an item that lacks a dimension"""
+"""the label of an item without a label of the requested dimension"""
 
 
 class FoldRow(NamedTuple):
-    """One item in one epoch; any tuple with these fields can be used."""
+    """The stored values of one item in one epoch. A plain tuple with these fields works too."""
 
     item_id: str
     corpus: str
-    """the cluster of the item"""
+    """the corpus of the item; the items of one corpus are a cluster, because they depend on each other"""
     epoch: int
     state: str | None
     """None = pending"""
     labels: Labels
     """sorted (dimension, label) pairs"""
     values: Sequence[float | None]
-    """values in the order of the metrics; may be empty for a failed item"""
+    """one value per metric, in the order of the metrics; can be empty for a failed item"""
     reason: str = ""
-    """reason why a metric may not apply, such as no_evidence"""
+    """reason why retrieval metrics do not apply to the item, such as no_evidence; usually empty"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFacts:
-    """The time and cost of the ingest of one corpus; ``failed`` = the corpus never became ready."""
+    """The time and cost of the ingest of one corpus. ``failed`` means that the corpus never became ready."""
 
     corpus: str
     failed: bool = False
     times_us: Mapping[str, int] = field(default_factory=dict)
-    """``ingest``, its parts such as ``ingest.network``, and ``searchable``"""
+    """microseconds of ``ingest``, of its parts such as ``ingest.network``, and of ``searchable``"""
     memories: int | None = None
     tokens: int | None = None
     cost_usd: str | None = None
     """decimal text, None = unknown"""
     priced: bool = True
-    """False: the ingest made no call with a price"""
+    """False: no call of the ingest has a price, so the ingest has no cost"""
 
     def row(self) -> Row:
-        """Return the facts as a row for metrics."""
+        """Return these facts as a ``Row``, so that metrics can read them."""
         return Row(
             benchmark="",
             corpus=self.corpus,
@@ -88,26 +86,29 @@ class CorpusFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """The facts of a job as a whole."""
+    """What `fold` needs to know about the job besides its items."""
 
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    """role -> (``usage``, a tokenizer's name, ``chars/4``, or a combination; True if any of it is an estimate)"""
+    """role -> (how its tokens were counted, such as ``usage`` or ``chars/4``; True if any count is an estimate)"""
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """role -> name and version of the price table, or ``prices``, or both; absent when nothing had a price"""
+    """role -> where its prices come from: the name and version of the price table, or ``prices`` of the config, or both
+
+    A role whose calls had no price is absent.
+    """
     corpora: Sequence[CorpusFacts] = ()
     judged: bool = False
-    """True: a judge decides the state of items, so an item without a verdict of the judge counts as failed"""
+    """True: a judge decides whether an item is correct. An item without a verdict of the judge then counts as failed."""
 
 
 def labels_of(labels: Mapping[str, str]) -> Labels:
-    """Return a row's labels in a hashable form."""
+    """Return the labels as a tuple of (dimension, label) pairs, sorted by dimension."""
     return tuple(sorted(labels.items()))
 
 
 def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
-    """Return the labels of many rows in a hashable form; identical objects are converted once."""
+    """Return `labels_of` for each mapping in ``many``; a mapping object that occurs often is converted only once."""
     names = list(map(id, many))
     forms = {name: labels_of(labels) for name, labels in dict(zip(names, many, strict=True)).items()}
     return list(map(forms.__getitem__, names))
@@ -115,42 +116,42 @@ def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 MIN_RUN = 32
-"""minimum number of consecutive rows of one cluster that are stored separately"""
+"""A cluster gets its own array if at least this many of its rows are added one after the other."""
 Key = tuple[Labels, str | None]
 """labels, state"""
 
 
 @dataclass(slots=True)
 class FoldCell:
-    """The rows that share labels and state.
+    """All rows with equal labels and equal state.
 
-    A cluster with many consecutive rows has its own values per metric. The values of all other rows are in parallel
-    arrays.
+    The values of a cluster (corpus) with many rows in succession are in ``by_cluster``. The values of all other rows are
+    in ``mixed``.
     """
 
     labels: Labels
     state: str | None
     by_cluster: list[dict[int, ClusterValues]]
-    """one entry per metric: cluster code -> the values of the cluster"""
+    """one dict per metric: cluster code -> the values of this cluster"""
     mixed: list[array[float]]
-    """one entry per metric: the values of the rows of other clusters; NaN = no value"""
+    """one array per metric: the values of all rows that are not in ``by_cluster``; NaN = no value"""
     clusters: array[int] = field(default_factory=lambda: array("Q"))
-    """cluster code of each row in ``mixed``; empty when not clustered"""
+    """the cluster code of each row in ``mixed``; empty if the table ignores clusters"""
     count: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """reasons why retrieval metrics do not apply to some of the rows"""
+    """reason why retrieval metrics do not apply -> number of rows with this reason"""
 
     @property
     def failed(self) -> bool:
-        """Return True for the states error, not_ready and pending."""
+        """Return True if the state of the rows is error, not_ready or pending."""
         return self.state is None or self.state in FAILED_STATES
 
     def n(self, place: int) -> int:
-        """Return the number of rows with a value of the metric at an index."""
+        """Return how many rows have a value of the metric at position ``place``."""
         return sum(values.n for values in self.by_cluster[place].values()) + sum(map(_is_number, self.mixed[place]))
 
     def mixed_values(self, place: int, *, clustered: bool) -> MixedValues:
-        """Return the values in ``mixed`` of the metric at an index, without missing ones."""
+        """Return the values in ``mixed`` of the metric at position ``place``; rows without a value are left out."""
         values, clusters = self.mixed[place], self.clusters
         if _any_missing(values):
             there = [value == value for value in values]
@@ -160,7 +161,10 @@ class FoldCell:
 
 
 class FoldTable:
-    """Sorts the rows of one job into cells; ``width`` is the number of metrics."""
+    """The rows of one job, stored in one cell per combination of labels and state.
+
+    ``width`` is the number of metrics per row.
+    """
 
     def __init__(self, width: int, *, clustered: bool = True) -> None:
         self.clustered = clustered
@@ -188,7 +192,10 @@ class FoldTable:
         corpora: Sequence[str],
         columns: Sequence[array[float] | None],
     ) -> None:
-        """Add many rows with the same labels and state; a column that is None has no value in any row."""
+        """Add many rows that have equal labels and equal state.
+
+    ``corpora`` has the corpus of each row. ``columns`` has one array of values per metric, or None if no row has a value.
+    """
         if not corpora:
             return
         cell = self._cell((labels, state))
@@ -204,20 +211,20 @@ class FoldTable:
         self._add_mixed(cell, corpora, columns, start, at)
 
     def add_pending(self, count: int, labels: Labels = ()) -> None:
-        """Count items that have not ended."""
+        """Add ``count`` items that have not ended and have no values."""
         if count:
             self._cell((labels, None)).count += count
 
     def add_reason(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
-        """Add to the count of rows to which retrieval metrics do not apply for this reason."""
+        """Record that retrieval metrics do not apply to ``count`` rows for this reason. The rows are added separately."""
         self._cell((labels, state)).reasons[reason] += count
 
     def cells(self) -> list[FoldCell]:
-        """Return the cells in an order that does not depend on the order of the rows."""
+        """Return all cells, sorted by labels and state."""
         return [self._cells[key] for key in sorted(self._cells, key=_order)]
 
     def lacks(self, place: int) -> bool:
-        """Return True when a row that did not fail has no value of the metric at an index."""
+        """Return True if some row has not failed, but has no value of the metric at position ``place``."""
         return any(cell.n(place) < cell.count for cell in self._cells.values() if not cell.failed)
 
     def _cell(self, key: Key) -> FoldCell:
@@ -230,7 +237,7 @@ class FoldTable:
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
-        """Group adjacent rows by cluster."""
+        """Return (corpus, its rows) for each stretch of adjacent rows with an equal corpus."""
         if not self.clustered:
             return [("", corpora)]
         if corpora.count(corpora[0]) == len(corpora):
@@ -262,7 +269,7 @@ def _add_cluster_values(
 
 
 def fold_table(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> FoldTable:
-    """Return a table with these rows."""
+    """Return a new table that contains ``rows``; ``width`` is the number of metrics per row."""
     table = FoldTable(width, clustered=clustered)
     for row in rows:
         table.add(row)
@@ -271,7 +278,7 @@ def fold_table(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -
 
 @lru_cache(maxsize=1024)
 def cluster_code(name: str) -> int:
-    """Return a 64-bit code of a cluster, the same in every process; collisions are negligible."""
+    """Return a 64-bit hash of the name of a cluster. The hash of a name is equal in every process."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
@@ -290,7 +297,7 @@ def _order(key: Key) -> tuple[Labels, str]:
 
 
 def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCell]]:
-    """Group cells by their label in one dimension; cells without such a label are in group ``(none)``."""
+    """Return label -> cells with this label in ``dimension``. Cells without a label there are under ``(none)``."""
     groups: dict[str, list[FoldCell]] = {}
     for cell in cells:
         groups.setdefault(dict(cell.labels).get(dimension, NO_LABEL), []).append(cell)
@@ -298,17 +305,20 @@ def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCe
 
 
 def has_dimension(cells: Sequence[FoldCell], dimension: str) -> bool:
-    """Return True when any row has a label of the dimension."""
+    """Return True if at least one row has a label in ``dimension``."""
     return any(dimension == name for cell in cells for name, _ in cell.labels)
 
 
 Reducer = Literal["mean", "mode", "max"]
 EndState = tuple[str, str]
-"""state and outcome (``ok`` or the error kind) of a repeat or item"""
+"""(state, outcome) of one repeat or of one item; the outcome is ``ok`` or the error kind"""
 
 
 def item_outcome(repeats: Sequence[EndState], epochs: int) -> EndState | None:
-    """Return the state and outcome of an item, from its repeats; None while an epoch is missing."""
+    """Return the state and outcome that are most common among the repeats of an item.
+
+    Failed repeats count only if all repeats failed. Return None if fewer than ``epochs`` repeats have ended.
+    """
     if len(repeats) < epochs:
         return None
     counting = [one for one in repeats if one[0] not in FAILED_STATES] or repeats
@@ -319,9 +329,10 @@ def item_outcome(repeats: Sequence[EndState], epochs: int) -> EndState | None:
 def reduce_repeats(
     rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer, added: Collection[str] = (), *, epochs: int
 ) -> tuple[list[FoldRow], dict[str, float]]:
-    """Return one row per item, and the mean within-item standard deviation of each metric.
+    """Combine the rows of each item (one per epoch) into one row.
 
-    The metrics in ``added`` are summed over the epochs; ``reducer`` combines the values of the others.
+    Also return metric name -> spread: the standard deviation within an item, averaged over the items. A metric named in
+    ``added``, such as a cost, is summed over the epochs. ``reducer`` combines the values of all other metrics.
     """
     repeats: dict[tuple[str, str], list[FoldRow]] = {}
     for row in rows:
@@ -346,7 +357,10 @@ def reduce_repeats(
 
 
 def reduce_values(values: Sequence[float], reducer: Reducer) -> float | None:
-    """Return one value from an item's repeats; the lower value for a tie of ``mode``; None without values."""
+    """Return the mean, the most common value (``mode``) or the maximum of the values; None if there are no values.
+
+    If two values are equally common, ``mode`` returns the lower value.
+    """
     if not values:
         return None
     if reducer == "max":
@@ -368,7 +382,10 @@ def _epoch_values(epochs: Sequence[FoldRow], place: int) -> list[float]:
 
 
 def _sum_over_epochs(epochs: Sequence[FoldRow], place: int) -> float | None:
-    """Return the sum over all epochs; None when the value of an ended epoch is unknown."""
+    """Return the sum of one metric over all epochs, including failed epochs.
+
+    Return None if a successful epoch has no value.
+    """
     if any(not row[5] or row[5][place] is None for row in epochs if not _failed(row)):
         return None
     known = [value for row in epochs if row[5] and (value := row[5][place]) is not None]
@@ -381,6 +398,6 @@ def _item_row(repeats: Sequence[FoldRow], state: str | None, values: list[float 
 
 
 def _most_common(names: Sequence[str]) -> str:
-    """Return the most common value; in a tie, one that is not ``correct``, then the first by name."""
+    """Return the most common name. Among equally common names, ``correct`` loses, then the alphabet decides."""
     counts = Counter(names)
     return min(counts, key=lambda name: (-counts[name], name == State.CORRECT, name))
