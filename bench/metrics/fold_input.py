@@ -93,13 +93,11 @@ class JobFacts:
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     """role -> (how its tokens were counted, such as ``usage`` or ``chars/4``; True if any count is an estimate)"""
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """role -> where its prices come from: the name and version of the price table, or ``prices`` of the config, or both
-
-    A role whose calls had no price is absent.
-    """
+    """role -> the name and version of the price table, or ``prices`` if the config sets the prices, or both; a role
+    whose calls had no price is absent"""
     corpora: Sequence[CorpusFacts] = ()
     judged: bool = False
-    """True: a judge decides whether an item is correct. An item without a verdict of the judge then counts as failed."""
+    """true: a judge decides whether an item is correct, so an item without a verdict of the judge counts as failed"""
 
 
 def labels_of(labels: Mapping[str, str]) -> Labels:
@@ -116,7 +114,7 @@ def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 MIN_RUN = 32
-"""A cluster gets its own array if at least this many of its rows are added one after the other."""
+"""minimum number of rows of one cluster that must be added one after the other to get an array of their own"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 
@@ -125,8 +123,8 @@ Key = tuple[Labels, str | None]
 class FoldCell:
     """All rows with equal labels and equal state.
 
-    The values of a cluster (corpus) with many rows in succession are in ``by_cluster``. The values of all other rows are
-    in ``mixed``.
+    The values of a cluster (corpus) with many rows in succession are in ``by_cluster``. The values of all other rows
+    are in ``mixed``.
     """
 
     labels: Labels
@@ -194,8 +192,9 @@ class FoldTable:
     ) -> None:
         """Add many rows that have equal labels and equal state.
 
-    ``corpora`` has the corpus of each row. ``columns`` has one array of values per metric, or None if no row has a value.
-    """
+        ``corpora`` has the corpus of each row. ``columns`` has one array of values per metric, or None if no row has a
+        value of this metric.
+        """
         if not corpora:
             return
         cell = self._cell((labels, state))
@@ -216,7 +215,7 @@ class FoldTable:
             self._cell((labels, None)).count += count
 
     def add_reason(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
-        """Record that retrieval metrics do not apply to ``count`` rows for this reason. The rows are added separately."""
+        """Record that retrieval metrics do not apply to ``count`` rows for this reason; no row is added."""
         self._cell((labels, state)).reasons[reason] += count
 
     def cells(self) -> list[FoldCell]:

@@ -19,7 +19,7 @@ from bench.model import Row
 Params = Mapping[str, object]
 
 UNTIMED_PART = "untimed"
-"""key that replaces the parts of a phase when its time is not that of a call (a cached or batched reply)"""
+"""key in ``times_us`` that marks a phase without a time of its own, because the reply was cached or batched"""
 PARTS = ("queue", "limiter", "network", "provider")
 US_PER_MS = 1_000
 STATISTICS: Mapping[str, FoldRule] = {
@@ -40,14 +40,18 @@ _ALIASES = {
 
 
 def phase_us(times_us: Mapping[str, int], phase: str, part: str | None = None) -> int | None:
-    """Return the microseconds of one phase: of one part, or network + provider, or the total if no part is known."""
+    """Return the microseconds of one phase, such as ``search``.
+
+    With ``part``, return only this part of the time, such as ``queue``. Without ``part``, return network + provider. If
+    neither is known, return the total of the phase.
+    """
     if part is not None:
         return times_us.get(f"{phase}.{part}")
     return _call_us(times_us.get(f"{phase}.network"), times_us.get(f"{phase}.provider"), times_us.get(phase))
 
 
 def attempt_us(times_us: Mapping[str, int]) -> int | None:
-    """Return the microseconds of one attempt: network + provider, or the total if no part is known."""
+    """Return the microseconds of one attempt of a call: network + provider, or the total if neither is known."""
     return _call_us(times_us.get("network"), times_us.get("provider"), times_us.get("total"))
 
 
@@ -58,9 +62,9 @@ def _call_us(network: int | None, provider: int | None, whole: int | None) -> in
 
 
 def total_us(times_us: Mapping[str, int], part: str | None = None) -> int | None:
-    """Return the microseconds that a user waits: search and answer, or search alone without an answer.
+    """Return the microseconds that a user waits: the search, and the answer if there is one.
 
-    None when the search has no time, or when the answer was cached or batched.
+    Return None if the search has no time, or if the answer came from a cache or a batch.
     """
     search = phase_us(times_us, "search", part)
     if search is None or f"answer.{UNTIMED_PART}" in times_us:

@@ -1,6 +1,7 @@
-"""Scores without disputed gold answers, and the highest possible score.
+"""Scores without disputed gold answers, and the highest score that is possible without matching these answers.
 
-The dataset is never changed; an overlay lists items of one dataset by its digest.
+An overlay is a list of the items whose gold answer is disputed. It names its dataset by digest and never changes the
+dataset.
 
 Example::
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """One item with a disputed gold answer."""
+    """One item whose gold answer is disputed; ``kind`` is the reason, such as ``wrong_answer``."""
 
     id: str
     kind: str
@@ -29,25 +30,29 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldScores:
-    """A score with and without the disputed gold answers; the scores are None when no item is scored."""
+    """The score of a job with and without the items whose gold answer is disputed.
+
+    A score is None if no item is scored.
+    """
 
     raw: float | None
     corrected: float | None
-    """score without the listed items, or with their corrected answers"""
+    """score without the disputed items; a disputed item with a corrected answer is scored against the corrected
+    answer"""
     ceiling: float | None
-    """score if every unlisted item is right and every listed one wrong"""
+    """score of a system that is right on all other items and wrong on all disputed items"""
     n: int
     n_listed: int
 
     @property
     def above_ceiling(self) -> bool:
-        """Return True when the raw score is only possible by matching some disputed gold answers."""
+        """Return True if the raw score is above the ceiling, so disputed gold answers were matched."""
         return self.raw is not None and self.ceiling is not None and self.raw > self.ceiling + 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """The items of one dataset whose gold answers are disputed."""
+    """The list of items of one dataset whose gold answers are disputed."""
 
     benchmark: str
     dataset_sha256: str
@@ -57,7 +62,11 @@ class Overlay:
     def scores(
         self, values: Mapping[str, float | None], rescored: Mapping[str, float | None] | None = None
     ) -> GoldScores:
-        """Return raw, corrected and ceiling of a 0..1 metric; ``rescored``: values against corrected answers."""
+        """Return the raw score, the corrected score and the ceiling of a metric with values in 0..1.
+
+        ``values`` is item id -> value. ``rescored`` is item id -> value against the corrected answer of a disputed
+        item.
+        """
         known = {item: value for item, value in values.items() if value is not None}
         listed = known.keys() & self.items.keys()
         better = {item: value for item, value in (rescored or {}).items() if value is not None and item in listed}

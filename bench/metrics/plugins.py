@@ -1,7 +1,7 @@
-"""Loading of plug-in code: entry points by name, and ``./file.py:Class`` next to a config.
+"""Load plug-in code: an entry point of an installed package, or ``./file.py:Class`` next to a config.
 
-A plug-in is imported only when a config names it. A failed import, or a name that two distributions claim, is a
-ConfigError.
+A plug-in is imported only if a config names the plug-in. A failed import is a ConfigError. If two installed packages
+register one name, that is a ConfigError too.
 
 Example::
 
@@ -28,7 +28,7 @@ OWN_DISTRIBUTION = "memorybench"
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """An installed plug-in, not yet imported."""
+    """A plug-in of an installed package, before the plug-in is imported."""
 
     name: str
     distribution: str
@@ -36,7 +36,10 @@ class InstalledPlugin:
 
 
 def installed_plugins(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
-    """Return every entry point of the group by canonical name; raise ConfigError for a name claimed twice."""
+    """Return name -> plug-in for all entry points of the group.
+
+    ``spelled`` converts a name to its canonical form. Raises ConfigError if two distributions register one name.
+    """
     found: dict[str, InstalledPlugin] = {}
     for point in plug_ins(group):
         name = spelled(point.name)
@@ -49,7 +52,10 @@ def installed_plugins(group: str, spelled: Callable[[str], str]) -> dict[str, In
 
 
 def entry_point_named(name: str, group: str) -> EntryPoint | None:
-    """Return the installed plug-in with exactly that name, or None; raise ConfigError if two distributions claim it."""
+    """Return the entry point called ``name``, or None if there is none.
+
+    Raises ConfigError if two distributions register the name.
+    """
     found: EntryPoint | None = None
     for point in plug_ins(group).select(name=name):
         if found is not None and (found.dist is None or point.dist is None or found.dist.name != point.dist.name):
@@ -59,7 +65,7 @@ def entry_point_named(name: str, group: str) -> EntryPoint | None:
 
 
 def duplicate_name_error(name: str, group: str, first: str, second: str) -> ConfigError:
-    """Return the error for a name that two distributions claim."""
+    """Return the error for a name that two distributions, ``first`` and ``second``, both register."""
     return ConfigError(
         f'{group}: "{name}" is registered by {first} and by {second}',
         hint="uninstall one of the two distributions",
@@ -71,7 +77,7 @@ def _distribution_name(point: EntryPoint) -> str:
 
 
 def load_installed(plugin: InstalledPlugin, group: str) -> object:
-    """Import one installed plug-in and return the loaded object; raise ConfigError if the import fails."""
+    """Import an installed plug-in and return its object. Raises ConfigError if the import fails."""
     try:
         return plugin.point.load()
     except (ImportError, AttributeError, SyntaxError, ValueError, TypeError, OSError) as error:
@@ -123,14 +129,17 @@ def _module(path: Path, reference: str, where: str | None) -> ModuleType:
 
 
 class _UncachedLoader(SourceFileLoader):
-    """A loader that always compiles the current source: cached bytecode is checked by size and whole seconds only."""
+    """A loader that always compiles the current source and never uses cached bytecode.
+
+    Python compares cached bytecode by file size and whole seconds only, so a quick edit could be missed.
+    """
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def import_path(path: Path, name: str) -> ModuleType:
-    """Import a file as the module ``name``, once per process; errors of the file are raised unchanged."""
+    """Import a Python file as the module ``name``, once per process. Errors in the file are raised unchanged."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))

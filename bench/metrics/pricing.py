@@ -36,7 +36,7 @@ ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
-    """Return a function from a row to the tokens of one role; None = unknown."""
+    """Return a function that takes a row and returns the tokens of ``role``; None if the tokens are unknown."""
 
     def of_row(row: Row) -> float | None:
         count = row.tokens.get(role)
@@ -46,7 +46,10 @@ def tokens_of(role: str) -> Callable[[Row], float | None]:
 
 
 def cost_of(roles: Sequence[str]) -> Callable[[Row], float | None]:
-    """Return a function from a row to the cost of these roles in USD; None = unknown, 0 without calls."""
+    """Return a function that takes a row and returns the cost of the calls of these roles in USD.
+
+    The cost is None if one of the costs is unknown, and 0 if there were no calls.
+    """
 
     def of_row(row: Row) -> float | None:
         costs = [row.costs_usd[role] for role in roles if role in row.costs_usd]
@@ -117,15 +120,15 @@ ENTRIES = (
     _cost_entry("cost_per_correct", "cost of the whole job divided by its correct items", ITEM_ROLES, PerCorrect()),
 )
 ROLES_OF = {"cost_per_query": QUERY_ROLES, "cost_ingest": ("ingest",), "cost_judge": ("judge",)}
-"""cost metric -> the roles whose calls it adds up; other metrics add up all"""
+"""name of a cost metric -> the roles whose calls it includes; a metric without an entry includes all roles"""
 WHOLE_JOB = frozenset({"cost_total", "cost_per_correct"})
-"""metrics whose sum includes the cost of the ingest"""
+"""names of the metrics that also include the cost of the ingest"""
 
 
 Prices = Mapping[str, Mapping[str, object]]
 
 FREE_PROVIDERS = frozenset({"builtin", "ollama"})
-"""providers of models on this machine, which cost nothing"""
+"""names of model providers that run on this machine and cost nothing"""
 TOKENS_PER_PRICE = Decimal(1_000_000)
 
 
@@ -138,9 +141,10 @@ def cost(
     prices: Prices | None = None,
     batch: bool = False,
 ) -> Decimal | None:
-    """Return the cost of one call in USD, in a ``batch`` or alone; 0 for models on this machine.
+    """Return the cost of one call in USD; 0 for a model on this machine.
 
-    None when the usage, the provider or a price is unknown, a count is invalid, or more tokens were cached than sent.
+    With ``batch``, use the price of a call in a batch. Return None if the usage, the provider or a price is unknown.
+    Also return None if a token count is invalid, or if more tokens were cached than sent.
     """
     counts = _counts(usage)
     if counts is None:
@@ -155,14 +159,14 @@ def cost(
 
 
 def price_table() -> str:
-    """Return the name and version of the price table, which are stored with every cost."""
+    """Return the name and version of the price table; each stored cost names them."""
     from importlib.metadata import version
 
     return f"genai-prices {version('genai-prices')}"
 
 
 def _counts(usage: Usage | Mapping[str, object] | None) -> dict[str, int] | None:
-    """Return tokens by kind (fresh, cache_read, cache_write, output); None without valid counts."""
+    """Return kind (fresh, cache_read, cache_write, output) -> tokens; None if the counts are missing or invalid."""
     if usage is None:
         return None
     names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
@@ -177,7 +181,7 @@ def _counts(usage: Usage | Mapping[str, object] | None) -> dict[str, int] | None
 
 
 def _count(value: object) -> int | None:
-    """Return tokens as a whole number, 0 when none are reported; None for an invalid count."""
+    """Return a token count as a whole number: 0 for None, and None for an invalid count."""
     text = str(value or 0).removesuffix(".0")
     return int(text) if text.isascii() and text.isdigit() else None
 
@@ -200,7 +204,7 @@ def _by_own_prices(counts: Mapping[str, int], prices: Mapping[str, object]) -> D
 
 
 def _rate(value: object) -> Decimal:
-    """Return a price in USD per million tokens, as a config writes it."""
+    """Return a price from a config as a number of USD per million tokens. Raises ConfigError if it is not a price."""
     try:
         rate = Decimal(str(value))
     except InvalidOperation:

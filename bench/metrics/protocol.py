@@ -1,8 +1,6 @@
-"""The metric protocol for plug-ins and built-in metrics.
+"""What a metric is: the protocol for plug-ins, and the classes of built-in metrics.
 
-Also in this module:
-
-* The spelling of metric names: the canonical form, the cut at K, similar names.
+The module also converts the spellings of metric names, and splits the cutoff K from a name.
 
 Example::
 
@@ -14,9 +12,9 @@ Example::
     canonical("nDCG@10")                  # "ndcg_at_10"
     split_cut("ndcg_at_10")               # ("ndcg", 10)
 
-A metric computes one number or None (not scored) from a ``Row``, and defines how numbers are combined. A plug-in
-implements ``Metric``; a built-in one is a ``RegisteredMetric`` in its family's module, from which the registry makes a
-``Measure``.
+A metric computes one number per ``Row``, or None if the row is not scored. It also defines how the numbers of many rows
+are combined. A plug-in implements ``Metric``. A built-in metric is a ``RegisteredMetric``, and the registry makes a
+``Measure`` from it when its K and parameters are known.
 """
 
 from __future__ import annotations
@@ -34,12 +32,15 @@ _CUT = re.compile(r"(?P<base>.+)_at_(?P<k>[0-9]{1,9}|k)")
 
 
 def canonical(name: str) -> str:
-    """Return the name in lower case, with ``-`` as ``_`` and ``@`` as ``_at_``."""
+    """Return the name in lower case, with ``-`` replaced by ``_`` and ``@`` by ``_at_``."""
     return name.strip().lower().replace("-", "_").replace("@", "_at_")
 
 
 def split_cut(name: str) -> tuple[str, int | str | None]:
-    """Return the base and the K of a canonical name; K is ``"k"`` in the generic form and None without a cut."""
+    """Split a canonical name at its cutoff: ``ndcg_at_10`` gives ``("ndcg", 10)``.
+
+    K is ``"k"`` for a name such as ``ndcg_at_k``, and None for a name without a cutoff.
+    """
     found = _CUT.fullmatch(name)
     if found is None:
         return name, None
@@ -48,7 +49,7 @@ def split_cut(name: str) -> tuple[str, int | str | None]:
 
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return up to three known names similar to ``name``, best first."""
+    """Return up to three of the known names that are similar to ``name``, the most similar first."""
     return difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6)
 
 
@@ -63,12 +64,15 @@ Cut = Literal["required", "optional", "none"]
 Scope = Literal["item", "corpus", "parts"]
 
 MAX_VALUE = 1e100
-"""largest allowed value: the square of a larger one, or the sum of many, leaves the range of a double"""
+"""largest allowed value of a metric; sums and squares of larger values would exceed the range of a float"""
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """A function from one item to one number. A plug-in may add ``aggregate``; the default is the mean."""
+    """A metric of a plug-in: ``score`` computes one number from one row.
+
+    A class may also have ``aggregate(values)``, which combines the numbers of many rows. Without it, the mean is used.
+    """
 
     @property
     def name(self) -> str: ...
@@ -88,14 +92,18 @@ class Metric(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One option of a metric: one of its ``choices``, a number ``within`` a range, a switch, or a text."""
+    """One option of a metric.
+
+    Its value is one of ``choices``, or a number in the range ``within``. Without both, it is a boolean if the default
+    is a boolean, else a text.
+    """
 
     default: object
     choices: tuple[str | None, ...] = ()
     within: tuple[float, float] | None = None
 
     def accepts(self, value: object) -> bool:
-        """Return True when the value has the right type, and is among the choices or in the range."""
+        """Return True if the value is one of ``choices`` or in the range, or else has the type of the default."""
         if value is None or isinstance(value, bool):
             return type(value) is type(self.default)
         if self.choices:
@@ -105,14 +113,16 @@ class Parameter:
         return isinstance(value, str) and not isinstance(self.default, bool)
 
     def read(self, value: object) -> object:
-        """Return an accepted value in the form that the definition has: 1 becomes 1.0, or the choice "1"."""
+        """Convert an accepted number to its stored form: a float, or a text if there are ``choices``. Keep other
+        values.
+        """
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
         return str(value) if self.choices else float(value)
 
     @property
     def allowed(self) -> str:
-        """Return the values that the parameter accepts, for a hint."""
+        """Return a text for a hint that lists or describes the accepted values."""
         if self.choices:
             return or_list(choice for choice in self.choices if choice is not None)
         if self.within is not None:
@@ -122,60 +132,64 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """The functions of one metric for one set of parameters: the value of an item, and how values are combined."""
+    """The functions that compute one metric whose K and parameters are set."""
 
     of_row: Callable[[Row], float | None]
     of_inputs: Callable[..., float | None] | None = None
-    """the function of named inputs; None when there is no generic form"""
+    """computes the value from named inputs, as in `bench.metrics.score`; None if only a ``Row`` has the inputs"""
     parts: Mapping[str, Callable[[Row], float | None]] = field(default_factory=dict)
-    """for a metric without a value per item: the functions of the parts that are stored per item and summed"""
+    """for a metric that is a formula of sums over all items: name -> function that computes one summand of a row"""
     of_sums: Callable[[Sequence[float]], float | None] | None = None
-    """the number from the sums of the parts, in their order"""
+    """computes the metric from the sums over all rows, in the order of ``parts``"""
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
-    """evaluators whose verdicts the metric reads, in addition to the benchmark's first evaluator"""
+    """names of evaluators that must run because the metric reads their verdicts; the benchmark's first evaluator
+    always runs"""
     reads_verdicts: bool = False
-    """the values come from the verdict of an evaluator"""
+    """true: the metric reads its values from verdicts"""
     method: Callable[[], str] | None = None
-    """name and settings of the implementation, stored with the number"""
+    """returns the name and settings of the library that computes the metric; stored with the result"""
     absent_reason: str = ""
-    """reason why a finished item has no value; empty = the item has the reason (retrieval metrics), or the metric
-    does not apply"""
+    """the reason to report for finished items without a value; empty: the reason of the row if the metric is a
+    retrieval metric, else ``not_applicable``"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredMetric:
-    """One entry of the registry: a metric before its K and parameters are set."""
+    """A built-in metric before its K and parameters are set; the registry has one entry per metric."""
 
     name: str
-    """base name, without the cut: ``ndcg``"""
+    """name without the cutoff: ``ndcg``, not ``ndcg_at_10``"""
     summary: str
     category: Category
     build: Callable[[int | None, Mapping[str, object]], Arithmetic]
     define: Callable[[Mapping[str, object]], str] | None = None
-    """definition name if it differs from ``name`` (without @K and version)"""
+    """returns the name in the definition if it differs from ``name``; without ``@K`` and version"""
     version: int = 1
     aliases: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """other names, each with its preset parameters"""
+    """other name -> the parameters that this name sets"""
     cut: Cut = "none"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     run_presets: Mapping[str, object] = field(default_factory=dict)
-    """parameters preset in runs; ``score`` uses the defaults, as the published script does"""
+    """parameters that a run sets by default; ``bench.metrics.score`` uses the defaults of ``parameters`` instead"""
     dotted: str | None = None
-    """the parameter that ``name.value`` sets"""
+    """name of the parameter that a suffix sets: ``accuracy.mcq`` sets ``method`` to ``mcq``"""
     unit: str | None = None
     lower_is_better: bool = False
     scope: Scope = "item"
-    """item: a value per item; corpus: a value per corpus; parts: a number from the sums of parts only"""
+    """item: one value per item; corpus: one value per corpus; parts: no value per item, only a formula of sums"""
     counts_unknown: bool = False
-    """a missing value means that the number is unknown, not that it does not apply"""
+    """true: a missing value means that the number is unknown; false: that the metric does not apply"""
     dimensions: tuple[str, ...] = ()
-    """breakdowns that are always computed"""
+    """labels by which the metric is always broken down"""
     title: str = ""
-    """title with ``{k}`` and parameters; empty = its name"""
+    """title in tables, in which ``{k}`` and parameters are filled in; empty: the name"""
 
     def definition(self, k: int | str | None, params: Mapping[str, object]) -> str:
-        """Return ``NAME[@K][options]/VERSION``; options are the parameters that change the arithmetic."""
+        """Return the definition of the metric: ``NAME[@K][options]/VERSION``.
+
+        The options are the parameters whose values differ from the defaults.
+        """
         name = self.define(params) if self.define else self.name
         cut = f"@{k}" if k is not None and self.cut != "none" else ""
         hidden = ("variant", self.dotted) if self.define else ()
@@ -189,7 +203,7 @@ class RegisteredMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """The meaning of a metric name, as ``resolve`` returns it."""
+    """What a metric name means; the result of `bench.metrics.resolve`."""
 
     name: str
     definition: str
@@ -205,7 +219,7 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric ready for use: built-in, or a plug-in in the same form."""
+    """A metric whose K and parameters are set, ready for use. Plug-ins are converted to this class too."""
 
     name: str
     definition: str
@@ -215,32 +229,35 @@ class Measure:
     params: Mapping[str, object]
     arithmetic: Arithmetic
     breakdown: tuple[str, ...] = ()
-    """dimensions of the breakdown in its config entry"""
+    """labels by which the metric is broken down"""
     scope: Scope = "item"
     counts_unknown: bool = False
 
     def score(self, row: Row) -> float | None:
-        """Return the row's value; None = not scored."""
+        """Return the value of the metric for one row; None if the row is not scored."""
         return self.arithmetic.of_row(row)
 
     @property
     def needs_verdict(self) -> bool:
-        """Return True when an item without a judge's verdict has no value of this metric."""
+        """Return True if the metric has no value for an item that the judge did not score."""
         return self.arithmetic.reads_verdicts and JUDGED.issuperset(self.evaluators)
 
     @property
     def explained_by_rows(self) -> bool:
-        """Return True when items have their own reason for a missing value: no evidence, no ids."""
+        """Return True for a retrieval metric whose rows store why they have no value, such as no_evidence."""
         return self.category == "retrieval" and not self.arithmetic.absent_reason
 
     @property
     def aggregation(self) -> str:
-        """Return ``mean``, ``macro:DIMENSION`` or ``other``."""
+        """Return how the values of many rows are combined: ``mean``, ``macro:DIMENSION`` or ``other``."""
         return self.arithmetic.fold.name
 
     @property
     def columns(self) -> tuple[Measure, ...]:
-        """Return the metrics whose values are stored per item: the metric itself, its parts, or none."""
+        """Return the metrics whose values are stored for each item.
+
+        This is the metric itself if it has a value per item, else one metric for each number that it sums.
+        """
         if self.scope == "item":
             return (self,)
         return tuple(
@@ -250,5 +267,5 @@ class Measure:
 
     @property
     def evaluators(self) -> tuple[str, ...]:
-        """Return the evaluators whose verdicts the metric reads, in addition to the benchmark's first evaluator."""
+        """Return the names of the evaluators that must run for this metric, besides the first one of the benchmark."""
         return self.arithmetic.evaluators
