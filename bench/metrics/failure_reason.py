@@ -47,7 +47,7 @@ KIND_OF_STATE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossFacts:
-    """What is known about one item. All ids are evidence ids, for example of sessions or of messages."""
+    """The known facts about one item. All ids are evidence ids, for example of sessions or of messages."""
 
     state: State | None
     """None = the item has not ended, so it is not lost"""

@@ -86,7 +86,7 @@ class CorpusFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """What `fold` needs to know about the job besides its items."""
+    """The facts about the job that `bench.metrics.fold.fold` needs besides the items."""
 
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None

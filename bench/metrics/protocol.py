@@ -1,4 +1,4 @@
-"""What a metric is: the protocol for plug-ins, and the classes of built-in metrics.
+"""The protocol of plug-in metrics, and the classes of built-in metrics.
 
 The module also converts the spellings of metric names, and splits the cutoff K from a name.
 
@@ -113,8 +113,9 @@ class Parameter:
         return isinstance(value, str) and not isinstance(self.default, bool)
 
     def read(self, value: object) -> object:
-        """Convert an accepted number to its stored form: a float, or a text if there are ``choices``. Keep other
-        values.
+        """Convert an accepted number to its stored form: a float, or a text if there are ``choices``.
+
+        Return any other value unchanged.
         """
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
@@ -203,7 +204,7 @@ class RegisteredMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """What a metric name means; the result of `bench.metrics.resolve`."""
+    """The meaning of a metric name; `bench.metrics.resolve` returns it."""
 
     name: str
     definition: str
