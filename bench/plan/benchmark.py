@@ -25,13 +25,13 @@ from bench.plan.ranges import Ranges
 from bench.plan.scoring import ANY_MODEL, Scoring
 
 LLM_JUDGE = "llm-judge"
-"""the evaluator that uses a benchmark's judge prompts"""
+"""name of the evaluator that uses the judge prompts of a benchmark"""
 DEFAULT_CONTEXT_BUDGET = 120_000
 """maximum tokens of retrieved context, which large models can read"""
 
 
 def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
-    """Plan the parts of one benchmark that do not depend on a provider.
+    """Plan the parts of one benchmark that are the same for all providers.
 
     Raises:
         UsageError: no item is selected, or the benchmark does not allow an override.
@@ -81,7 +81,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
 
 
 def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkPlan:
-    """Return the benchmark's plan with another number of hits, which is also the k of metrics that name no k."""
+    """Return the plan with ``k`` as the number of hits; metrics that name no k use this value too."""
     if k == planned.k:
         return planned
     scoring = Scoring.of(planned.config, request, k=k, prompts=planned.prompts, pack=planned.pack)
@@ -89,7 +89,7 @@ def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkP
 
 
 def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:
-    """Return the errors in a config's metrics, evaluators, prompts and pack that would prevent a run.
+    """Return the errors in a config's metrics, evaluators, prompts and prompt pack that would prevent a run.
 
     The check assumes that the run names an embedding model and allows code execution.
     """
@@ -104,9 +104,10 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 
 
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
-    """Return the errors that only the data shows: names in prompts that no item has, and an overlay that does not fit.
+    """Return the errors that can only be found by reading the data.
 
-    Call `scoring_problems` first, because this function raises the errors that `scoring_problems` returns.
+    These are names in prompts that no item has a value for, and an overlay that does not fit the data. Call
+    `scoring_problems` first: this function raises the errors that `scoring_problems` returns.
     """
     config = dataset.config
     pack = pack_of(config, folder)
@@ -120,7 +121,7 @@ def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
 
 
 def filters_of(request: RunRequest) -> Selection:
-    """Return the selection of a request without its range."""
+    """Return the item selection that a request's flags describe, without its range."""
     return Selection(
         items=request.items,
         items_of=request.items_of,
@@ -133,7 +134,7 @@ def filters_of(request: RunRequest) -> Selection:
 
 
 def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
-    """Return the prompt pack that a config names; None if it names none.
+    """Return the prompt pack that a config names; None if the config names none.
 
     Raises:
         ConfigError: the pack is unknown, an official text in it was changed, or the config sets a key that it seals.

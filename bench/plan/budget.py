@@ -26,7 +26,7 @@ ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 
 
 def require_prices(plan: Plan) -> None:
-    """Reject ``--max-cost`` when the price of every billed call is unknown, because it could never stop the run.
+    """Raise an error if ``--max-cost`` could never stop the run, because no price of a billed call is known.
 
     Raises:
         UsageError: ``--max-cost`` is set, some calls are billed, and the price of none of them is known.
@@ -43,7 +43,10 @@ def require_prices(plan: Plan) -> None:
 
 
 def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
-    """Return a note on the calls that ``--max-cost`` does not count; None if it counts all calls or is not set."""
+    """Return a note with the calls that ``--max-cost`` does not count.
+
+    None if it counts all calls, or if the flag is not set.
+    """
     if request.max_cost is None:  # the price table takes a tenth of a start to load
         return None
     _, unpriced = _by_price(lanes, request)
@@ -59,7 +62,10 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def other_address_notes(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """Yield a note for each model at another address than its vendor's, because only the vendor's prices are known."""
+    """Yield a note for each model that is called at another address than its vendor's.
+
+    Only the vendor's own prices are known.
+    """
     for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
         vendor = VENDORS.get(name.partition("/")[0])
         if vendor is None or vendor.free or vendor.base_url is None:

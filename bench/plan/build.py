@@ -43,7 +43,7 @@ DEMO = ("demo",)
 
 
 def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
-    """Plan a run; ``ranges``, which merged runs need, replace the range of the request.
+    """Plan a run; ``ranges`` replaces the range of the request, for example when runs are merged.
 
     Raises:
         UsageError: a name is unknown, flags contradict each other, no item is selected, or no job can run.
@@ -108,7 +108,10 @@ def _refuse_repeated(names: Sequence[str]) -> None:
 def _cutoffs(
     benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest
 ) -> Iterator[tuple[BenchmarkPlan, ProviderPlan]]:
-    """Yield benchmark and provider for each k of the run; with several k, the provider's label contains the k."""
+    """Yield the plans of benchmark and provider for each k of the run.
+
+    If the run has several k, the provider's label contains the k.
+    """
     if len(request.k) < 2:
         yield benchmark, provider
         return
@@ -122,7 +125,7 @@ def model_files(catalog: Catalog) -> dict[str, ModelFile]:
 
 
 def versions(installed: Installed) -> Json:
-    """Return the versions that are recorded in addition to the identity; they may differ on resume."""
+    """Return the versions of packages and plug-ins that the plan records; they may differ on resume."""
     return {
         "bench": __version__,
         "python": platform.python_version(),
@@ -152,7 +155,7 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
 def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
     """Return one job per combination of answering model and judge.
 
-    A job has no judge if no evaluator needs one. Without an answering model, a job has a judge only if a judge scores
+    A job has no judge if no evaluator needs one. A job without an answering model has a judge only if a judge scores
     hits.
     """
     evaluation = benchmark.config.evaluation
@@ -187,7 +190,7 @@ def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str
 
 
 def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
-    """Check that every model of the running lanes is known and that its key is set."""
+    """Raise an error if a running lane uses an unknown model, or a model whose API key is not set."""
     running = [lane for lane in lanes if lane.skipped is None]
     embedding = {lane.provider.embedding for lane in running}
     for name in dict.fromkeys(name for lane in running for name in lane.models):
@@ -201,7 +204,7 @@ def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[s
 
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """Raise UsageError for a rate of an endpoint that no job uses."""
+    """Raise UsageError if ``--rate`` names an endpoint that no job uses."""
     endpoints = dict.fromkeys(name for lane in lanes for name in lane.endpoints)
     known = dict.fromkeys([*(name.rpartition(".")[0] for name in endpoints), *endpoints])
     for name in request.rate:
@@ -212,15 +215,15 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
 
 
 def _spread_flag(request: RunRequest) -> str | None:
-    """Return the flag that requests more than one process, or None."""
+    """Return the flag that requests more than one process; None if no flag does."""
     return "--cluster" if request.cluster is not None else "--workers" if (request.workers or 1) > 1 else None
 
 
 def _check_single_namespace(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """Check the rules for a service with one namespace.
+    """Raise UsageError if the run breaks a rule for a service with one namespace.
 
-    Only one process may use it. If the run has several corpora, each must be searched or answered in the same run,
-    before the next one is ingested.
+    Only one process may use such a service. If the run has several corpora, it must search, answer or evaluate, because
+    each corpus replaces the one before.
     """
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:
@@ -239,7 +242,10 @@ def _corpora(lane: Lane) -> int:
 
 
 def _check_coverage(lanes: Sequence[Lane]) -> None:
-    """Check that the memories contain every evidence turn, once for each unit and text of memories."""
+    """Check that the stored memories contain every evidence turn.
+
+    Lanes with the same benchmark, memory unit and memory text are checked once.
+    """
     seen: set[tuple[str, str, str | None]] = set()
     for lane in lanes:
         way = (lane.benchmark.name, lane.unit, lane.text)
@@ -282,7 +288,7 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
 
 
 def _single_process_reason(lanes: Sequence[Lane], request: RunRequest) -> str | None:
-    """Return the reason why one process must do all the work; None if workers could share it."""
+    """Return the reason why only one process can do the work; None if several processes could share it."""
     if request.limit is not None or request.sample is not None:
         return f"one process must select the items of {'--limit' if request.limit is not None else '--sample'}"
     if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:

@@ -31,7 +31,7 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """A build: the memories that one lane of a run ingested."""
+    """The memories that one lane of a run ingested."""
 
     run_id: str
     build: str
@@ -39,12 +39,12 @@ class Build:
     benchmark: str
     provider: str
     searched_by: tuple[str, ...]
-    """labels of the providers whose jobs search the build"""
+    """labels of the providers whose jobs search these memories"""
     lent_to: tuple[str, ...]
-    """other runs that search the build and are not complete"""
+    """ids of other runs that search these memories and are not complete"""
     fingerprint: str | None
-    """digest of the ingested memories and the settings; None = a corpus is missing or from another run, or an older
-    journal does not record them"""
+    """digest of the ingested memories and the settings; None if a corpus is missing or from another run, or if the
+    journal is of an older version without digests"""
     version: str | None
     upstream_version: str | None
     embedding: str | None
@@ -52,14 +52,14 @@ class Build:
     """number of completely ingested corpora"""
     n_memories: int
     n_held: int
-    """number of corpora that the provider still has"""
+    """number of corpora that still exist at the provider"""
     calls: int
     tokens: int
     cost_usd: str
     cost_unknown_calls: int
-    """number of successful calls with unknown cost"""
+    """number of successful calls whose cost is unknown"""
     ingest_us: int
-    """microseconds of all batches, without waiting in queue and rate limiter, which is not part of the ingest"""
+    """total time of all add batches in microseconds; time in the queue and in the rate limiter is not counted"""
 
 
 async def builds_of(reader: Reader) -> list[Build]:
@@ -77,20 +77,20 @@ async def builds_of(reader: Reader) -> list[Build]:
 
 @dataclass(slots=True)
 class BuildTotals:
-    """The totals over all corpora and attempts of a build."""
+    """The totals of one build over all its corpora and ingest attempts."""
 
     identity: Mapping[str, object]
     """the settings of the ingest"""
     texts: Json = field(default_factory=dict)
-    """corpus -> digest of its memories, for completely ingested corpora"""
+    """corpus -> digest of its memories; only corpora that were ingested completely"""
     sizes: dict[str, int | None] = field(default_factory=dict)
-    """corpus -> tokens of all its memories, including corpora that another run ingested; None = unknown"""
+    """corpus -> number of tokens of all its memories, also for corpora that another run ingested; None = unknown"""
     n_reused: int = 0
     """number of corpora that another run ingested"""
     n_begun: int = 0
     n_held: int = 0
     n_ingests: int = 0
-    """number of complete ingests of a corpus; in a merged run, a corpus may have several"""
+    """number of complete ingests; in a merged run, the same corpus may be ingested several times"""
     n_memories: int = 0
     calls: int = 0
     tokens: int = 0
@@ -99,7 +99,7 @@ class BuildTotals:
     ingest_us: int = 0
 
     def add(self, one: CorpusRecord) -> None:
-        """Add the rows of one corpus."""
+        """Add the calls, times and counts of one corpus to the totals."""
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is not None:
             self.sizes[one.corpus] = _count(ingested.data.get("tokens"))
@@ -121,7 +121,10 @@ class BuildTotals:
 
     @property
     def fingerprint(self) -> str | None:
-        """Return the fingerprint; None when a corpus is missing or from another run, or its parts are not recorded."""
+        """Return the digest of all memories and settings; None if it cannot be computed.
+
+        This is so if a corpus is missing or from another run, or if an older journal lacks the digests.
+        """
         texts, identity = self.texts, self.identity
         if not texts or self.n_reused or len(texts) != self.n_begun or None in texts.values() or not identity:
             return None

@@ -12,9 +12,9 @@ Example::
     check_prices(catalog, request.prices, files)         # UsageError: prices contains "mem1", ...
     call_prices(request.prices, lane.provider).search    # Decimal, or None
 
-The estimate assumes that every item is run, and that every prompt has as much context as k memories and the token
-limit allow. The lengths of questions, answers and verdicts are assumed too, and the size of a memory is the mean of a
-few corpora. If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
+The estimate assumes that every item is run, and that every prompt has as much context as k memories and the token limit
+allow. The lengths of questions, answers and verdicts are assumed values. The size of a memory is the mean over a few
+corpora. If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ from bench.providers.endpoints import endpoint_of
 from bench.tokens import CHARS_PER_TOKEN, token_quarters
 
 LOWEST = Decimal("0.005")
-"""price in USD per million tokens that is below all list prices of input and output tokens"""
+"""a token price (USD per million tokens) that is lower than every list price"""
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
-    """Return the prices of a provider's calls, each from the first source that sets it.
+    """Return the prices of a provider's calls.
 
-    The sources: the run's prices for the variant, for the provider, and for an alias, then the prices of the config.
+    Each price comes from the first of these that sets it: the run's price for the variant, the run's price for the
+    provider, the run's price for an alias of the provider, the provider's config.
     """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
@@ -59,7 +60,7 @@ def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
 
 
 def check_prices(catalog: Catalog, prices: Prices, files: Iterable[str]) -> None:
-    """Reject prices with unknown names; ``files`` are the prefixes of the model files.
+    """Raise an error if a price is set for an unknown name; ``files`` are the prefixes of the model files.
 
     Raises:
         UsageError: a name can be neither a provider nor a model.
@@ -69,7 +70,7 @@ def check_prices(catalog: Catalog, prices: Prices, files: Iterable[str]) -> None
 
 
 def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Iterator[tuple[str, UsageError]]:
-    """Yield each name in the prices that can be neither a provider nor a model, with the error for it."""
+    """Yield each name in the prices that is neither a provider nor a model, with the error to raise for this name."""
     for name in prices:
         prefix, slash, _ = name.partition("/")
         if slash:
@@ -86,7 +87,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
 
 
 def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
-    """Yield a note for each price whose name is neither a provider nor a model of the run."""
+    """Yield a note for each price of a provider or model that the run does not use."""
     models = {name for lane in lanes for name in lane.models}
     chosen = [lane.provider for lane in lanes]
     providers = {name for one in chosen for name in (one.variant or one.label, one.config.name, *one.config.aliases)}
@@ -96,7 +97,10 @@ def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
 
 
 def tiny_prices(prices: Prices) -> Iterator[str]:
-    """Yield a note for each token price below all list prices: it may be a price per token or per thousand tokens."""
+    """Yield a note for each token price that is lower than every list price.
+
+    The user may have set the price of one token or of a thousand tokens; prices are per million tokens.
+    """
     for name, price in prices.items():
         known = price.known if isinstance(price, TokenPrices) else {}
         tiny = {kind: usd for kind, usd in known.items() if kind in ("input", "output") and 0 < usd < LOWEST}
@@ -136,23 +140,23 @@ ENRICHED_TOKENS = 480
 """maximum tokens that a language model writes about one chunk"""
 SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
-"""searches that check whether a corpus is ready: for three memories, one of them twice"""
+"""number of searches that check whether a corpus is ready: two memories are searched once, a third memory twice"""
 THOROUGH, THOROUGH_SEARCHES = 2, 6
-"""corpora of a lane with a thorough check, and its searches: for five more memories, and one after clearing"""
+"""number of corpora of a lane that are checked thoroughly, and number of additional searches for each of them"""
 CONTENT_SEARCHES = 6
-"""searches that check a corpus which is kept after the run: for three memories, each twice"""
+"""number of searches that check a corpus before it is kept after the run: three memories are searched twice each"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointEstimate:
-    """The estimated traffic of one endpoint."""
+    """The estimated calls, tokens and cost at one endpoint."""
 
     endpoint: str
     calls: int
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: Decimal | None = None
-    """None = unknown"""
+    """estimated cost in USD; None if a price is unknown"""
     rate_per_s: float | None = None
 
     @property
@@ -161,7 +165,7 @@ class EndpointEstimate:
         return self.calls / self.rate_per_s if self.rate_per_s else None
 
     def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
-        """Return the traffic of two lanes at the same endpoint, which has one rate limit for both."""
+        """Add the traffic of another lane at the same endpoint; both lanes share one rate limit."""
         known = self.cost_usd is not None and other.cost_usd is not None
         return replace(
             self,
@@ -179,7 +183,7 @@ class Estimate:
     items: int
     corpora: int
     builds: int
-    """number of ingests; lanes that differ only in their search share one"""
+    """number of ingests; lanes that differ only in their search share one ingest"""
     searches: int
     """number of searches for questions, over all lanes and epochs"""
     endpoints: tuple[EndpointEstimate, ...]
@@ -196,7 +200,7 @@ class Estimate:
 
     @property
     def cost_text(self) -> str:
-        """Return a text with the known cost, the assumptions, and the endpoints whose prices are unknown."""
+        """Describe the known cost, the assumptions, and the endpoints whose prices are unknown."""
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:
@@ -210,7 +214,10 @@ class Estimate:
 
     @property
     def least_s(self) -> float | None:
-        """Return the shortest time of the run in seconds, from its slowest rate limit; None without rate limits."""
+        """Return the shortest possible time of the run in seconds; None without rate limits.
+
+        It is the time of the endpoint whose calls take longest at its rate limit.
+        """
         return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
 
 
@@ -229,12 +236,12 @@ class _LaneSize:
         return math.ceil(self.per_corpus * self.corpora)
 
     def batches(self, most: int) -> int:
-        """Return the number of calls with up to ``most`` memories each; the memories of a call are of one corpus."""
+        """Return the number of add calls, if each call has up to ``most`` memories of one corpus."""
         return self.corpora * math.ceil(self.per_corpus / most)
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Return the estimate of a run: the sum over all lanes that are not skipped, and the calibrations of judges."""
+    """Estimate the run: all lanes that are not skipped, and the calibrations of judges."""
     endpoints: dict[str, EndpointEstimate] = {}
     corpora = 0
     for lane in plan.running:
@@ -271,7 +278,10 @@ def _lane_estimates(plan: Plan, lane: Lane, size: _LaneSize) -> Iterator[Endpoin
 
 
 def _judge_calls(lane: Lane, size: _LaneSize) -> float:
-    """Estimate the judge calls per item; an evaluator that judges point by point needs one call per point."""
+    """Estimate the judge calls per item.
+
+    An evaluator that judges an answer point by point needs one call per point.
+    """
     scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
     several = [name for name in SEVERAL_CALLS if name in scoring.judging]
     if not several:
@@ -283,7 +293,7 @@ def _judge_calls(lane: Lane, size: _LaneSize) -> float:
 
 
 def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int) -> Iterator[EndpointEstimate]:
-    """Estimate the calls of the memory system, of its embeddings, and of a model that enriches stored texts."""
+    """Estimate the calls to the memory system, to its embedding model, and to a model that enriches stored texts."""
     provider = lane.provider
     batch, searches = BATCH_ITEMS, questions
     if provider.built_in is None:
@@ -313,7 +323,7 @@ def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int)
 
 
 def _check_searches(plan: Plan, lane: Lane) -> int:
-    """Return the number of searches in one corpus that are only checks: that it is empty, ready and isolated."""
+    """Return the number of searches that only check one corpus: whether it is empty, ready and isolated."""
     if plan.request.isolation == "off":
         return 0
     kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0
@@ -330,7 +340,10 @@ def batch_of(lane: Lane) -> int:
 
 
 def _calibration_estimates(plan: Plan) -> Iterator[EndpointEstimate]:
-    """Yield an estimate of the calibration of each judge with each benchmark's prompts, if the run has one."""
+    """Estimate the calibration of each judge with the prompts of each benchmark.
+
+    Yield nothing if the run does not calibrate judges.
+    """
     from bench.evaluators.calibration import calls_needed
 
     if plan.request.judge_calibration or plan.request.publishable:
@@ -377,16 +390,17 @@ def _model_estimate(plan: Plan, name: str, role: str, calls: int, tokens_in: int
 
 
 def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
-    """Return the rate per second of an endpoint: the run's, else the run's for its owner, else the declared one.
+    """Return the rate limit of an endpoint in calls per second; None if no limit is known.
 
-    The result is None if none of these is known.
+    The first limit that is set is used: the run's limit for this endpoint, the run's limit for the endpoint's owner,
+    the ``declared`` limit.
     """
     given = plan.request.rates_per_s()
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None
 
 
 def _size(lane: Lane) -> _LaneSize:
-    """Return the size of all selected corpora, estimated from a few of them that are rendered."""
+    """Estimate the size of all selected corpora from the memories of a few corpora."""
     benchmark = lane.benchmark
     names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
     sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
-    """Yield one note for each ingest of the run in which a crash can cost corpora."""
+    """Yield one note for each ingest in which a crash can cost whole corpora."""
     wide = CEILING if request.concurrency == "auto" else request.concurrency
     for lane in lanes:
         if lane.skipped is not None or lane.shares or lane.provider.built_in is not None:
@@ -44,14 +44,17 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
 
 
 def _adapter_attribute(config: ProviderConfig, name: str, default: str) -> object:
-    """Return an attribute of the adapter's class; the default without an adapter or without the attribute."""
+    """Return an attribute of the adapter's class; ``default`` if there is no adapter or no such attribute."""
     from bench.providers.adapters import provider_class
 
     return default if config.adapter is None else getattr(provider_class(config), name, default)
 
 
 def _is_lost(config: ProviderConfig) -> bool:
-    """Return True when the adapter stores its data in this process, or states no place."""
+    """Return True if the adapter loses its data when the process ends.
+
+    This is also assumed if the adapter does not state where it stores its data.
+    """
     if config.adapter is None:
         return False
     return (config.local.get("durability") or _adapter_attribute(config, "durability", "process")) == "process"
@@ -75,5 +78,5 @@ def _is_repeatable(call: RequestSection) -> bool:
 
 
 def _is_searchable_at_once(config: ProviderConfig, endpoints: Endpoints) -> bool:
-    """Return True when added memories can be found at once, and their hits have memory ids."""
+    """Return True if a search finds a memory immediately after the add, and its hits have memory ids."""
     return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"

@@ -44,7 +44,7 @@ def identity_of(
     files: Mapping[str, ModelFile],
     installed: Installed,
 ) -> RunIdentity:
-    """Return the identity tree of a plan."""
+    """Return the identity tree of a plan: all settings that can change a result."""
     benchmarks = {lane.benchmark.name: lane.benchmark for lane in reversed(lanes)}
     running = [lane for lane in lanes if lane.skipped is None]  # of what is skipped nothing need be set or known
     providers = {lane.provider.label: lane.provider for lane in running}
@@ -93,7 +93,7 @@ def _benchmark(one: BenchmarkPlan, installed: Installed) -> Json:
 
 
 def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
-    """Return distribution -> version, for the plug-ins with evaluators or metrics of the benchmark."""
+    """Return distribution -> version, for the plug-ins that provide evaluators or metrics of the benchmark."""
     measured = {metric.name for metric in scoring.metrics}
     return {
         **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical_name),
@@ -119,7 +119,10 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
 
 
 def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
-    """Return distribution -> version of the plug-in that has the adapter; None if no plug-in has it."""
+    """Return distribution -> version of the plug-in that provides the adapter.
+
+    None if no plug-in provides it.
+    """
     names = [point.name for point in installed.points["bench.providers"] if point.value == adapter]
     return installed.distributions("bench.providers", names) or None
 
@@ -181,9 +184,9 @@ def digest(identity: Mapping[str, object]) -> str:
 
 
 def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
-    """Return every difference between two trees as (path, old value, new value), in the order of the paths.
+    """Return every difference between two trees as (path, old value, new value), sorted by path.
 
-    Values are shown as text, cut to 120 characters; ``(absent)`` means that a tree lacks the path.
+    A value is shown as text of at most 120 characters. ``(absent)`` means that the tree does not have this path.
     """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         names = sorted({*old, *new})
@@ -201,7 +204,7 @@ def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, st
 
 
 class _AbsentKey:
-    """The type of the marker for a key that one of the two trees lacks."""
+    """The type of the marker for a key that only the other tree has."""
 
 
 _ABSENT = _AbsentKey()

@@ -48,7 +48,7 @@ class ModelNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRecord:
-    """The name and definition of a metric of the job."""
+    """One metric of the job: its name and its definition."""
 
     name: str
     definition: str
@@ -99,16 +99,16 @@ class JobRecord:
     level: str
     """evidence level: turn, session or text"""
     n_selected: int
-    """number of items that the run selects; for a merged run, that all its ranges together select"""
+    """number of items that the run selects; for a merged run, the number that all its ranges together select"""
     n_whole: int
     """number of items that the run would select without its ranges"""
     n_items: int
     """number of items of the benchmark"""
     metrics: tuple[MetricRecord, ...]
     metric_entries: tuple[object, ...]
-    """the requested metrics as JSON, with which a report opens them again"""
+    """the requested metrics as JSON; a report opens the metrics again from this value"""
     metric_folder: str
-    """folder of the config file that sets the metrics; the files of custom metrics are in it"""
+    """folder of the config file that sets the metrics; it also contains the code files of custom metrics"""
     evaluators: tuple[str, ...]
     """names of the evaluators, each with the version of its rule if the version is above 1"""
     cluster_by: str | None
@@ -118,9 +118,9 @@ class JobRecord:
     dataset: Mapping[str, object]
     """path, sha256, content_sha256, bytes, source, license"""
     prompts: Mapping[str, str]
-    """role.name -> SHA-256 of the prompt"""
+    """``ROLE.NAME`` of a prompt -> SHA-256 of the prompt"""
     config_sha256: Mapping[str, str]
-    """SHA-256 of the configs of benchmark and provider"""
+    """``benchmark`` or ``provider`` -> SHA-256 of its config"""
     marks: tuple[str, ...] = ()
     """reasons why the result is not publishable"""
     skipped: str | None = None
@@ -134,32 +134,32 @@ class JobRecord:
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """role -> settings of the calls of its model: temperature, token limit, seed, length of vectors"""
     prompt_leaks: tuple[str, ...] = ()
-    """messages about scoring data that the answer prompt contains"""
+    """messages about answer prompts that show the gold answer, the evidence or the question type"""
     shares: str = ""
     """key of the lane whose ingest is searched; empty = the job's own lane ingests"""
     n_sharing: int = 1
-    """number of lanes that search the same ingest, including this one"""
+    """number of lanes that search the same ingest, this lane included"""
     input_usd: str | None = None
-    """price in USD of a million input tokens of the answering model at the time of the plan; None = unknown"""
+    """price in USD of a million input tokens of the answering model when the run was planned; None = unknown"""
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that owns the rows of the corpora."""
+        """Return the key of the lane that ingested the corpora; it owns their rows in the journal."""
         return self.shares or self.lane
 
     @property
     def owners(self) -> tuple[str, str, str]:
-        """Return the keys that own the job's rows: of its lane, of lane and answering model, and of the job."""
+        """Return the three keys that own the job's rows: of search, answer and evaluate rows."""
         return self.lane, self.answer_owner, self.key
 
     @property
     def chain(self) -> Chain:
-        """Return the keys that own the job's rows, in the form that the journal's reader needs."""
+        """Return the keys that own the job's rows as a ``Chain``, which the journal's reader needs."""
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
     def n_repeats(self) -> int:
-        """Return the number of repeats of items in the job: selected items x epochs."""
+        """Return the number of selected items, multiplied by the number of epochs."""
         return self.n_selected * self.epochs
 
     @property
@@ -310,18 +310,21 @@ def dump_jobs(jobs: Sequence[JobRecord]) -> list[Json]:
 
 
 def cuts_inside_range(names: Container[str]) -> bool:
-    """Return True when the flags include sample or limit, which select from each range separately."""
+    """Return True if ``names`` contains sample or limit.
+
+    Each of these flags selects items from each range of the run separately.
+    """
     return "sample" in names or "limit" in names
 
 
 def merged_jobs(
     parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
 ) -> list[Json]:
-    """Return the jobs of merged runs, as JSON data.
+    """Return the jobs of merged runs as JSON data.
 
-    The jobs have every item that the filters select, even if no range covers it. With a sample or limit, which applies
-    to each range separately, they have all items that some range selects. ``shared`` is owner and phase -> number of
-    items in more than one range, counted once for each additional range.
+    A merged job has every item that the filters select, even if no range covers the item. With ``--sample`` or
+    ``--limit``, it has only the items that some range selected. ``shared`` maps owner and phase to the number of items
+    that several ranges have; an item in three ranges counts twice.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:

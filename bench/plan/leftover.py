@@ -21,29 +21,32 @@ from bench.scalars import object_or_empty
 from bench.visible import counted
 
 ABANDONED = "forgotten"
-"""kind of the event that records abandoned namespaces"""
+"""kind of the event that records namespaces as abandoned"""
 NOT_CLEARED = "not_cleared"
 """kind of the event that records a failed clear"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """The namespaces of one lane that are left at its provider."""
+    """The namespaces of one lane that still exist at its provider."""
 
     lane: str
     provider: str
     """label of the provider; a variant is ``name@label``"""
     attempts: Mapping[str, int]
-    """corpus -> its last attempt"""
+    """corpus -> number of its last attempt with a namespace that was not cleared"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
-    """the rows of each attempt that was not cleared; in a merged run, the rows of each journal are separate"""
+    """the rows of each ingest attempt that was not cleared; in a merged run, each journal has its own entry"""
 
     def is_at(self, names: Collection[str]) -> bool:
-        """Return True when the names include this provider; a name without a label includes each of its variants."""
+        """Return True if ``names`` contains this provider.
+
+        A name without a label means every variant of the provider.
+        """
         return self.provider in names or self.provider.partition("@")[0] in names
 
     def abandonment(self) -> Event:
-        """Return the event that records the namespaces as abandoned."""
+        """Return an event that records these namespaces as abandoned."""
         text = f"{counted(len(self.rows), f'namespace(|s) at {self.provider} (was|were)')} abandoned: not cleared"
         return Event(kind=ABANDONED, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
@@ -70,7 +73,10 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """Return the events without the failed clears of namespaces that were cleared or abandoned later."""
+    """Return ``events`` without the failed clears that were resolved later.
+
+    A failed clear is resolved if its namespace was later cleared or abandoned.
+    """
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}
@@ -82,7 +88,7 @@ async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Eve
 
 
 async def _abandoned(reader: Reader) -> dict[tuple[str, str], int]:
-    """Return (lane, corpus) -> last abandoned attempt; all attempts before it are abandoned too."""
+    """Return (lane, corpus) -> number of the last abandoned attempt; all earlier attempts are abandoned too."""
     events = [event for _, event in await reader.events() if event.kind == ABANDONED]
     abandoned = [(one.scope, object_or_empty(one.data["attempts"])) for one in events]
     return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

@@ -49,7 +49,7 @@ FOLDER = "overlays"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedOverlay:
-    """The overlay of disputed gold answers that a run uses."""
+    """The file of disputed gold answers (overlay) that a run uses."""
 
     name: str
     sha256: str
@@ -58,7 +58,7 @@ class PlannedOverlay:
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
-    """Return the overlay that a config names; None if the config names none.
+    """Return the overlay of disputed gold answers that a config names; None if the config names none.
 
     Raises:
         ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.
@@ -114,16 +114,16 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
 
 
 TRAFFIC = ("add", "search", "status", "manage")
-"""kinds of traffic to a provider that is not built-in"""
+"""kinds of requests that are sent to a provider; built-in providers get none"""
 NONE = "none"
-"""name for "no model" in keys, flags and tables"""
+"""name that means "no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
-"""name for the embedding model of a service that embeds texts with an unknown model"""
+"""name of an unknown embedding model with which a service embeds texts itself"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkPlan:
-    """One benchmark as this run uses it."""
+    """The settings of one benchmark in this run."""
 
     name: str
     config: BenchmarkConfig
@@ -140,32 +140,32 @@ class BenchmarkPlan:
     scoring: Scoring
     pack: PromptPack | None
     n_selected: int
-    """number of items that the selection has"""
+    """number of items that the run selects"""
     n_whole: int
-    """number of items that the selection would have without its ranges"""
+    """number of items that the run would select without its ranges"""
     selected_types: Mapping[str, int]
     """question type -> number of items in ``n_selected``"""
     whole_types: Mapping[str, int]
     """question type -> number of items in ``n_whole``"""
     overlay: PlannedOverlay | None = None
-    """disputed gold answers"""
+    """the disputed gold answers of the benchmark; None without an overlay file"""
     leaks: tuple[str, ...] = ()
-    """messages about scoring data that the answer prompts contain"""
+    """messages about answer prompts that show the gold answer, the evidence or the question type"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """Return the corrected answer that the overlay has for an item; None if it has none."""
+        """Return the corrected gold answer that the overlay has for an item; None if it has none."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """Return the dimensions by which the metrics are broken down, each once."""
+        """Return the names of the item properties by which metrics are broken down, each once."""
         return tuple(dict.fromkeys(name for metric in self.scoring.metrics for name in metric.breakdown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderPlan:
-    """One provider, or one variant ``name@label`` of it, with ``--set`` applied."""
+    """One provider, or one variant ``name@label`` of it; changes by ``--set`` are already applied."""
 
     label: str
     config: ProviderConfig
@@ -173,18 +173,18 @@ class ProviderPlan:
     """name of a built-in, such as ``oracle`` or ``bm25``; None for other providers"""
     overrides: Mapping[str, object]
     embedding: str | None
-    """full name of the embedding model that bench calls for the provider; None = none"""
+    """full name of the embedding model that bench calls for the provider; None if bench calls none"""
     embedded_by: str | None = None
-    """name of the embedding model in plan, results and receipts, see `bench.plan.provider.embedded_by`"""
+    """name of the embedding model in plans, results and receipts; see `bench.plan.provider.embedded_by`"""
     variant: str = ""
-    """the label without the k of a run with several k: prices and flags use this name"""
+    """the label without the suffix for k (``@k5``); prices and flags use this name"""
     enriched_by: str | None = None
-    """full name of the language model that enriches stored texts; None = none"""
+    """full name of the language model that adds information to texts before they are stored; None if there is none"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One lane with one answering model and one judge model: one row of a results table."""
+    """One lane with one answering model and one judge model; it is one row of a results table."""
 
     lane: str
     answering: str
@@ -192,7 +192,7 @@ class Job:
 
     @cached_property
     def answer_owner(self) -> str:
-        """Return the key that owns the answer rows in the journal: of the lane and the answering model."""
+        """Return the key of lane and answering model, which owns the answer rows in the journal."""
         return f"{self.lane}|{self.answering}"
 
     @cached_property
@@ -210,29 +210,29 @@ class Lane:
     jobs: tuple[Job, ...]
     key: str
     unit: Unit
-    """unit of one memory; chunks are cut from sessions"""
+    """what one memory contains: a whole session, a turn, or a chunk that is cut from a session"""
     text: str | None
-    """the provider's own text rule; None = the benchmark's"""
+    """format of a memory's text that the provider sets; None = the format of the benchmark"""
     level: Level
-    """evidence level of retrieval metrics"""
+    """level of evidence that retrieval metrics count: turn, session or text"""
     skipped: str | None = None
-    """reason why the lane is skipped (capabilities); None for a lane that runs"""
+    """reason why the lane is skipped, such as a missing capability; None for a lane that runs"""
     shares: str = ""
-    """key of the lane whose ingest is searched; empty = this lane ingests"""
+    """key of the lane whose memories this lane searches; empty = this lane ingests its own memories"""
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingests, which owns the rows of the corpora."""
+        """Return the key of the lane that ingests the memories; it owns the rows of the corpora."""
         return self.shares or self.key
 
     @property
     def answering_models(self) -> tuple[str, ...]:
-        """Return the distinct answering models, in order."""
+        """Return the distinct answering models, in the order of the jobs."""
         return tuple(dict.fromkeys(job.answering for job in self.jobs))
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return every model that the lane calls, in any role."""
+        """Return the names of all models that the lane calls, in any role."""
         return tuple(dict.fromkeys(name for name, _ in self._roles()))
 
     @property
@@ -256,15 +256,15 @@ class Lane:
         )
 
     def jobs_of(self, answering: str) -> tuple[Job, ...]:
-        """Return the jobs with this answering model."""
+        """Return the jobs that use this answering model."""
         return tuple(job for job in self.jobs if job.answering == answering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything that a run will do. It does not depend on a run id, a folder or the clock.
+    """Everything that a run will do.
 
-    ``digest`` does not depend on the ranges either.
+    It does not depend on a run id, a folder or the clock. The ``digest`` also does not depend on the ranges.
     """
 
     request: RunRequest
@@ -275,12 +275,13 @@ class Plan:
     total: int
     """number of items of the largest benchmark, before any filter"""
     ranges: Ranges
-    """positions that the run covers; items are selected from each range separately; empty = all positions"""
+    """positions of the items that the run covers; items are selected from each range separately; empty = all
+    positions"""
     versions: Mapping[str, object]
-    """versions of bench, Python, packages and plug-ins, which are recorded in addition to the identity"""
+    """versions of bench, Python, packages and plug-ins; they are recorded and are not part of the identity"""
     model_files: Mapping[str, ModelFile]
     workers: int = 1
-    """number of processes on this machine that share the run; each corpus belongs to one of them"""
+    """number of processes on this machine that share the run; each corpus is assigned to one process"""
     notes: tuple[str, ...] = ()
     """notes for the user before the start: skipped jobs, warnings of configs"""
 
@@ -290,7 +291,7 @@ class Plan:
 
     @property
     def is_spread(self) -> bool:
-        """Return True when several processes share the work, on this machine or on a cluster."""
+        """Return True if several processes share the run, on this machine or on a cluster."""
         return self.request.cluster is not None or self.workers > 1
 
     @property
@@ -300,5 +301,5 @@ class Plan:
 
     @property
     def building(self) -> tuple[Lane, ...]:
-        """Return the running lanes that ingest: one per build."""
+        """Return the running lanes that ingest memories; other lanes search the memories of one of these."""
         return tuple(lane for lane in self.running if not lane.shares)

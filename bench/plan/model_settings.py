@@ -22,14 +22,14 @@ from bench.plan.scoring import Settings
 from bench.scalars import object_or_empty
 
 MAX_ANSWER_TOKENS = 1024
-"""default token limit of an answer, with room for reasoning, which needs more than a few hundred tokens"""
+"""default token limit of an answer: enough for the reasoning of a model before its answer"""
 BUILT_IN = "builtin/"
 UNSEEDED = "anthropic"
-"""the API dialect that has no seed"""
+"""name of the API format that has no seed setting"""
 
 
 def call_settings(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
-    """Return role -> settings, for each role whose model is called with settings."""
+    """Return role -> settings, for each role that a model fills and that has settings."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
         "max_tokens": answer_tokens(benchmark, plan.request),
@@ -47,7 +47,7 @@ def call_settings(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
 
 
 def input_price(request: RunRequest, model: str) -> str | None:
-    """Return the price in USD of a million input tokens of a model that come from no cache; None = unknown."""
+    """Return the price in USD of a million uncached input tokens of a model; None if the price is unknown."""
     from bench.metrics import cost
 
     prefix, _, name = model.partition("/")
@@ -59,17 +59,20 @@ def input_price(request: RunRequest, model: str) -> str | None:
 
 
 def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
-    """Return the token limit of an answer: the flag's, else the benchmark's, else the default."""
+    """Return the token limit of an answer: from the flag, else from the benchmark, else the default."""
     return request.max_answer_tokens or benchmark.config.evaluation.answering_model.max_tokens or MAX_ANSWER_TOKENS
 
 
 def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
-    """Return the token limit of a verdict: the flag's, else the benchmark's; None = the evaluator's limit applies."""
+    """Return the token limit of a verdict: from the flag, else from the benchmark.
+
+    None means that the limit of the evaluator applies.
+    """
     return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
 
 
 def with_token_limit(settings: Settings, limit: int | None) -> Settings:
-    """Return judge settings with each token limit replaced by ``limit``; None leaves them unchanged."""
+    """Replace each token limit in the settings of judges by ``limit``; None leaves the settings unchanged."""
     if limit is None or not settings:
         return settings
     if "max_tokens" in settings:

@@ -45,19 +45,19 @@ class Installed:
         return frozenset(point.name for point in self.points[group])
 
     def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:
-        """Return distribution -> version, for distributions other than bench's own that provide these plug-ins.
+        """Return distribution -> version, for the distributions that provide the plug-ins ``names`` of a group.
 
-        ``spelled`` converts the name of an entry point to the spelling of ``names``.
+        Bench itself is left out. ``spelled`` converts the name of an entry point to the spelling in ``names``.
         """
         found = (point for point in self.points[group] if spelled(point.name) in names)
         return {name: release for name, release in _releases(found) if name != OWN_DISTRIBUTION}
 
     def versions(self) -> dict[str, str]:
-        """Return distribution -> version, for every distribution with a plug-in for bench."""
+        """Return distribution -> version, for every distribution that provides a plug-in for bench."""
         return {name: release for group in GROUPS for name, release in _releases(self.points[group])}
 
     def refuse_duplicates(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
-        """Raise ConfigError for the first plug-in of another distribution that has a name in ``ours``."""
+        """Raise ConfigError if a plug-in of another distribution has a name in ``ours``."""
         for point in self.points[group]:
             name, owner = spelled(point.name), point.dist.name if point.dist else "(unknown)"
             if name in ours and owner != OWN_DISTRIBUTION:
@@ -65,9 +65,9 @@ class Installed:
 
 
 def refuse_duplicates(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
-    """Reject each built-in name of the run that another distribution also registers.
+    """Raise an error if the run uses a built-in name that another distribution also registers.
 
-    A file of the workspace with such a name is allowed: the file is used instead of both definitions.
+    If a file of the workspace defines the name, there is no error: the file is used.
 
     Raises:
         ConfigError: a provider, model prefix, evaluator or metric has two definitions.

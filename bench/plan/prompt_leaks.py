@@ -45,19 +45,19 @@ TYPE_FIELDS = frozenset([
 ])  # fmt: skip
 BENCH_FIELDS = frozenset(ANSWER_NAMES)
 MOST_ITEMS = 20_000
-"""maximum number of items that are read"""
+"""maximum number of items that are read to find leaks"""
 SHARE = 0.2
-"""a field leaks when it contains the gold answer in more than this share of the items that have the field"""
+"""maximum share of items in which a field may contain the gold answer; above this share, the field is a leak"""
 LONG_WORDS, LONG_TEXT = 3, 10
-"""minimum words, or minimum characters, of one gold answer in a prompt's text that is a leak"""
+"""minimum number of words, or of characters, with which a single gold answer in a prompt's text is a leak"""
 SHORT_TEXT, SHORT_GOLDS = 4, 3
-"""minimum characters of shorter gold answers, and how many different ones in a prompt's text are a leak"""
+"""minimum length in characters of a shorter gold answer, and number of such gold answers that are a leak"""
 EVIDENCE_TEXT = 24
-"""minimum characters of an evidence turn in a prompt that is a leak"""
+"""minimum length in characters of an evidence turn in a prompt that is a leak"""
 
 
 def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
-    """Return one sentence for each leak: the kind of leak, the answer prompt, and the data that it contains."""
+    """Return one sentence per leak, with the kind of leak, the answer prompt, and the data that the prompt contains."""
     used = _used_prompts(prompts, dataset)
     values = [_FieldCheck(name=name) for name in sorted({n for one in used for n in one.template.names} - BENCH_FIELDS)]
     texts = [_TextCheck.of(one) for one in used] if prompts.fidelity == "custom" else []
@@ -78,7 +78,7 @@ def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
 
 
 def _used_prompts(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
-    """Return the prompts that some item of the data uses."""
+    """Return the answer prompts that at least one question type of the data uses."""
     found = [prompts.answer(kind) for kind in (None, *dataset.known_types())]
     return list({one.name: one for one in found}.values())
 
@@ -100,7 +100,7 @@ def _items(dataset: Dataset) -> Iterator[tuple[Item, Corpus]]:
 
 @dataclass(slots=True, kw_only=True)
 class _FieldCheck:
-    """One field of the rows that a prompt shows."""
+    """Collects the values of one field that a prompt shows."""
 
     name: str
     n: int = 0
@@ -110,7 +110,7 @@ class _FieldCheck:
 
     @property
     def named(self) -> tuple[str, str] | None:
-        """Return the kind of the leak and its message if the name of the field alone shows a leak; else None."""
+        """Return (kind of leak, message) if the field's name alone is a leak, such as ``answer``; else None."""
         name = fold_key(self.name).replace("-", "").replace(".", "")
         for names, kind, what in (
             (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
@@ -134,7 +134,7 @@ class _FieldCheck:
         self.kinds[text.strip().lower()].add(item.question_type)
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """Yield the kind and message of each leak of the field."""
+        """Yield (kind of leak, message) for each leak of the field."""
         if self.named is not None:
             yield self.named
             return
@@ -148,7 +148,11 @@ class _FieldCheck:
             yield KNOWS_TYPE, f"shows ${{{self.name}}}, which depends on the question type only"
 
     def _chosen_by_type(self) -> bool:
-        """Return True when there are several types, each value has only one of them, and values repeat often."""
+        """Return True if the question type alone seems to decide the value of the field.
+
+        This is so if there are several types, each value occurs with only one type, and each value occurs three times
+        on average.
+        """
         types = {kind for kinds in self.kinds.values() for kind in kinds}
         alone = all(len(kinds) == 1 for kinds in self.kinds.values())
         return alone and len(types) > 1 and self.n >= 3 * len(self.kinds)
@@ -156,7 +160,7 @@ class _FieldCheck:
 
 @dataclass(slots=True, kw_only=True)
 class _TextCheck:
-    """The text of a prompt between its placeholders."""
+    """Collects the scoring data in the fixed text of a prompt, without its placeholders."""
 
     name: str
     text: str
@@ -196,7 +200,7 @@ class _TextCheck:
 
 
 def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:
-    """Return True when ``words`` contains the words of ``gold``, one directly after the other."""
+    """Return True if ``words`` contains all words of ``gold`` in order and without a gap."""
     size = len(gold)
     return size > 0 and any(list(words[at : at + size]) == list(gold) for at in range(len(words) - size + 1))
 

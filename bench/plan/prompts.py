@@ -39,7 +39,7 @@ ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "spea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPrompt:
-    """One answer prompt with its name; ``sha256`` is the digest of the text with unfilled placeholders."""
+    """One answer prompt with its name; ``sha256`` is the digest of its text before placeholders are filled in."""
 
     name: str
     template: Template
@@ -51,13 +51,13 @@ class ChosenPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """Every prompt of one benchmark in this run."""
+    """All prompts that one benchmark uses in this run."""
 
     answers: Mapping[str, ChosenPrompt]
     judges: JudgePrompts
     fidelity: str | None = None
-    """custom if the config or the command line sets a prompt; else what the pack declares, adapted or official; None
-    for generic prompts"""
+    """origin of the answer prompts: custom if the config or the command line sets a prompt; else adapted or official,
+    as the prompt pack states; None for the generic prompts"""
 
     @classmethod
     def of(
@@ -104,7 +104,10 @@ class Prompts:
         )
 
     def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
-        """Return the answer prompt of a question type; ``choices`` is False for an item without choices."""
+        """Return the answer prompt of a question type.
+
+        With ``choices=False``, return the prompt for an item that has no answer options.
+        """
         chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
         if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
             return chosen
@@ -121,7 +124,7 @@ class Prompts:
 
 
 OPEN = "(no choices)"
-"""name of the answer prompt for items without choices, in a benchmark where other items have choices"""
+"""name of the answer prompt for items without answer options, in a multiple-choice benchmark"""
 
 
 def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
@@ -137,7 +140,7 @@ def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None
 
 
 def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt]) -> None:
-    """Raise ConfigError when a prompt of a multiple-choice benchmark does not show the choices."""
+    """Raise ConfigError if a prompt of a multiple-choice benchmark does not show the answer options."""
     if config.evaluation.method != "mcq":
         return
     for name, prompt in answers.items():
@@ -167,9 +170,9 @@ def _judges(
 
 
 def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
-    """Return the question type and the prompt in ``TYPE=FILE`` or ``TYPE=TEXT``.
+    """Split ``TYPE=FILE`` or ``TYPE=TEXT`` into the question type and the prompt.
 
-    Any other text or file is the default prompt. A type that the benchmark does not have is a UsageError.
+    An entry without a type is the default prompt. A type that the benchmark does not have is a UsageError.
     """
     kind, equals, rest = entry.partition("=")
     if not equals or (kind not in known and _is_file(folder, entry.removeprefix("@"))):
@@ -186,7 +189,9 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
 
 
 def read_prompt(text: str, folder: Path) -> str:
-    """Return the text itself, or the content of the file that it names: ``@file``, or an existing path in ``folder``.
+    """Return the content of the file that ``text`` names, else ``text`` itself.
+
+    It names a file if it is ``@file`` or an existing path in ``folder``.
 
     Raises:
         ConfigError: ``@file`` or a single word is not a file, or the file is not text.
@@ -217,13 +222,13 @@ def _require_allowed(benchmark: str, flag: str, allowed: bool) -> None:
 
 
 IN_EVERY_RUN = frozenset({"question", "retrievedContext", "answer", "response", "evidence"})
-"""names that every item has, or that a run fills with its results"""
+"""names that are always filled in: every item has a value, or the run adds one"""
 SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 
 @dataclass(slots=True, kw_only=True)
 class _PromptCheck:
-    """One prompt, and its names for which no item has had a value so far."""
+    """One prompt, with the names in it that no item has filled so far."""
 
     role: str
     name: str
@@ -257,7 +262,10 @@ class _PromptCheck:
 
 
 def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
-    """Return an error for each name in an answer prompt, and with ``judged`` in a judge prompt, that no item has."""
+    """Return an error for each name in an answer prompt that no item has a value for.
+
+    With ``judged``, also check the judge prompts.
+    """
     asked: dict[str | None, list[_PromptCheck]] = {}
     known: dict[tuple[str, str], _PromptCheck] = {}
     for kind in (None, *dataset.known_types()):
@@ -272,7 +280,7 @@ def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[
 
 
 def _read_items(dataset: Dataset, asked: dict[str | None, list[_PromptCheck]]) -> None:
-    """Read items until each name of each prompt has a value, or all items are read."""
+    """Read items until each name in each prompt has a value, or until all items are read."""
     for ref in dataset.items():
         if not any(one.missing for prompts in asked.values() for one in prompts):
             return
@@ -286,7 +294,10 @@ def _read_items(dataset: Dataset, asked: dict[str | None, list[_PromptCheck]]) -
 
 
 def _filled_names(item: Item, corpus: Corpus) -> set[str]:
-    """Return the names for which the item has a value, as `fold_key` writes them: metadata and parts of the item."""
+    """Return the names that the item has a value for, normalized by `fold_key`.
+
+    They are the keys of the metadata of item and corpus, and the filled fields of the item.
+    """
     named = {**corpus.metadata, **item.metadata}
     parts = {
         "questionDate": item.question_date,

@@ -13,7 +13,7 @@ Example::
 Without names, a run uses the built-ins that need no key.
 
 The value of a variable ``${NAME}`` in a file can select a service, a model or a data folder. The base URL and ``vars``
-have separate keys in a plan.
+are separate entries of a plan.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ from bench.settings import VARIABLE, Environment, hide_secrets, is_secret
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
 VARIANT = re.compile(r"[A-Za-z0-9_-]{1,60}")
-"""label of a variant, without a dot, because the label ends at the first dot in ``--set p@label.path``"""
+"""pattern of a variant's label; a dot is not allowed, because the label ends at the first dot in ``--set
+p@label.path``"""
 
 
 def choose(
@@ -57,7 +58,7 @@ def choose(
     embedding: str | None,
     environment: Environment,
 ) -> list[ProviderPlan]:
-    """Load the providers of a run in the order of ``names``, and apply the overrides of ``--set``.
+    """Load the named providers of a run in this order, and apply the overrides of ``--set``.
 
     Raises:
         UsageError: a name is unknown, a label is invalid, a provider is named twice, or an override is for a provider
@@ -81,7 +82,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _ProviderChoice:
-    """A provider as the run names it: by its name or an alias, and for a variant with a label."""
+    """A provider as the user named it: a name or an alias, with ``@label`` for a variant."""
 
     given: str
     config: ProviderConfig
@@ -102,17 +103,19 @@ class _ProviderChoice:
 
     @property
     def variant_prefixes(self) -> tuple[str, ...]:
-        """Return the beginnings of ``--set`` that mean this variant only."""
+        """Return the prefixes of ``--set`` keys that change only this variant."""
         return f"{self.given}.", f"{self.label}."
 
     @property
     def provider_prefixes(self) -> tuple[str, ...]:
-        """Return the beginnings of ``--set`` that mean every variant of the provider."""
+        """Return the prefixes of ``--set`` keys that change every variant of the provider."""
         return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
 
 
 def load_named(catalog: Catalog, name: str) -> ProviderConfig:
-    """Load a provider by name or alias: a file of the workspace, a shipped file, a built-in or an installed plug-in.
+    """Load a provider by name or alias.
+
+    The provider can be a file of the workspace, a shipped file, a built-in or an installed plug-in.
 
     Raises:
         UsageError: there is no provider with this name.
@@ -145,9 +148,9 @@ def _has_alias(config: ProviderConfig, name: str) -> bool:
 def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
     """Return the name of the embedding model for lists, plans, results and receipts.
 
-    If bench embeds, it is ``own`` (the model of the run's flag) or else the config's model. If the service embeds, it
-    is the service's model, or ``(builtin)`` when this model is unknown. The result is None when nothing embeds, or when
-    it is unknown whether the service embeds.
+    If bench embeds the texts, it is ``own`` (the model of the run's flag), or the config's model if ``own`` is None. If
+    the service embeds them, it is the service's model, or ``(builtin)`` if this model is unknown. It is None if nothing
+    embeds, or if it is unknown whether the service embeds.
     """
     from bench.providers.description import EMBEDS_ITSELF, embedding_model, service_embedding_model
 
@@ -181,14 +184,15 @@ def _planned(
 
 
 def at_cutoff(label: str, k: int) -> str:
-    """Return the label of a provider in a run with several k: ``chroma@k5``, ``chroma@big-k5``."""
+    """Return the provider's label for one of several k: ``chroma@k5``, or ``chroma@big-k5`` for a variant."""
     return f"{label}{'-' if '@' in label else '@'}k{k}"
 
 
 def _by_label(chosen: Sequence[_ProviderChoice], overrides: Mapping[str, object]) -> dict[str, Json]:
-    """Group the overrides of ``--set`` by the label of the provider.
+    """Map the label of each chosen provider to its overrides from ``--set``.
 
-    An override that names no provider of the run exactly applies to each variant of the provider that it names.
+    An override with the exact name of a chosen provider changes only this provider. Any other override changes every
+    variant of the provider that it names.
     """
     found: dict[str, Json] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
@@ -212,7 +216,7 @@ def _unknown_provider(key: str, labels: Sequence[str]) -> UsageError:
 
 
 def _value(key: str, value: object) -> object:
-    """Return the value of ``--set``: parsed as JSON if this is possible, else as text."""
+    """Parse the value of ``--set`` as JSON; return it as text if it is not valid JSON."""
     read = value
     if isinstance(value, str):
         try:
@@ -249,7 +253,10 @@ def _with_overrides(config: ProviderConfig, sets: Mapping[str, object]) -> Provi
 
 
 def _put(tree: Json, path: str, value: object) -> None:
-    """Set one value in a tree. Keys match in either spelling, and missing maps are created."""
+    """Set the value at a path of a tree.
+
+    Keys match in camelCase and snake_case. Missing maps are created.
+    """
     *parents, last = path.split(".")
     node = tree
     for part in parents:
@@ -266,9 +273,10 @@ def _spelled(node: Mapping[str, object], part: str) -> str:
 
 
 def filled_texts(config: ProviderConfig, environment: Environment) -> dict[str, str]:
-    """Return key -> filled text, for each text of the config that uses an environment variable.
+    """Return the texts of a config that use environment variables, with the variables filled in.
 
-    The base URL and ``vars`` are left out. Secrets are hidden, see `fill_visibly`.
+    The keys are the places of the texts in the config. The base URL and ``vars`` are left out. Secrets are hidden, see
+    `fill_visibly`.
 
     Raises:
         ConfigError: a variable without a default is not set.
@@ -281,7 +289,7 @@ def filled_texts(config: ProviderConfig, environment: Environment) -> dict[str, 
 
 
 def filled_vars(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
-    """Return name -> filled text, for each of the ``vars`` of a file that uses an environment variable."""
+    """Return the ``vars`` of a file that use environment variables, with the variables filled in."""
     return {name: _checked_fill(text, environment) for name, text in variables.items() if find_variables(text)}
 
 
@@ -291,10 +299,10 @@ def _checked_fill(text: str, environment: Environment, *, where: str | None = No
 
 
 def fill_visibly(text: str, environment: Environment) -> str:
-    """Return the text with its variables filled in, in a form that a plan may show.
+    """Fill in the variables of a text, and hide secrets so that a plan may show the text.
 
-    A value is hidden if the name of its variable means a secret. If only the value looks like a secret, a short digest
-    replaces it, so that different values differ.
+    A value is hidden if its variable has the name of a secret. A value that only looks like a secret is replaced by a
+    short digest, so that different values stay different.
     """
 
     def value_of(match: re.Match[str]) -> str:

@@ -37,7 +37,10 @@ Settings = Mapping[str, object]
 
 
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:
-    """Return the token limit and temperature of judge calls; by evaluator if they differ, empty without a judge."""
+    """Return the token limit and temperature of judge calls; empty if no evaluator calls a judge.
+
+    If the evaluators have different settings, the result has one entry per evaluator.
+    """
     found = {
         one.name: {
             "max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS),
@@ -53,21 +56,21 @@ def judge_settings(opened: Sequence[Evaluator]) -> Settings:
 SIMILAR = ("semantic-similarity",)
 NO_MODEL = "none"
 ANY_MODEL = "any/any"
-"""placeholder for the name of a model that is not chosen yet"""
+"""placeholder for a model's name while no model is chosen"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpec:
-    """One evaluator before it is opened."""
+    """The name, options and routes of one evaluator, before it is opened."""
 
     method: str
     config: Mapping[str, object]
     folder: Path | None = None
     where: str | None = None
     routes: tuple[tuple[str, EvaluatorSpec], ...] = ()
-    """pattern -> evaluator that replaces this one for the items that match the pattern"""
+    """(pattern, evaluator): items that match the pattern are scored by this evaluator instead"""
     by: str = ""
-    """property of an item that the patterns match: ``methodsBy`` of the config"""
+    """name of the item's property that the patterns are compared with (``methodsBy`` of the config)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,23 +79,23 @@ class Scoring:
 
     metrics: tuple[Measure, ...]
     metric_entries: tuple[object, ...]
-    """the requested metrics as JSON, enough to open them again"""
+    """the requested metrics as JSON; the metrics can be opened again from this value"""
     specs: tuple[EvaluatorSpec, ...]
     code: Mapping[str, str]
-    """``./file.py:Class`` next to a config -> SHA-256 of the file"""
+    """``./file.py:Class`` of a custom evaluator or metric -> SHA-256 of the file"""
     names: tuple[str, ...]
     judging: tuple[str, ...]
-    """the evaluators that call a judge"""
+    """names of the evaluators that call a judge"""
     judge_calls: int
     """number of opened evaluators that call a judge"""
     judges_hits: bool
-    """true: an evaluator with a judge scores hits or stored memories and needs no answer"""
+    """True if an evaluator with a judge scores hits or stored memories, and so needs no answer"""
     judge_settings: Mapping[str, object]
-    """temperature and token limit of judge calls; by evaluator if they differ"""
+    """temperature and token limit of judge calls; one entry per evaluator if the evaluators differ"""
     judge: str | None
-    """full name of the judge model that a metric's config names; None = no metric names one"""
+    """full name of the judge model that the config of a metric requires; None if no metric requires one"""
     embedding: str | None
-    """full name of the embedding model of the evaluators that use one; None = no evaluator uses one"""
+    """full name of the embedding model that evaluators use; None if no evaluator uses one"""
     prompts: Prompts
     allow_code_execution: bool
 
@@ -135,23 +138,24 @@ class Scoring:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Return the names of the evaluators, each with the version of its rule."""
+        """Return each evaluator's name with the version of its scoring rule."""
         return tuple(map(versioned_name, self.names))
 
     @property
     def compares_whole(self) -> bool:
-        """Return True when an evaluator or a metric compares a whole answer with the gold answer."""
+        """Return True if an evaluator or a metric compares the whole answer with the gold answer."""
         return "exact-match" in self.names or any(metric.name.startswith("exact_match") for metric in self.metrics)
 
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
-        """Open the evaluators for a run; ``embedder`` is for the evaluators that compare embeddings."""
+        """Open the evaluators for a run; evaluators that compare embeddings use ``embedder``."""
         return _open(self.specs, self.prompts, embedder, self.allow_code_execution)
 
 
 def written_metric_problems(path: Path) -> list[ConfigError]:
-    """Return the errors in the metrics of a benchmark file, which may also have other errors.
+    """Return the errors in the metrics of a benchmark file.
 
-    So one check shows all errors of an invalid config. The result is empty for an unreadable file.
+    The file may also have other errors, so that one check can show all of them. The result is empty if the file cannot
+    be read.
     """
     try:
         source = Source.read(path)
@@ -169,7 +173,7 @@ def written_metric_problems(path: Path) -> list[ConfigError]:
 
 
 def _readable(entry: object) -> bool:
-    """Return True for a name, or a map in the form of a metric; the check of the file reports any other form."""
+    """Return True if the entry has the form of a metric: a name, or a map with a name."""
     if not isinstance(entry, Mapping):
         return isinstance(entry, str)
     shapes = {"name": str, "method": str, "config": Mapping, "breakdown": list, "evaluator": str}
@@ -178,7 +182,7 @@ def _readable(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEmbedder:
-    """A placeholder for an embedding model that is not opened in the plan."""
+    """A placeholder for the embedding model while a run is planned; the model is not opened."""
 
     name: str
 
@@ -187,7 +191,7 @@ class PlannedEmbedder:
 
 
 def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each code file of an evaluator or metric, with its hex SHA-256: the code is part of the measurement."""
+    """Yield (reference, SHA-256) for each code file of a custom evaluator or metric."""
     named = [(spec.method.removeprefix(CUSTOM), spec.folder or folder) for spec in specs if CUSTOM in spec.method]
     named += [(str(getattr(entry, "evaluator", None) or ""), folder) for entry in entries]
     for reference, beside in dict.fromkeys(named):
@@ -239,7 +243,7 @@ def _specs(
 def _model_of(
     specs: Sequence[EvaluatorSpec], methods: Collection[str], flag: str, given: Sequence[str | None]
 ) -> str | None:
-    """Return the model that metrics name for these evaluators; None if they name none.
+    """Return the model that the configs of metrics require for the evaluators ``methods``; None if they require none.
 
     Raises:
         ConfigError: metrics name two models.
@@ -266,7 +270,10 @@ def _spelled(name: str) -> str:
 def _evaluator_spec(
     config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
-    """Return one evaluator with its options from the benchmark's config, and with the settings of a metric."""
+    """Return one evaluator with the options of the benchmark's config.
+
+    ``settings`` are the options that a metric adds.
+    """
     options: Json = {}
     where = config.place("evaluation", "method")
     if name.startswith(CUSTOM):

@@ -32,7 +32,7 @@ SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
 def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Return the lanes; a lane shares the build of the first lane with the same ingest, if their searches differ.
+    """Set ``shares`` of each lane that can search an ingest of an earlier lane, and return all lanes.
 
     Lanes that are equal in everything measure the variation of results, so each of them ingests separately.
     """
@@ -52,7 +52,7 @@ def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 
 def can_share(lane: Lane) -> bool:
-    """Return True when the jobs of several lanes can search one build without an effect on each other."""
+    """Return True if other lanes can search the lane's memories without changing its results."""
     config = lane.provider.config
     return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
 
@@ -70,10 +70,10 @@ def _ingested(lane: Lane) -> Json:
 
 
 def ingest_identity(config: ProviderConfig) -> Json:
-    """Return the part of a provider's config that can change the stored memories, as a JSON tree.
+    """Return the settings of a provider that can change the stored memories, as a JSON tree.
 
-    It is the whole identity for an adapter, whose use of its settings is unknown, and for an MCP server that is a
-    command, because each variant starts its own server and store.
+    For an adapter, return all settings, because it is unknown how the adapter uses them. For an MCP server that is
+    started by a command, return all settings too, because each variant starts its own server with its own store.
     """
     made = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
@@ -91,7 +91,10 @@ def ingest_identity(config: ProviderConfig) -> Json:
 
 
 def build_identity(lane: Lane, environment: Environment) -> Json:
-    """Return all settings of a build, with variables filled in and secrets hidden, without memories and versions."""
+    """Return all settings of an ingest, with variables filled in and secrets hidden.
+
+    Memories and versions are left out.
+    """
     from bench.plan.cost_estimate import batch_of
 
     config = lane.provider.config
@@ -108,9 +111,10 @@ def build_identity(lane: Lane, environment: Environment) -> Json:
 
 
 def version_of(made: Mapping[str, object]) -> str | None:
-    """Return the version of the code that ingested; None if there is none.
+    """Return the version of the code that ingested; None if no version is recorded.
 
-    A version that is a digest of the whole config also gives None, because the config contains the search.
+    A version that starts with ``config:`` is a digest of the whole config. It also gives None, because the config
+    contains the search settings.
     """
     version = made.get("version")
     return version if isinstance(version, str) and not version.startswith("config:") else None

@@ -41,7 +41,7 @@ ONE_NAME = {
 
 
 def is_judged(record: JobRecord) -> bool:
-    """Return True when a judge decides the state of the job's items."""
+    """Return True if a judge decides which state the job's items have."""
     return record.models.judge not in (None, "none") and not JUDGED.isdisjoint(record.evaluators[:1])
 
 
@@ -49,7 +49,10 @@ def is_judged(record: JobRecord) -> bool:
 
 
 def same_family_note(answering: str | None, judge: str | None) -> str | None:
-    """Return a note when the names show that judge and answering model are one model or of one family; else None."""
+    """Return a note if judge and answering model are the same model or of one model family; else None.
+
+    Only the names of the models are compared.
+    """
     if not answering or not judge or "none" in (answering, judge) or judge.startswith(f"{BUILT_IN}/"):
         return None
     if answering == judge:
@@ -72,7 +75,10 @@ def _families(name: str) -> frozenset[str]:
 
 
 def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, int], planned: int) -> str:
-    """Return a note on the items without a verdict of a judge, with the main reason; empty if there are none."""
+    """Return a note on the items that have no verdict from the judge; "" if every item has one.
+
+    The note has the number of these items and the most common reason.
+    """
     lost = n_missing_verdicts(found)
     if not lost:
         return ""
@@ -86,7 +92,7 @@ def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, in
 
 
 def n_missing_verdicts(found: Sequence[MissingVerdicts]) -> int:
-    """Return the number of missing verdicts of the evaluator with the most missing verdicts; 0 if none are missing."""
+    """Return the largest number of missing verdicts that a single evaluator has; 0 if none are missing."""
     by_evaluator: dict[str, int] = {}
     for one in found:
         by_evaluator[one.evaluator] = by_evaluator.get(one.evaluator, 0) + one.count
@@ -94,7 +100,7 @@ def n_missing_verdicts(found: Sequence[MissingVerdicts]) -> int:
 
 
 def n_scored(states: Mapping[State, int]) -> int:
-    """Return the number of items (or of repeats of items) with a verdict."""
+    """Return the number of items with a verdict; if ``states`` counts repeats, the number of repeats with one."""
     return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
 
 
@@ -103,24 +109,24 @@ def n_scored(states: Mapping[State, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalibration:
-    """The result of one judge for the built-in probes, with one prompt of a job."""
+    """How well one judge with one judge prompt of a job decided the built-in probes, whose right verdicts are known."""
 
     stored: Mapping[str, object]
-    """the measured values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
+    """the stored values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
     prompt: str
     accepted_wrong: tuple[float | None, int, tuple[float, float]]
-    """share of the wrong answers that the judge accepts, number of these answers, 95 % interval of the share"""
+    """(share of wrong answers that the judge accepts, number of wrong answers, 95 % interval of the share)"""
     refused_right: tuple[float | None, int, tuple[float, float]]
-    """share of the right answers that the judge refuses, number of these answers, 95 % interval of the share"""
+    """(share of right answers that the judge refuses, number of right answers, 95 % interval of the share)"""
     unparsed: int
-    """number of replies that contain no readable verdict"""
+    """number of judge replies without a readable verdict"""
 
     @property
     def useless(self) -> bool:
-        """Return True when the probes do not show that the judge accepts right answers more often than wrong ones.
+        """Return True if the judge may be no better than chance.
 
-        This is the case when the lower limit of Newcombe's 95 % interval of TPR - FPR is not above 0, and when the
-        judge has no readable verdicts.
+        This is the case if the lower limit of Newcombe's 95 % interval of TPR - FPR is not above 0, or if the judge has
+        no readable verdicts.
         """
         (wrong, n_wrong, (_, wrong_high)), (refused, n_right, (_, refused_high)) = (
             self.accepted_wrong,
@@ -139,7 +145,7 @@ class JudgeCalibration:
         return str(self.stored["judge"]), self.prompt, *rates, str(self.unparsed), verdict
 
     def text(self, judge: str) -> str:
-        """Return one sentence for tables."""
+        """Return the error rates as one sentence for tables; ``judge`` is the judge's name in the sentence."""
         verdict = "; it is no better than chance" if self.useless else ""
         return (
             f"judge calibration, {judge}, prompt {self.prompt}: accepts {_share(self.accepted_wrong)} wrong answers, "
@@ -148,7 +154,10 @@ class JudgeCalibration:
 
 
 def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibration]:
-    """Return the latest calibration of the job's judge with each judge prompt of this job."""
+    """Return the calibrations of the job's judge, one per judge prompt of the job.
+
+    Of several calibrations with the same prompt, only the latest is returned.
+    """
     digests = set(record.prompts.values())
     found: dict[str, JudgeCalibration] = {}
     for event in events:
@@ -169,9 +178,9 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
 
 
 def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
-    """Return the reason why the verdicts of a job's judge must not be used.
+    """Return the reason why the verdicts of a job's judge must not be used; "" if they may be used.
 
-    It is empty when the judge is better than chance or not calibrated, and for a job whose items no judge decides.
+    They may be used if the judge is better than chance or was not calibrated, or if no judge decides the job's items.
     """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):
@@ -206,12 +215,12 @@ def invalid_reasons(
     unscored: Sequence[MissingVerdicts] = (),
     useless_judge: str = "",
 ) -> tuple[str, ...]:
-    """Return the reasons why a job is INVALID; empty for a valid job. Pending items are not counted.
+    """Return the reasons why a job is INVALID; empty for a valid job.
 
-    Too many failed items make a job INVALID; missing verdicts of a judge (``unscored``) count as failures too. Other
-    reasons are missing verdicts of all items, a judge that is no better than chance (``useless_judge``), and foreign
-    memories in a namespace. With ``epochs`` above 1, ``states`` and ``planned`` count repeats, while the report counts
-    an item with one successful repeat as successful.
+    A job is INVALID if too many items failed; a missing verdict of a judge (``unscored``) counts as a failure. It is
+    also INVALID if all verdicts are missing, if the judge is no better than chance (``useless_judge``), or if a
+    namespace contained memories that do not belong to it. Pending items are not counted. With ``epochs`` above 1,
+    ``states`` and ``planned`` count repeats of items.
     """
     failed = states.get(State.ERROR, 0) + states.get(State.NOT_READY, 0)
     lost = n_missing_verdicts(unscored)
@@ -231,12 +240,15 @@ def invalid_reasons(
 
 
 def deciding_probes(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
-    """Return the isolation checks that decide the validity: the checks of ingest attempts whose hits a job uses."""
+    """Return the isolation checks that can make the job INVALID.
+
+    They are the checks of the ingest attempts whose hits the job uses.
+    """
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
 
 def probe_text(probe: ProbeRow) -> str:
-    """Return a description of the result of a failed check, with the corpora and namespaces."""
+    """Describe the result of a failed isolation check, with the corpora and namespaces."""
     place = f'corpus "{probe.corpus}"'
     if "namespace" in probe.data:
         place += f" (namespace {probe.data['namespace']})"
