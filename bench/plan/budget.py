@@ -80,7 +80,7 @@ def other_address_notes(
 
 
 def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], list[str]]:
-    """Return two lists of models and providers: with a known price above 0, and with an unknown price."""
+    """Return the names of models and providers with a price above 0, and the names with an unknown price."""
     costs: dict[str, Decimal | None] = {}
     for lane in lanes:
         costs |= {name: _token_cost(name, request) for name in lane.models}

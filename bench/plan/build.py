@@ -176,7 +176,7 @@ def _model_names(flags: Sequence[str], own: str | None) -> list[str]:
 
 
 def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
-    """Return the message that names the operations which the provider lacks for the benchmark; None if it has all."""
+    """Return a message with the operations that the provider lacks for the benchmark; None if it has all."""
     from bench.providers.adapters import declared_capabilities
 
     if provider.built_in == "oracle":

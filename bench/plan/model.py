@@ -210,7 +210,7 @@ class Lane:
     jobs: tuple[Job, ...]
     key: str
     unit: Unit
-    """what one memory contains: a whole session, a turn, or a chunk that is cut from a session"""
+    """content of one memory: a whole session, a turn, or a chunk that is cut from a session"""
     text: str | None
     """format of a memory's text that the provider sets; None = the format of the benchmark"""
     level: Level

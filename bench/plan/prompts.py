@@ -254,7 +254,7 @@ class _PromptCheck:
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:
-        """Return the place of a prompt of the config in its file; of any other prompt, the place of its template."""
+        """Return the position in the config file that sets the prompt; without one, the source of the template."""
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
         given = prompts.default if self.name == "default" else prompts.by_question_type.get(self.name)

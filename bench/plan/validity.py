@@ -109,7 +109,7 @@ def n_scored(states: Mapping[State, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalibration:
-    """How well one judge with one judge prompt of a job decided the built-in probes, whose right verdicts are known."""
+    """The verdicts of one judge, with one judge prompt of a job, on the built-in probes with known right verdicts."""
 
     stored: Mapping[str, object]
     """the stored values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
