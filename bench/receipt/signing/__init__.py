@@ -1,1 +1,1 @@
-"""Keys and signatures: which key signs, and which keys are trusted."""
+"""Signing keys, signatures of receipts, and the store of trusted keys."""

@@ -1,12 +1,12 @@
-"""A receipt for supply-chain tools: an in-toto statement in a DSSE envelope, signed by the receipt's key.
+"""Write a receipt for supply-chain tools: an in-toto statement in a DSSE envelope, signed with the same key.
 
 Example::
 
     line = envelope(receipt, items.read_bytes(), key)       # one line of JSON, ID.intoto.jsonl
     opened(line, key.public)["predicate"]["resultDigest"]   # or VerificationError
 
-The predicate is the receipt without its signature. The first subject is the SHA-256 of the RFC 8785 form of this
-predicate, the second that of the items file. So the envelope contains only data of the receipt.
+The predicate of the statement is the receipt without its signature. The first subject is the SHA-256 of this predicate
+in RFC 8785 form. The second subject is the SHA-256 of the items file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREDICATE = "urn:memorybench:bench.receipt:1"
 
 
 def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> bytes:
-    """Sign a statement about a receipt and its items file; return the envelope as one line."""
+    """Sign a statement about a receipt and its items file; return the envelope as one line of JSON."""
     rows = object_or_empty(receipt["perQuery"])
     statement: dict[str, JSON] = {
         "_type": STATEMENT,
@@ -48,12 +48,12 @@ def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> byte
 
 
 def pae(payload: bytes) -> bytes:
-    """Return the bytes that a DSSE signature covers: type and payload, each with its length."""
+    """Return the bytes that a DSSE signature covers: length and text of the payload type and of the payload."""
     return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 
 def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
-    """Return the statement of an envelope, after checking its signature with ``key``.
+    """Check the signature of an envelope with ``key``, and return the statement in the envelope.
 
     Raises:
         VerificationError: the signature is not valid, or the line is not an envelope.

@@ -3,7 +3,8 @@
 Also in this module:
 
 * ``check_in_child`` checks, before a run that will be signed, that a key is available.
-* ``run_in_child`` runs work with a private key in a child process. The process that runs providers never reads one.
+* ``run_in_child`` runs work with a private key in a child process, because the process that runs providers must not
+  read private keys.
 
 Example::
 
@@ -16,9 +17,10 @@ Example::
     answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...})     # in the runner
     sys.exit(serve_parent(function))                                     # in the child: stdin -> function -> stdout
 
-Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder; for the
-log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. No key, or several to choose from, is an error that names them. An error
-of the child is raised again in the runner, with the same kind, message and hint.
+A key is searched in this order: the file that the caller names, ``MEMORYBENCH_SIGNING_KEY_FILE``,
+``MEMORYBENCH_SIGNING_KEY``, the only active key in the key folder. For a log key, ``MEMORYBENCH_LOG_KEY_FILE`` is used
+before the other variables. If the folder has no active key or several active keys, KeyRefused is raised. If the child
+process fails, the runner raises an error with the kind, message and hint of the child's error.
 """
 
 from __future__ import annotations
@@ -46,17 +48,20 @@ PUBLISHED = Path("results/published")
 
 @dataclass(frozen=True, kw_only=True)
 class Keyring:
-    """The keys of a workspace and an environment. ``prompt`` asks a person for a passphrase."""
+    """Finds the keys of a workspace, in its files and in environment variables.
+
+    ``prompt`` is called to ask a person for the passphrase of an encrypted key.
+    """
 
     workspace: Path
     environ: MutableMapping[str, str] = field(default_factory=lambda: os.environ)
     folder: Path | None = None
-    """the key folder; None = the default one"""
+    """the folder of private keys; None = ``$XDG_CONFIG_HOME/bench/keys``"""
     prompt: Callable[[], bytes | None] | None = None
 
     @property
     def key_folder(self) -> Path:
-        """The folder that was given, else ``$XDG_CONFIG_HOME/bench/keys``."""
+        """The folder of private keys: ``folder`` if it is set, else ``$XDG_CONFIG_HOME/bench/keys``."""
         if self.folder is not None:
             return self.folder
         config = self.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
@@ -64,24 +69,24 @@ class Keyring:
 
     @property
     def trusted_path(self) -> Path:
-        """The path of the workspace's trusted.json."""
+        """The path of the file trusted.json in the workspace."""
         return self.workspace / FILE
 
     @property
     def log_folder(self) -> Path | None:
-        """The folder of the workspace's public log; None if it has none."""
+        """The folder of the workspace's public log; None if the workspace has no log."""
         folder = self.workspace / PUBLISHED
         return folder if has_log(folder) else None
 
     def trusted(self) -> TrustStore:
-        """Return the workspace's trusted keys; empty if there is no file."""
+        """Return the trusted keys of the workspace; the store is empty if trusted.json does not exist."""
         return TrustStore.load_or_empty(self.trusted_path)
 
     def signing_key(self, role: Role, file: Path | None = None) -> SigningKey:
-        """Return the key to sign with; the docstring of the module has the order of the search.
+        """Return the key to sign with. The module docstring lists where this function searches, in order.
 
         Raises:
-            KeyRefused: there is no such key, or it is retired, revoked or without this role.
+            KeyRefused: no key was found, or the key is retired, revoked or does not have this role.
         """
         path = file or self._file_named_in_environment(role)
         text = self.environ.pop(KEY_TEXT, None) if path is None else None
@@ -95,7 +100,10 @@ class Keyring:
         return key
 
     def log_key_or_none(self, *, excluding: str | None = None) -> SigningKey | None:
-        """Return a key that may sign the log; None if there is none. ``excluding`` is a fingerprint to exclude."""
+        """Return an active log key whose private key file exists; None if no such key is found.
+
+        ``excluding`` is the fingerprint of a key that must not be returned.
+        """
         store = self.trusted()
         allowed = {key.fingerprint for key in store.active("log")} - {excluding}
         for path in self._log_candidates(store):
@@ -106,7 +114,11 @@ class Keyring:
         return None
 
     def private_key_of(self, name: str) -> SigningKey:
-        """Return the private key ``name`` from the key folder; raise KeyRefused if trusted.json has another one."""
+        """Return the private key ``name`` from the key folder.
+
+        Raises:
+            KeyRefused: trusted.json has a different key with this name.
+        """
         path = self.key_folder / f"{name}.key"
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:
@@ -115,11 +127,11 @@ class Keyring:
         return key
 
     def private_key(self, file: Path) -> SigningKey:
-        """Load a private key without a role in this workspace, such as a witness's; ask for its passphrase."""
+        """Load a private key from a file, without checking trusted.json. An encrypted file needs the passphrase."""
         return SigningKey.load(file, self._passphrase)
 
     def public_key_of(self, private: Path) -> PublicKey:
-        """Return the public key of a private key file; ask for its passphrase."""
+        """Return the public key that belongs to the private key in a file."""
         return self.private_key(private).public
 
     def _file_named_in_environment(self, role: Role) -> Path | None:
@@ -139,9 +151,9 @@ class Keyring:
         return self.private_key_of(found[0].name)
 
     def _refuse_out_of_use(self, key: SigningKey, role: Role, where: str) -> None:
-        """Raise KeyRefused for a key that trusted.json lists as not active or without this role.
+        """Raise KeyRefused if trusted.json lists the key as not active or without this role.
 
-        A key that trusted.json does not list may sign: other readers may trust it.
+        A key that is not in trusted.json is accepted, because other readers may trust this key.
         """
         entry = self.trusted().find(key.public.fingerprint)
         if entry is None:
@@ -177,7 +189,7 @@ def _no_single_key(role: Role, names: list[str], folder: Path) -> KeyRefused:
 
 
 def ask_passphrase() -> bytes | None:
-    """Ask for a passphrase on the terminal; return None without a terminal."""
+    """Ask for a passphrase on the terminal; return None if there is no terminal."""
     import getpass
 
     return getpass.getpass("passphrase: ").encode() if sys.stderr.isatty() else None
@@ -188,7 +200,7 @@ REFUSED = "refused"
 
 
 class ChildError(UsageError):
-    """An error that a child process reported; nothing was started."""
+    """The error of a child process, raised in the parent process with the child's kind, message and hint."""
 
     def __init__(self, kind: str, message: str, *, where: str | None, hint: str) -> None:
         super().__init__(message, where=where, hint=hint)
@@ -196,10 +208,10 @@ class ChildError(UsageError):
 
 
 def run_in_child(module: str, question: Message) -> Message:
-    """Run ``python -m module`` with a question on stdin and return its answer.
+    """Run ``python -m module``, write ``question`` to its stdin as JSON, and return its answer.
 
     Raises:
-        ChildError: the child process reported an error; it has the child's kind, message and hint.
+        ChildError: the child process reported an error, or ended without an answer.
     """
     command = [sys.executable, "-m", module]
     done = subprocess.run(  # noqa: S603 - ourselves
@@ -219,7 +231,10 @@ def run_in_child(module: str, question: Message) -> Message:
 
 
 def serve_parent(work: Callable[[Message], Message]) -> int:
-    """Read the question on stdin, call ``work``, and write the answer or the error to stdout; return 0."""
+    """Answer a call of ``run_in_child``: read stdin, call ``work``, write its answer or error to stdout.
+
+    Always return 0, the exit code of the child process.
+    """
     try:
         answer = work(json.load(sys.stdin))
     except BenchError as error:
@@ -230,13 +245,20 @@ def serve_parent(work: Callable[[Message], Message]) -> int:
 
 
 def check_in_child(workspace: Path, key: str | None) -> str:
-    """Return the fingerprint of the key that ``bench sign`` would use; raise UsageError if it would refuse."""
+    """Return the fingerprint of the key with which ``bench sign`` would sign receipts.
+
+    Raises:
+        UsageError: ``bench sign`` would find no usable key.
+    """
     question = {"workspace": str(workspace.resolve()), "key": key}
     return str(run_in_child("bench.receipt.signing.keyring", question)["fingerprint"])
 
 
 def check_key(question: Message) -> Message:
-    """Return the fingerprint of the key that a question names; runs in the child process."""
+    """Return the fingerprint of the signing key; this function runs in the child process.
+
+    ``question`` has the workspace and the key file; a key file of None means the default search.
+    """
     ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
     named = question["key"]
     key = ring.signing_key("receipt", None if named is None else Path(str(named)))

@@ -1,11 +1,14 @@
-"""Create, rotate and revoke keys. Each step changes trusted.json; rotating and revoking also add to the log, if any.
+"""Create, trust, rotate and revoke keys.
+
+Each function changes trusted.json. If the workspace has a public log, ``rotate`` and ``revoke`` also append log
+entries.
 
     made = new_key(ring, "default", ("receipt", "log"))
     rotate(ring, old="default", new=None, at=format_time(now))
     revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=format_time(now))
 
-The file of a private key is created with mode 0600 in a 0700 folder. It is never overwritten, and never created in a
-git work tree that does not ignore it.
+The file of a private key has mode 0600, in a folder with mode 0700. A private key file is never overwritten. It is
+never created in a git work tree, unless git ignores the file.
 """
 
 from __future__ import annotations
@@ -30,27 +33,27 @@ from bench.receipt.signing.signature import ALGORITHM, KeyRefused, PublicKey, Si
 from bench.receipt.signing.trust_store import Role, TrustedKey, TrustStore
 
 COMMITTED_FOLDERS = (Path("keys"), PUBLISHED)
-"""folders that a step changes and that must be committed"""
+"""folders that the functions of this module change, and that the user must commit"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChange:
-    """The result of a step."""
+    """The result of creating, trusting, rotating or revoking a key."""
 
     key: TrustedKey
     files: tuple[Path, ...] = ()
     is_new: bool = True
-    """True if the private key is new"""
+    """True if the private key was created by this change"""
     logged: bool = False
-    """True if an entry was added to the log"""
+    """True if an entry was appended to the public log"""
     log_pending: bool = False
     """True if no signed checkpoint covers the log entry yet"""
     to_commit: tuple[Path, ...] = ()
-    """changed paths that are not committed: until then, others do not know the key"""
+    """changed files to commit: other people know the change only after the commit"""
 
 
 def list_keys(ring: Keyring) -> list[dict[str, JSON]]:
-    """Return every trusted key with its range of log indices, without the key bytes."""
+    """Return every key in trusted.json as JSON, without its public key text."""
     return [{name: value for name, value in json_of(key).items() if name != "publicKey"} for key in ring.trusted().keys]
 
 
@@ -58,9 +61,9 @@ def list_keys(ring: Keyring) -> list[dict[str, JSON]]:
 
 
 def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
-    """Create a key pair, write its public key to the workspace, and trust it; write no log entry.
+    """Create a key pair, and add its public key to the workspace and to trusted.json.
 
-    An existing private key of this name in the key folder is used instead of a new one.
+    If the key folder already has a private key of this name, this key is used. No log entry is written.
     """
     store = ring.trusted()
     private = ring.key_folder / f"{name}.key"
@@ -71,11 +74,11 @@ def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
 
 
 def trust_key(ring: Keyring, file: Path, name: str, roles: Sequence[Role]) -> KeyChange:
-    """Copy a public key into the workspace and trust it; write no log entry.
+    """Copy a public key file into the workspace, and add the key to trusted.json. No log entry is written.
 
     Raises:
-        KeyRefused: the file contains no public key.
-        UsageError: the name or the key is already trusted here.
+        KeyRefused: the file does not contain a valid public key.
+        UsageError: trusted.json already has the name or the key, or the name is not valid.
     """
     return _publish(ring, PublicKey.load(file), name, roles)
 
@@ -120,7 +123,7 @@ def _create(
 
 @contextmanager
 def all_or_nothing(*files: Path) -> Iterator[None]:
-    """Remove ``files`` if the block raises OSError, so that no half of a key pair is left."""
+    """Remove ``files`` if the ``with`` block raises OSError, so that no incomplete key pair is left."""
     try:
         yield
     except OSError:
@@ -183,7 +186,10 @@ def _log_size(ring: Keyring) -> int:
 
 
 def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyChange:
-    """Replace a key by a new one; write a statement signed by both, trusted.json, and log entries.
+    """Replace the key ``old`` with a new key, and retire ``old``.
+
+    The function writes trusted.json, log entries if there is a log, and a statement that both keys sign. With ``old``
+    None, the only active key is replaced. With ``new`` None, the name of the new key is derived from the old name.
 
     Raises:
         KeyRefused: the old key is unknown, not active, ambiguous or unreadable.
@@ -260,7 +266,7 @@ def _write_statement(
 
 
 def _free_path(folder: Path, index: int) -> Path:
-    """Return a path without a file for a statement; without a log, several rotations have the index 0."""
+    """Return an unused path for the statement of a rotation; rotations can have the same log index."""
     names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
     return next(path for name in names if not (path := folder / name).exists())
 
@@ -276,11 +282,13 @@ def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: Tru
 
 
 def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
-    """Revoke a key from a log index on. trusted.json is changed at once, even if no key can sign the log.
+    """Revoke a key: its signatures are not trusted for documents at log index ``from_index`` or later.
+
+    trusted.json is changed at once, even if no key can sign the log.
 
     Raises:
-        UsageError: a negative index, or no reason.
-        KeyRefused: there is no such key, or it is revoked from a lower index on.
+        UsageError: the index is negative, or the reason is empty.
+        KeyRefused: no key has this name, or the key is already revoked from a lower index on.
     """
     if from_index < 0:
         raise UsageError(f"--from-index {from_index}: expected 0 or more", hint="0 revokes all signatures of the key")

@@ -1,9 +1,9 @@
-"""``bench sign``: one receipt per job, written once and verified with the public key before it is reported.
+"""``bench sign``: write and sign one receipt for each job, and verify it with the public key.
 
 Also in this module:
 
-* ``existing_receipt``: find an existing receipt of the same key with the same content; then no new one is made.
-* ``new_ulid``: receipt ids of 48 bits of milliseconds and 80 random bits in Crockford's base 32, sorted by time.
+* ``existing_receipt``: find a receipt with the same key and content, so that no second one is written.
+* ``new_ulid``: create a receipt id. Receipt ids sort by time.
 
 Example::
 
@@ -12,9 +12,10 @@ Example::
     existing_receipt(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
     new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 
-Two receipts of a job differ in content only after a rescore or a retry, or if only one has the answers in its items
-file. Id, time and the name of the items file are not compared. Signing is a separate step, so that the process that
-runs providers has no key."""
+If the same job is signed twice, the second receipt has the same content, unless the job was rescored or retried, or
+the setting for answers differs. The comparison of contents leaves out the id, the time, the signature and the name of
+the items file. Signing is a separate step, so that the process that runs providers has no private key.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +50,13 @@ UNCOMPARED = ("receiptId", "issuedAt", "signer", "signature")
 
 
 def existing_receipt(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
-    """Return an existing valid receipt of the same key whose content equals ``body``; None if there is none."""
+    """Return the first of ``files`` that is a valid receipt by ``key`` with the content of ``body``; else None."""
     trust = VerificationRequest(trust=TrustStore.pin([key.public]))
     return next((path for path in sorted(files) if _has_content(path, body) and _is_valid(path, trust)), None)
 
 
 def items_of(path: Path) -> Path:
-    """Return the items file next to a receipt."""
+    """Return the path of the items file that the receipt at ``path`` names, in the folder of the receipt."""
     return path.parent / str(object_or_empty(object_or_empty(parse_file(path)).get("perQuery")).get("file"))
 
 
@@ -82,14 +83,20 @@ ULID_LENGTH = 26
 
 
 def new_ulid(when: datetime, entropy: bytes) -> str:
-    """Return a ULID; ``when`` is a timezone-aware time, ``entropy`` is 10 random bytes."""
+    """Return a ULID of 26 characters: the milliseconds of ``when`` and 80 random bits.
+
+    ``when`` must have a time zone. ``entropy`` is 10 random bytes.
+    """
     number = int(when.timestamp() * 1000) << 80 | int.from_bytes(entropy, "big")
     return "".join(ULID_ALPHABET[number >> shift & 31] for shift in range(5 * (ULID_LENGTH - 1), -1, -5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningRequest:
-    """The settings of a signing. ``output`` names one file if it ends in .json, else a folder."""
+    """The settings of ``sign_run``: which jobs to sign, and where to write the receipts.
+
+    If ``output`` ends in .json, it is the file of the only receipt. Otherwise it is a folder.
+    """
 
     output: Path
     benchmark: str | None = None
@@ -98,18 +105,18 @@ class SigningRequest:
     allow_partial: bool = False
     reproduces: str | None = None
     dsse: bool = False
-    """True to write an in-toto statement for each receipt"""
+    """True = also write an in-toto statement for each receipt"""
     log: Path | None = None
-    """folder of the public log, to find the run's announcement"""
+    """folder of the public log that may contain the announcement of the run"""
     environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
-    """variables that are searched for configured secrets"""
+    """environment variables whose secret values must not be in a receipt"""
     workspace: Path | None = None
-    """folder of the configs that name secrets"""
+    """workspace whose provider configs name secret variables"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedFile:
-    """One receipt that exists and was verified."""
+    """One signed and verified receipt: the paths of its files and its main fields."""
 
     receipt_id: str
     file: Path
@@ -118,14 +125,14 @@ class SignedFile:
     provider: str
     result_digest: str
     statement: Path | None = None
-    """path of the in-toto statement"""
+    """path of the in-toto statement; None if none was requested"""
     is_new: bool = True
-    """False if an equal receipt existed already"""
+    """False if a receipt with the same content existed already and is returned"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedJob:
-    """One job that got no receipt."""
+    """One job for which no receipt was written, with the reason."""
 
     benchmark: str
     provider: str
@@ -136,18 +143,18 @@ class RefusedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignOutcome:
-    """The receipts of one call of sign, and the jobs that it refused."""
+    """The result of ``sign_run``: the receipts, and the jobs for which no receipt was written."""
 
     receipts: tuple[SignedFile, ...]
     refused: tuple[RefusedJob, ...]
 
     @property
     def exit_code(self) -> int:
-        """4 if a job was refused, else 0; other jobs are signed nevertheless."""
+        """4 if at least one job was refused, else 0."""
         return ReceiptRefused.exit_code if self.refused else 0
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value."""
+        """Return the receipts and the refused jobs as a JSON value."""
         return {
             "receipts": [
                 {
@@ -169,11 +176,13 @@ class SignOutcome:
 
 
 async def sign_run(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
-    """Sign the jobs of a run that the request selects.
+    """Sign each job of the run folder ``run`` that the request selects.
+
+    If a job cannot be signed, it is listed as refused, and the other jobs are signed.
 
     Raises:
         UsageError: no job matches, or ``output`` is one file for several jobs.
-        Locked: a live process writes the run.
+        Locked: a running process writes to the journal of the run.
     """
     with rare_garbage_collection():
         return await _sign_jobs(run, key, request)
@@ -253,7 +262,7 @@ async def _sign_job(
 
 
 def _with_statement(signed: SignedFile, key: SigningKey) -> SignedFile:
-    """Write the in-toto statement of a receipt, unless it exists, and verify it with the public key."""
+    """Write and verify the in-toto statement of a receipt; an existing statement is kept."""
     path = signed.file.with_suffix(STATEMENT_SUFFIX)
     if not path.exists():
         receipt = cast("dict[str, JSON]", parse_file(signed.file))
@@ -285,7 +294,7 @@ def _write(path: Path, document: Mapping[str, JSON]) -> None:
 
 
 def _verify_own(path: Path, key: SigningKey) -> None:
-    """Verify a new receipt; delete it and raise VerificationError if it is not valid."""
+    """Verify the new receipt at ``path``; if it is not VALID, delete the file and raise VerificationError."""
     outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([key.public])))
     if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")

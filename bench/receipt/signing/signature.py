@@ -1,6 +1,7 @@
-"""Ed25519 signatures over canonical bytes: signed content, encoding, verification, and key files.
+"""Sign documents with Ed25519, verify signatures, and read key files.
 
-Keys are PKCS#8 and SubjectPublicKeyInfo PEM files; the module checks their permissions and computes fingerprints.
+Private keys are PKCS#8 PEM files, and public keys are SubjectPublicKeyInfo PEM files. A private key file that other
+users can read is refused.
 
 Example::
 
@@ -9,9 +10,9 @@ Example::
     key = SigningKey.load(Path("default.key"))
     key.public.fingerprint        # "sha256:..." = openssl pkey -pubin -outform DER | sha256sum
 
-The signed bytes are the RFC 8785 form of the document without its top-level ``signature``. The check uses the document
-as it was parsed, and no receipt schema. A key that is not accepted raises :class:`KeyRefused` with a stable ``code``;
-messages never contain key text.
+The signed bytes are the RFC 8785 form of the document without its top-level ``signature``. Verification does not need
+the receipt schema. A key that is not accepted raises :class:`KeyRefused`. Error messages never contain the text of a
+key.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from bench.canonical import JSON, dumps, parse, sha256_hex, without_members
 from bench.errors import UsageError, VerificationError
 
 Passphrase = Callable[[], bytes | None]
-"""Called only if a private key is encrypted; None = no passphrase."""
+"""A function that returns a passphrase; it returns None if there is no passphrase."""
 
 EXEMPT_FOLDER = Path("/run/secrets")  # mounted by the container engine, which sets the mode itself
 
@@ -59,7 +60,7 @@ _SMALL_ORDER = frozenset(
 
 
 class KeyRefused(UsageError):
-    """The error for a key that is not accepted; ``code`` and ``kind`` are the stable reason."""
+    """The error for a key that is not accepted; ``code`` and ``kind`` both have the stable name of the reason."""
 
     def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, where=where, hint=hint or "bench keys new creates a key")
@@ -69,13 +70,17 @@ class KeyRefused(UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PublicKey:
-    """An Ed25519 public key that is not weak."""
+    """An Ed25519 public key. Weak keys, which are points of small order, are refused."""
 
     raw: bytes
 
     @classmethod
     def from_pem(cls, pem: bytes, where: str | None = None) -> PublicKey:
-        """Parse a SubjectPublicKeyInfo PEM; raise KeyRefused for other key types and weak keys."""
+        """Parse a public key from a SubjectPublicKeyInfo PEM.
+
+        Raises:
+            KeyRefused: this is not a public key, or the key is weak or not Ed25519.
+        """
         try:
             key = load_pem_public_key(pem)
         except (ValueError, UnsupportedAlgorithm) as error:
@@ -86,14 +91,14 @@ class PublicKey:
 
     @classmethod
     def from_raw(cls, raw: bytes, where: str | None = None) -> PublicKey:
-        """Create the key from the 32 bytes of a point; raise KeyRefused for a weak one."""
+        """Create a public key from its 32 bytes; raise KeyRefused if the key is weak."""
         if raw[:31] + bytes([raw[31] & 0x7F]) in _SMALL_ORDER:
             raise KeyRefused("weak_public_key", "the public key is weak: a point of small order", where=where)
         return cls(raw=raw)
 
     @classmethod
     def load(cls, path: Path) -> PublicKey:
-        """Read a public key file."""
+        """Read a public key from a PEM file; raise KeyRefused if it cannot be read or is not accepted."""
         return cls.from_pem(_read(path), str(path))
 
     @cached_property
@@ -102,38 +107,38 @@ class PublicKey:
 
     @cached_property
     def pem(self) -> str:
-        """The key as SubjectPublicKeyInfo PEM."""
+        """The text of the key as SubjectPublicKeyInfo PEM."""
         return self._key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
     @cached_property
     def fingerprint(self) -> str:
-        """``sha256:`` and the hash of the DER SubjectPublicKeyInfo."""
+        """The identifier of the key: ``sha256:`` and the hash of its DER SubjectPublicKeyInfo in hex."""
         return "sha256:" + sha256_hex(self._key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     def verify(self, signature: bytes, message: bytes) -> None:
-        """Raise cryptography's InvalidSignature unless the signature is valid."""
+        """Raise cryptography's InvalidSignature if the signature is not valid for the message."""
         self._key.verify(signature, message)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SigningKey:
-    """An Ed25519 private key, which its repr does not show."""
+    """An Ed25519 private key; ``repr()`` does not show its bytes."""
 
     _key: Ed25519PrivateKey
 
     @classmethod
     def generate(cls) -> SigningKey:
-        """Create a random key."""
+        """Create a random private key."""
         return cls(_key=Ed25519PrivateKey.generate())
 
     @classmethod
     def from_raw(cls, seed: bytes) -> SigningKey:
-        """Create the key from the 32 bytes of RFC 8032's secret key."""
+        """Create a private key from its 32 secret bytes, as RFC 8032 defines them."""
         return cls(_key=Ed25519PrivateKey.from_private_bytes(seed))
 
     @classmethod
     def from_pem(cls, pem: bytes, *, where: str, passphrase: Passphrase | None = None) -> SigningKey:
-        """Parse a PKCS#8 PEM; ask for the passphrase only if it is encrypted.
+        """Parse a private key from a PKCS#8 PEM; ``passphrase`` is called only if the key is encrypted.
 
         Raises:
             KeyRefused: the PEM is not an Ed25519 private key, or cannot be decrypted.
@@ -146,7 +151,11 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path, passphrase: Passphrase | None = None) -> SigningKey:
-        """Read a private key file; raise KeyRefused if group or others may read it."""
+        """Read a private key from a PEM file.
+
+        Raises:
+            KeyRefused: other users may read the file, or the key is not accepted.
+        """
         pem = _read(path)
         _refuse_public(pem, str(path))
         _refuse_open_permissions(path)
@@ -154,15 +163,15 @@ class SigningKey:
 
     @cached_property
     def public(self) -> PublicKey:
-        """The public key."""
+        """The public key that belongs to this private key."""
         return PublicKey.from_raw(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
     def pem(self) -> bytes:
-        """The key as unencrypted PKCS#8 PEM."""
+        """Return the private key as an unencrypted PKCS#8 PEM."""
         return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def sign(self, message: bytes) -> bytes:
-        """Return the signature (64 bytes) of a message."""
+        """Return the Ed25519 signature of a message, 64 bytes."""
         return self._key.sign(message)
 
 
@@ -190,7 +199,7 @@ def _private_key(pem: bytes, where: str, passphrase: Passphrase | None) -> objec
 
 
 def _refuse_public(pem: bytes, where: str) -> None:
-    """Raise KeyRefused for a public key, before its permissions are checked."""
+    """Raise KeyRefused if ``pem`` is a public key, because signing needs the private key."""
     if b"-----BEGIN PUBLIC KEY-----" in pem:
         raise KeyRefused(
             "key_unreadable",
@@ -230,7 +239,11 @@ def encode(raw: bytes) -> str:
 
 
 def decode(value: object) -> bytes:
-    """Decode a signature; raise VerificationError ``bad_signature_encoding`` if it is not canonical base64url."""
+    """Decode a base64url signature to 64 bytes.
+
+    Raises:
+        VerificationError: the value is not canonical base64url of 64 bytes (``bad_signature_encoding``).
+    """
     if isinstance(value, str) and _VALUE.fullmatch(value):
         raw = urlsafe_b64decode(value + "==")
         if encode(raw) == value:
@@ -239,19 +252,19 @@ def decode(value: object) -> bytes:
 
 
 def signed_bytes(document: Mapping[str, JSON]) -> bytes:
-    """Return the canonical bytes that the signature covers."""
+    """Return the bytes that a signature covers: canonical JSON of the document without ``signature``."""
     return dumps(without_members(document, "signature"))
 
 
 def sign(document: Mapping[str, JSON], key: SigningKey) -> dict[str, JSON]:
-    """Return the document with ``signer`` and ``signature``."""
+    """Sign a document; return a copy with the fields ``signer`` and ``signature``."""
     names: dict[str, JSON] = {"algorithm": ALGORITHM, "publicKeyFingerprint": key.public.fingerprint}
     body: dict[str, JSON] = {**without_members(document, "signature"), "signer": dict(names)}
     return {**body, "signature": {**names, "value": encode(key.sign(dumps(body)))}}
 
 
 def is_valid_signature(key: PublicKey, signature: bytes, message: bytes) -> bool:
-    """Return True if ``signature`` is valid for the key and the message."""
+    """Return True if the owner of ``key`` signed ``message`` with this signature."""
     try:
         key.verify(signature, message)
     except InvalidSignature:
@@ -260,7 +273,11 @@ def is_valid_signature(key: PublicKey, signature: bytes, message: bytes) -> bool
 
 
 def signature_of(document: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the signature block of a document; raise VerificationError ``signature_missing`` if it has no block."""
+    """Return the field ``signature`` of a document, which has algorithm, fingerprint and value.
+
+    Raises:
+        VerificationError: the document has no signature (``signature_missing``).
+    """
     signature = document.get("signature")
     if not isinstance(signature, dict):
         raise VerificationError("signature_missing", "the document has no signature")
@@ -268,10 +285,12 @@ def signature_of(document: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def check_form(document: Mapping[str, JSON]) -> bytes:
-    """Check encoding, algorithm and signer of the signature block; return the 64 bytes of the signature.
+    """Check the fields ``signature`` and ``signer`` of a document, and return the 64 bytes of the signature.
+
+    The signature itself is not verified.
 
     Raises:
-        VerificationError: the encoding, the algorithm or the signer is not valid.
+        VerificationError: a field is unknown, or the encoding, the algorithm or the signer is not valid.
     """
     signature = signature_of(document)
     unknown = sorted(signature.keys() - FIELDS)
@@ -292,7 +311,11 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
 
 
 def check_signature(document: Mapping[str, JSON], key: PublicKey) -> None:
-    """Check form and signature of a parsed document; raise VerificationError if they are not valid for ``key``."""
+    """Verify the signature of a parsed document with ``key``.
+
+    Raises:
+        VerificationError: the signature is missing, malformed, invalid or by another key.
+    """
     raw = check_form(document)
     if signature_of(document).get("publicKeyFingerprint") != key.fingerprint:
         raise VerificationError("fingerprint_mismatch", f"the document does not name the key {key.fingerprint}")
@@ -303,7 +326,10 @@ def check_signature(document: Mapping[str, JSON], key: PublicKey) -> None:
 
 
 def verify_document(data: bytes, public_key_pem: bytes) -> dict[str, JSON]:
-    """Parse strict JSON and check only the signature; return the document, or raise an error with ``.code``."""
+    """Parse a document from strict JSON, verify only its signature, and return the document.
+
+    Every error has a stable ``.code``.
+    """
     document = parse(data)
     if not isinstance(document, dict):
         raise VerificationError("signature_missing", "the document is not an object")

@@ -1,9 +1,10 @@
-"""The trust store ``keys/trusted.json``: every key ever used, and the part of the log for which it is valid.
+"""The trust store ``keys/trusted.json``: all keys, and the log indices for which each key is valid.
 
     store = TrustStore.load(Path("keys/trusted.json"))
     store.decide(fingerprint, "receipt", log_index=12)     # TrustDecision(trusted, code, detail)
 
-Ranges are half-open ranges of log indices. Times are not used, because the signer states them.
+A key is valid from its first log index up to, but not including, its end index. Times are not used for this decision,
+because the signer can state any time.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class TrustedKey(ClosedModel):
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
-        """Require the end of the range for a key that is retired or revoked."""
+        """Require that a retired or revoked key has the log index at which its validity ends."""
         if self.status == "retired" and self.valid_to_index is None:
             raise ValueError("a retired key needs validToIndex")
         if self.status == "revoked" and self.revoked_from_index is None:
@@ -52,7 +53,7 @@ class TrustedKey(ClosedModel):
 
     @classmethod
     def of(cls, key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> Self:
-        """Return an active entry."""
+        """Return an active trusted key that is valid from log index ``from_index`` on."""
         return cls(
             name=name,
             fingerprint=key.fingerprint,
@@ -64,11 +65,11 @@ class TrustedKey(ClosedModel):
 
     @property
     def key(self) -> PublicKey:
-        """The parsed key; raises KeyRefused for a weak key or another type."""
+        """The parsed public key; raises KeyRefused if the key is weak or not Ed25519."""
         return PublicKey.from_pem(self.public_key.encode("ascii", "replace"), self.name)
 
     def covers(self, index: int) -> bool:
-        """Return True if a log index is in the key's range."""
+        """Return True if the key is valid for a document at this log index."""
         ends = [end for end in (self.valid_to_index, self.revoked_from_index) if end is not None]
         return self.valid_from_index <= index and all(index < end for end in ends)
 
@@ -83,7 +84,10 @@ class TrustedFile(ClosedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustDecision:
-    """The decision whether a signature is trusted; ``code`` is the reason of a refusal, or of a warning."""
+    """The decision whether a signature by a key is trusted.
+
+    ``code`` is the stable name of the reason to refuse or warn; None if the key is trusted without a warning.
+    """
 
     trusted: bool
     code: str | None
@@ -92,7 +96,7 @@ class TrustDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustStore:
-    """The trusted keys; ``pinned`` is true if they were given for this call instead of trusted.json."""
+    """The trusted keys; ``pinned`` is true if the user gave the keys directly instead of in trusted.json."""
 
     origin: str | None
     keys: tuple[TrustedKey, ...]
@@ -100,7 +104,7 @@ class TrustStore:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read and validate trusted.json; every key must be valid and have its own fingerprint.
+        """Read and validate a file trusted.json. No name and no fingerprint may occur twice.
 
         Raises:
             KeyRefused: the file or a key in it is not valid.
@@ -119,17 +123,17 @@ class TrustStore:
 
     @classmethod
     def load_or_empty(cls, path: Path) -> Self:
-        """Read trusted.json; return a store without keys if there is no file."""
+        """Read a file trusted.json; return a store without keys if the file does not exist."""
         return cls.load(path) if path.exists() else cls(origin=DEFAULT_ORIGIN, keys=())
 
     @classmethod
     def pin(cls, keys: Iterable[PublicKey]) -> Self:
-        """Return a store that trusts exactly these keys, in all roles."""
+        """Return a store that trusts only these keys, both for receipts and for the log."""
         pinned = tuple(TrustedKey.of(key, f"pinned-{number}", ROLES) for number, key in enumerate(keys, start=1))
         return cls(origin=None, keys=pinned, pinned=True)
 
     def save(self, path: Path) -> None:
-        """Write trusted.json atomically."""
+        """Write the store to a file trusted.json, atomically."""
         file = TrustedFile(log_origin=self.origin or DEFAULT_ORIGIN, keys=self.keys)
         write_atomically(path, (json.dumps(json_of(file), indent=2, ensure_ascii=False) + "\n").encode())
 
@@ -138,7 +142,11 @@ class TrustStore:
         return next((key for key in self.keys if key.fingerprint == fingerprint), None)
 
     def named(self, name_or_fingerprint: str) -> TrustedKey:
-        """Return the key with this name or fingerprint; raise KeyRefused ``key_unknown`` if there is none."""
+        """Return the key with this name or fingerprint.
+
+        Raises:
+            KeyRefused: the store has no such key (``key_unknown``).
+        """
         for key in self.keys:
             if name_or_fingerprint in (key.name, key.fingerprint):
                 return key
@@ -146,18 +154,21 @@ class TrustStore:
         raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
 
     def with_key(self, changed: TrustedKey) -> Self:
-        """Return a store in which ``changed`` replaces the key with the same fingerprint, or is added."""
+        """Return a copy of the store with ``changed``. A key with the same fingerprint is replaced."""
         kept = [changed if key.fingerprint == changed.fingerprint else key for key in self.keys]
         if changed not in kept:
             kept.append(changed)
         return type(self)(origin=self.origin, keys=tuple(kept), pinned=self.pinned)
 
     def active(self, role: Role) -> tuple[TrustedKey, ...]:
-        """Return the active keys of a role."""
+        """Return the keys that are active and have this role."""
         return tuple(key for key in self.keys if key.status == "active" and role in key.roles)
 
     def decide(self, fingerprint: str, role: Role, log_index: int | None) -> TrustDecision:
-        """Decide whether a key may have signed the document at ``log_index`` (None = not in the log)."""
+        """Decide whether to trust a signature by the key with this fingerprint.
+
+        ``log_index`` is the place of the signed document in the public log; None = not in the log.
+        """
         key = self.find(fingerprint)
         if key is None:
             kind = "one of the given public keys" if self.pinned else "in trusted.json"

@@ -1,6 +1,9 @@
-"""The checks of a receipt, one function each, from receipt to findings. ``verify`` sets their order and the verdict.
+"""The checks of a receipt: one function for each check, which returns findings.
 
-``RULES`` are the invariants: conditions that every honest receipt meets. They need no items file.
+The module ``verify`` calls the checks in order and decides the verdict.
+
+``RULES`` are the invariants: conditions that every honest receipt meets. Invariants can be checked without the items
+file.
 
 Example::
 
@@ -34,7 +37,7 @@ MONOTONE_BASES = ("hit", "recall_any", "recall_fraction", "recall_all")
 
 
 def invariants(body: Body) -> Iterator[Finding]:
-    """Check every rule; yield one finding for each fault."""
+    """Check every rule in ``RULES``; yield one failure for each fault."""
     for rule in RULES:
         yield from rule(body)
 
@@ -44,7 +47,7 @@ def _broken(code: str, detail: str) -> Finding:
 
 
 def counts_add_up(body: Body) -> Iterator[Finding]:
-    """Check that every planned item is counted once, in the states, the scores and the rows."""
+    """Check that the counts of states, scores and rows each add up to the planned items."""
     for detail in _count_faults(body):
         yield _broken("invariant_counts", detail)
 
@@ -84,7 +87,7 @@ def _all_scores(body: Body) -> Mapping[str, ReceiptScore]:
 
 
 def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
-    """Check that no share is below 0 or above 1."""
+    """Check that every score that is a share is in 0..1."""
     for name, score in _all_scores(body).items():
         if not read_definition(score.definition).is_rate:
             continue
@@ -95,7 +98,7 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
 
 
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
-    """Check that a hit rate or recall at a larger k is not below the one at any smaller k."""
+    """Check that the hit rate and the recall do not fall when k grows."""
     for base in MONOTONE_BASES:
         best: dict[tuple[str, int, str], tuple[int, ReceiptScore]] = {}
         for (duplicates, k), score in sorted(_by_cut(body, (base,)).items(), key=itemgetter(0)):
@@ -110,7 +113,10 @@ def recall_grows_with_k(body: Body) -> Iterator[Finding]:
 
 
 def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """Check that nDCG is at most the hit rate: the nDCG of an item is at most 1, and 0 without a hit."""
+    """Check that nDCG is at most the hit rate at the same k.
+
+    An item with a hit has an nDCG of at most 1, and an item without a hit has an nDCG of 0.
+    """
     hits = _by_cut(body, HIT_BASES)
     for cut, ndcg in _by_cut(body, ("ndcg",)).items():
         hit = hits.get(cut)
@@ -119,7 +125,7 @@ def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """Check that MRR is at most the hit rate at the same cut. If an MRR names no cut, its cut is the k of the run."""
+    """Check that MRR is at most the hit rate at the same k. An MRR that names no k has the k of the run."""
     hits = _by_cut(body, HIT_BASES)
     for cut, mrr in _by_cut(body, ("mrr",), uncut=body.run.k).items():
         hit = hits.get(cut)
@@ -128,7 +134,10 @@ def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
-    """Map (treatment of duplicates, k) to the score, for metrics of some bases."""
+    """Return (treatment of duplicates, k) -> score, for the metrics whose base names are in ``bases``.
+
+    ``uncut`` is the k of metrics that name no k; None leaves these metrics out.
+    """
     found = {}
     for name, score in body.scores.deterministic.items():
         definition = read_definition(score.definition)
@@ -139,7 +148,7 @@ def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dic
 
 
 def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
-    """Return whether both scores use the same known aggregate over the same number of items."""
+    """Return whether both scores have the same number of items and the same aggregate, other than ``other``."""
     return one.n == other.n and one.aggregate == other.aggregate != "other"
 
 
@@ -148,7 +157,7 @@ def _above(one: ReceiptScore, other: ReceiptScore) -> bool:
 
 
 def percentiles_rise(body: Body) -> Iterator[Finding]:
-    """Check that min <= p50 <= p95 <= p99 <= max, and that they exist if anything was timed."""
+    """Check that min <= p50 <= p95 <= p99 <= max, and that all five exist if there are measured times."""
     for name, times in body.scores.measured.items():
         if isinstance(times, Pace):
             continue
@@ -158,7 +167,7 @@ def percentiles_rise(body: Body) -> Iterator[Finding]:
 
 
 def times_rise(body: Body) -> Iterator[Finding]:
-    """Check that a run begins, ends and is signed in this order."""
+    """Check that the run did not end before it began, and was not signed before it ended."""
     if not parse_time(body.ran_at) <= parse_time(body.finished_at) <= parse_time(body.issued_at):
         yield _broken("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
 
@@ -184,7 +193,11 @@ SHOWN = 5
 def signature_and_trust(
     document: Mapping[str, JSON], receipt: Receipt, store: TrustStore, log_index: int | None
 ) -> Iterator[Finding]:
-    """Check form, signature and trust; the signature is only checked if its key is known."""
+    """Check the form of the signature, the signature, and whether its key is trusted.
+
+    If the trust store does not have the key, the signature is not checked. ``log_index`` is the index of the receipt in
+    the public log; None = not in the log.
+    """
     fingerprint = receipt.signer.public_key_fingerprint
     known = store.find(fingerprint)
     yield _signature(document, known.key if known else None)
@@ -215,7 +228,7 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
 
 
 def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
-    """Read the items file once; check its digests and rows, and recompute the scores."""
+    """Check the digests and rows of the items file at ``path``, and recompute the scores from its rows."""
     if not path.is_file():
         told = f"{path.name} is missing: without this file, no score can be checked (--items FILE)"
         yield warn("items", "items_missing", told)
@@ -235,7 +248,7 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
 
 
 class _RowCheck:
-    """A check of the order and form of lines, which stores only the first faults."""
+    """Checks the order and the form of the lines of an items file; stores only the first faults."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
@@ -281,7 +294,7 @@ def _compare_digests(receipt: Receipt, found: FileDigests) -> Iterator[Finding]:
 
 
 def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
-    """Check both digests against the receipt's fields, and the dataset file if it is given."""
+    """Check that config digest and result digest match the receipt's fields; check a given dataset file too."""
     found = []
     if receipt.config_digest != config_digest(receipt):
         found.append(fail("digest", "config_digest", "configDigest does not match the fields of the receipt"))
@@ -295,7 +308,7 @@ def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
 
 
 def invariants_of(receipt: Receipt) -> list[Finding]:
-    """Check conditions that every honest receipt meets."""
+    """Return a failure for each broken invariant in ``RULES``, or one ``ok`` if there is no failure."""
     return or_ok("invariants", list(invariants(receipt)))
 
 
@@ -303,7 +316,10 @@ def invariants_of(receipt: Receipt) -> list[Finding]:
 
 
 def policy(receipt: Receipt) -> list[Finding]:
-    """Return a warning for each condition that a published receipt should meet; :func:`strict` makes them failures."""
+    """Return a warning for each condition of a published receipt that this receipt does not meet.
+
+    :func:`strict` turns these warnings into failures.
+    """
     return or_ok("policy", [warn("policy", code, detail) for code, detail in _policy_faults(receipt)])
 
 
@@ -325,7 +341,7 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Turn every warning into a failure of the policy; a warning of another check is also kept."""
+    """Add a failure of the check ``policy`` for every warning. Only the warnings of ``policy`` itself are removed."""
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),
         *(fail("policy", str(finding.code), finding.detail) for finding in findings if finding.status == "warn"),

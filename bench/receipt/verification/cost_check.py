@@ -1,4 +1,4 @@
-"""Check that ``memoryCost`` follows from the rows; parts that rows do not show are the signer's claim.
+"""Check that the section ``memoryCost`` of a receipt agrees with the rows of the items file.
 
 Example::
 
@@ -6,8 +6,9 @@ Example::
     for row in rows: check.add(row)
     findings = [*check.faults(), *check.unchecked()]
 
-Rows contain the searched items, the context tokens of each answer, and the correctness of answers. They do not contain
-calls, money or time by phase, the size of a corpus, or the cost of the ingest.
+Rows contain the searched items, the context tokens of each answer, and the correctness of answers. Calls, money or time
+by phase, the size of a corpus, and the cost of the ingest are not in the rows. These values are only stated by the
+signer.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from bench.receipt.verification.findings import Finding, fail, skip
 
 NOT_IN_ROWS = "build, calls, tokens, money and time of the questions, corpusTokens, breakEven.questions"
 ROUNDED = 1.0
-"""micro-USD by which the sum of two rounded sums may differ from the exact sum"""
+"""largest difference in micro-USD that is accepted as rounding"""
 
 
 class CostCheck:
-    """The counts of the rows, and their comparison with the receipt."""
+    """Counts the rows of an items file and compares the counts with the memory cost of the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -36,7 +37,7 @@ class CostCheck:
         self._corpora: set[str] = set()
 
     def add(self, row: ItemRow) -> None:
-        """Count one row."""
+        """Count the search, the answer, the context tokens and the corpus of one row."""
         self._searched += row.retrieved is not None
         if row.tokens is not None and row.tokens.context is not None:
             self._answers += 1
@@ -44,7 +45,7 @@ class CostCheck:
             self._corpora.add(row.corpus_id)
 
     def faults(self) -> Iterator[Finding]:
-        """Yield a failure for everything that the rows contradict."""
+        """Yield a failure for each value of the memory cost that contradicts the rows."""
         cost = self._body.memory_cost
         if cost is None:
             return
@@ -57,14 +58,17 @@ class CostCheck:
             yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
 
     def unchecked(self) -> Iterator[Finding]:
-        """Yield a finding that names the parts of the memory cost that no row contains: they were not recomputed."""
+        """Yield one finding with the fields of the memory cost that cannot be recomputed from rows."""
         if self._body.memory_cost is not None:
             yield skip(
                 "recompute", f"memoryCost fields that the rows do not contain were not recomputed: {NOT_IN_ROWS}"
             )
 
     def _questions(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
-        """Check the number of questions; a failed search counts as a question but has no hits in its row."""
+        """Check the stated number of questions against the rows.
+
+        The number may exceed the rows with hits, because a failed search is a question without hits.
+        """
         most = self._body.counts.planned
         if not self._searched <= cost.questions <= most:
             yield "questions", f"{cost.questions}, but the rows give {self._searched} to {most}"
@@ -85,9 +89,10 @@ class CostCheck:
             yield "context.share", f"{stated.share}, but tokens / corpusTokens is {share}"
 
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
-        """Check the paid part of the build, and the cost per correct answer.
+        """Check what the run paid for the build, and the cost per correct answer.
 
-        A run pays for its own build completely or not at all. For another run's build, it pays at most the whole price.
+        For a build of its own, a run pays the whole price or nothing. For a build of another run, it pays at most the
+        whole price.
         """
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
@@ -107,7 +112,7 @@ class CostCheck:
 
 
 def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
-    """Return whether the paid totals are at most the price: a run may add corpora to another run's build."""
+    """Return whether all paid totals are at most those of the price."""
     pairs = [(paid.calls, price.calls), (paid.tokens, price.tokens), (paid.time_us, price.time_us)]
     known = price.usd_micros is None or (paid.usd_micros is not None and paid.usd_micros <= price.usd_micros)
     return known and all(part <= whole for part, whole in pairs)

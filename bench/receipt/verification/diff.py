@@ -1,4 +1,4 @@
-"""Differences between two receipts: configuration, then code and machine, then scores, then items.
+"""Compare two receipts: configuration, code, machine, scores and items.
 
 Example::
 
@@ -28,7 +28,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptChange:
-    """One leaf in which two receipts differ.
+    """One field in which two receipts differ: its path and its value in each receipt.
 
     ``part`` is config, selection, code, environment, counts or score.
     """
@@ -41,25 +41,25 @@ class ReceiptChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptDifference:
-    """The outcome of a comparison; ``equal`` is true if the result digests are equal."""
+    """All differences between two receipts; ``equal`` is true if their result digests are equal."""
 
     equal: bool
     changes: tuple[ReceiptChange, ...]
     items: tuple[str, ...] | None
-    """ids of items whose deterministic part differs; None if an items file is missing"""
+    """ids of items with different gold, labels, hits, scores or states; None if an items file is missing"""
 
     @property
     def exit_code(self) -> int:
-        """0 for equal result digests, else 8."""
+        """0 if the result digests are equal, else 8."""
         return 0 if self.equal else DIFFERS
 
     @property
     def like_for_like(self) -> bool:
-        """True if configuration and selection are equal."""
+        """True if both receipts have the same configuration and the same selection of items."""
         return not any(change.part in ("config", "selection") for change in self.changes)
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value."""
+        """Return the differences as a JSON value."""
         return {
             "equal": self.equal,
             "exitCode": self.exit_code,
@@ -72,7 +72,12 @@ class ReceiptDifference:
 
 
 def diff(a: Path, b: Path) -> ReceiptDifference:
-    """Compare two receipt files; raise VerificationError for a file that is not a receipt."""
+    """Compare two receipt files, without checking their signatures.
+
+    Raises:
+        UsageError: a file cannot be read.
+        VerificationError: a file is not a receipt, or the items file next to it is not the signed one.
+    """
     one, other = load(a), load(b)
     return compare(one, other, _items_beside(a, one), _items_beside(b, other))
 
@@ -95,7 +100,7 @@ def load(path: Path) -> Receipt:
 
 
 def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> ReceiptDifference:
-    """Compare two receipts, and their items files if both exist."""
+    """Compare two receipts; compare their items files too if both paths are given."""
     items = None if items_a is None or items_b is None else tuple(_changed_items(items_a, items_b))
     return ReceiptDifference(
         equal=one.result_digest == other.result_digest,
@@ -162,7 +167,7 @@ def _items_beside(path: Path, receipt: Receipt) -> Path | None:
 
 
 def _changed_items(a: Path, b: Path) -> Iterator[str]:
-    """Merge two sorted files; yield the ids of items that only one has, or whose deterministic part differs."""
+    """Yield the id of each item that only one items file has, or whose deterministic fields differ."""
     with a.open("rb") as file_a, b.open("rb") as file_b:
         rows_a, rows_b = _rows(file_a), _rows(file_b)
         one, other = next(rows_a, None), next(rows_b, None)

@@ -3,8 +3,8 @@
     findings = [ok("parse"), fail("digest", "result_digest", "...")]
     overall_verdict(findings)      # ReceiptVerdict.INVALID
 
-Codes are stable: programs and the static page use the same ones. The worst verdict wins; as exit codes, from worst to
-best: 5, 3, 4, 7, 0.
+The code of a finding never changes its meaning, so programs can rely on it. The worst verdict of all findings decides.
+As exit codes, the verdicts from worst to best are 5, 3, 4, 7 and 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNTRUSTED_CODES = frozenset({"key_unknown", "key_retired", "key_revoked", "key_r
 
 
 class ReceiptVerdict(StrEnum):
-    """The verdicts on a receipt."""
+    """The possible verdicts on a receipt or a log."""
 
     VALID = "VALID"
     UNTRUSTED = "UNTRUSTED"
@@ -46,7 +46,7 @@ class ReceiptVerdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the verdict."""
+        """The exit code of the program for this verdict."""
         return _EXIT_CODES[self]
 
 
@@ -70,7 +70,7 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One outcome of one check; a check may have several."""
+    """One result of a check; a check can have several findings."""
 
     check: str
     status: Status
@@ -78,7 +78,7 @@ class Finding:
     detail: str = ""
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value; ``code`` only if the finding has a code."""
+        """Return the finding as a JSON value, with the key ``code`` only if the finding has a code."""
         told: dict[str, JSON] = {"id": self.check, "status": str(self.status), "detail": self.detail}
         return told if self.code is None else {**told, "code": self.code}
 
@@ -95,36 +95,36 @@ class Finding:
 
 
 def ok(check: str, detail: str = "") -> Finding:
-    """Return a finding: the check passed."""
+    """Return the finding that a check passed."""
     return Finding(check=check, status="ok", detail=detail)
 
 
 def skip(check: str, detail: str) -> Finding:
-    """Return a finding: the check was not made; ``detail`` is the reason."""
+    """Return the finding that a check was not made; ``detail`` is the reason."""
     return Finding(check=check, status="skip", detail=detail)
 
 
 def warn(check: str, code: str, detail: str) -> Finding:
-    """Return a warning: something that a reader should know, but that does not make the receipt invalid."""
+    """Return a warning of a check. A warning does not make the receipt invalid."""
     return Finding(check=check, status="warn", code=code, detail=detail)
 
 
 def fail(check: str, code: str, detail: str) -> Finding:
-    """Return a finding: the check failed."""
+    """Return the finding that a check failed; ``code`` is the stable name of the fault."""
     return Finding(check=check, status="fail", code=code, detail=detail)
 
 
 def worst(verdicts: Iterable[ReceiptVerdict]) -> ReceiptVerdict:
-    """Return the worst of several verdicts; VALID for none."""
+    """Return the worst of the verdicts; VALID if there are no verdicts."""
     found = set(verdicts)
     return next((verdict for verdict in _WORST_FIRST if verdict in found), ReceiptVerdict.VALID)
 
 
 def overall_verdict(findings: Iterable[Finding]) -> ReceiptVerdict:
-    """Return the verdict that follows from all findings."""
+    """Return the worst verdict of all findings; VALID if no finding is a failure."""
     return worst(finding.verdict for finding in findings)
 
 
 def or_ok(check: str, findings: Sequence[Finding], detail: str = "") -> list[Finding]:
-    """Return the findings of a check, or one ``ok`` if there are none."""
+    """Return ``findings``; if this list is empty, return one finding that the check passed."""
     return list(findings) or [ok(check, detail)]

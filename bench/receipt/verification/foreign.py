@@ -1,7 +1,8 @@
-"""Verify receipts of the original system; a profile is one of its two ways to sign.
+"""Verify receipts of the original system. A profile names one of the two ways in which this system signs.
 
 ``przm-p1`` signs the document without ``signature``; ``przm-p2`` also leaves out some fields that change with each
-run. The key is given by ``--pubkey``. The profile is not detected: a wrong one gives ``signature_invalid``::
+run. The user names the key with ``--pubkey``. The program does not detect the profile. With the wrong profile, the
+signature check fails with ``signature_invalid``::
 
     findings = check_foreign(document, "przm-p2", store)
 """
@@ -38,7 +39,7 @@ Document = Mapping[str, JSON]
 
 
 def foreign_signed_bytes(document: Document, profile: Profile) -> bytes:
-    """Return the bytes that a profile signs."""
+    """Return the bytes of a document that the signature covers under this profile."""
     body = without_members(document, "signature")
     if profile == "przm-p2":
         body = without_members(body, *_UNSIGNED_TOP)
@@ -49,7 +50,7 @@ def foreign_signed_bytes(document: Document, profile: Profile) -> bytes:
 
 
 def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[Finding]:
-    """Check signature, trust and invariants of a receipt of the original system."""
+    """Check a receipt of the original system: signature, trust, recall, invariants and policy."""
     if not isinstance(document, dict):
         return [fail("schema", "field_type", "the document is not an object")]
     if "schema" in document:  # else our own receipts would pass here with fewer checks than they promise
@@ -65,7 +66,7 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
 
 
 def subject_of(document: Document) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) on the subject and time of a receipt of the original system."""
+    """Yield (name, text) for benchmark, adapter, fixture and time of a receipt of the original system."""
     if isinstance(document.get("benchmark"), str):
         yield "benchmark", str(document["benchmark"])
     for name in ("adapter", "fixture"):
@@ -77,7 +78,7 @@ def subject_of(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def scores_of(document: Document) -> dict[str, float]:
-    """Return the scores of the receipt that are numbers."""
+    """Return name -> value of all scores in the document that are numbers."""
     found = {name: _number(value) for name, value in _object(document, "scores").items()}
     return {name: value for name, value in found.items() if value is not None}
 

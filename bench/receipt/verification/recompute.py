@@ -1,8 +1,8 @@
-"""Check that the totals follow from the rows: compute every score and every retrieval value again.
+"""Recompute the scores of a receipt from the rows of its items file, and report differences.
 
 Also in this module:
 
-* ``RecomputedTally``: the values of one metric and their aggregation, shared by signing and verification.
+* ``RecomputedTally``: collects the values of one metric and aggregates them, in signing and in verification.
 * ``read_definition``: parse the id of a metric definition, ``NAME[@K]/VERSION``.
 
 Example::
@@ -43,11 +43,11 @@ NO_LABEL = "(none)"
 MACRO = "macro:"
 
 LabelKey = tuple[str, str]
-"""(dimension, label)"""
+"""(dimension, label), such as ("question_type", "temporal")"""
 
 
 class RecomputedTally:
-    """The values of one metric, overall and by label."""
+    """Collects the values of one metric, for all items and for each label such as a question type."""
 
     def __init__(self) -> None:
         self.values = array("d")
@@ -57,18 +57,21 @@ class RecomputedTally:
         self.failed_labels: Counter[tuple[str, str]] = Counter()
 
     def scored(self, value: float, places: list[tuple[str, str]]) -> None:
-        """Count a value, overall and under each label."""
+        """Add the value of one item, for all items and for each label in ``places``."""
         self.values.append(value)
         for place in places:
             self.labels.setdefault(place, array("d")).append(value)
 
     def lost(self, places: list[tuple[str, str]]) -> None:
-        """Count an item that failed."""
+        """Count one item that failed, for all items and for each label in ``places``."""
         self.failed += 1
         self.failed_labels.update(places)
 
     def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
-        """Return (value, value with failed and pending items as zero); (None, None) for aggregate ``other``."""
+        """Return the score, and the score in which failed and pending items count as 0.
+
+        ``aggregate`` is ``mean``, ``macro:DIMENSION`` or ``other``. For ``other``, both are None.
+        """
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
         if aggregate.startswith(MACRO):
@@ -87,7 +90,7 @@ class RecomputedTally:
         return math.fsum(means) / len(means) if means else None
 
     def labels_of(self, dimension: str) -> dict[str, Label]:
-        """Return the mean of each label."""
+        """Return label -> mean and number of values, for all labels of one dimension."""
         return {
             label: Label(value=mean(values), n=len(values))
             for (found, label), values in sorted(self.labels.items())
@@ -96,26 +99,29 @@ class RecomputedTally:
 
 
 def mean(values: array[float], divisor: int | None = None) -> float | None:
-    """Return fsum(values) / divisor; None if the divisor is 0. The default divisor is the number of values."""
+    """Return the sum of the values / divisor; None if the divisor is 0. The default divisor is their number."""
     divisor = len(values) if divisor is None else divisor
     return math.fsum(values) / divisor if divisor else None
 
 
 def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
-    """Return the dimensions of a metric's breakdown and of its macro mean, sorted."""
+    """Return the sorted names of all dimensions by which a metric groups its items.
+
+    These are the dimensions of the breakdown, and that of an aggregate ``macro:DIMENSION``.
+    """
     own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
     return tuple(sorted({*breakdown, *own}))
 
 
 class RowLabels:
-    """The labels under which one row counts, cached for metrics with the same dimensions."""
+    """The labels of one row. Results are cached, because many metrics use the same dimensions."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
         self._known: dict[tuple[str, ...], list[LabelKey]] = {}
 
     def under(self, wanted: tuple[str, ...]) -> list[LabelKey]:
-        """Return the row's label in each of the dimensions ``wanted``."""
+        """Return (dimension, label) of the row for each dimension in ``wanted``; a missing label is ``(none)``."""
         found = self._known.get(wanted)
         if found is None:
             found = [(dimension, self._labels.get(dimension, NO_LABEL)) for dimension in wanted]
@@ -135,12 +141,12 @@ RATES = frozenset({
     "over_abstention_rate", "faithfulness", "choice_letter", "correctness_floored", "label_share", "memory_accuracy",
     "memory_f1", "memory_recall", "memory_recall_partial", "memory_target_accuracy", "order_agreement",
 })  # fmt: skip
-"""Base names of metrics whose values are shares, which must be in 0..1."""
+"""Base names of metrics whose values are shares. A share must be in 0..1."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefinition:
-    """The parts of a definition id."""
+    """The fields of a metric id: ``recall_any@10/1`` has base ``recall_any``, k 10 and version ``1``."""
 
     base: str
     k: int | None
@@ -149,12 +155,12 @@ class MetricDefinition:
 
     @property
     def is_rate(self) -> bool:
-        """True if the value is a share."""
+        """True if the values of this metric are shares, which must be in 0..1."""
         return self.base.partition(".")[0] in RATES
 
 
 def read_definition(text: str) -> MetricDefinition:
-    """Parse a definition id; an id of another form becomes the base, without k and version."""
+    """Parse a metric id ``NAME[@K]/VERSION``. If the id has another form, the whole id becomes the base."""
     match = _DEFINITION.fullmatch(text)
     if match is None:
         return MetricDefinition(base=text, k=None, options={}, version="")
@@ -168,7 +174,7 @@ def read_definition(text: str) -> MetricDefinition:
 
 
 def cut_of(name: str, definition: MetricDefinition) -> int | None:
-    """Return the K of a metric, from its definition or its name (``mrr_at_10`` with ``mrr/1``); None if it has no K."""
+    """Return the k of a metric: from its definition, else from a name such as ``mrr_at_10``; None without a k."""
     if definition.k is not None:
         return definition.k
     match = _CUT_IN_NAME.fullmatch(name)
@@ -184,20 +190,20 @@ FROM_VERDICTS = frozenset(
 
 
 class _MetricCheck:
-    """One metric of the receipt: its stated value, the values of the rows, and its measure.
+    """One metric: its stated score in the receipt, and the values that the rows give.
 
-    ``measure`` is None if the metric cannot be computed from rows.
+    ``measure`` computes the value of a row. It is None if rows do not suffice to compute the metric.
     """
 
     def __init__(self, name: str, score: ReceiptScore) -> None:
         self.name, self.score, self.tally = name, score, RecomputedTally()
         self.unscored_excluded = RecomputedTally()
-        """values by the rule of older receipts, which excluded items without a verdict of the judge"""
+        """values by the rule of older receipts: items without a verdict of the judge are excluded, not failed"""
         self.measure = measure_of(name, score)
         self.dimensions = dimensions(score.breakdown, score.aggregate)
 
     def add_judged(self, row: Row, places: RowLabels) -> None:
-        """Count the value that a row's state and verdicts give."""
+        """Compute the value of a row from its state and verdicts, and count this value."""
         assert self.measure is not None
         where, value = places.under(self.dimensions), self.measure.score(row)
         needs_verdict = value is None and row.state is State.UNSCORED and self.measure.needs_verdict
@@ -210,13 +216,13 @@ class _MetricCheck:
                 tally.scored(value, where)
 
     def choose_rule(self) -> None:
-        """Use the rule of older receipts if the stated counts were made by it."""
+        """Use the rule of older receipts if the receipt states as many excluded items as this rule gives."""
         if self.unscored_excluded.excluded == self.score.n_excluded:
             self.tally = self.unscored_excluded
 
 
 class Recomputation:
-    """The recomputation of a receipt: it aggregates rows one by one, and compares the results with the receipt."""
+    """Aggregates the rows of an items file one by one, and compares the results with the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -232,7 +238,7 @@ class Recomputation:
         self._duplicates = 0
 
     def add(self, row: ItemRow) -> None:
-        """Count one row."""
+        """Add one row to all counts and scores."""
         self._states[row.state] += 1
         if row.error_kind is not None:
             self._errors[row.error_kind] += 1
@@ -271,7 +277,10 @@ class Recomputation:
             column.tally.scored(value, places.under(column.dimensions))
 
     def findings(self) -> Iterator[Finding]:
-        """Yield failures for totals that do not follow from the rows, else one ``ok``; and the unchecked parts."""
+        """Yield a failure for each total that differs from the rows, or one ``ok`` if all agree.
+
+        Then yield findings that name the metrics and costs that were not recomputed.
+        """
         faults = list(self._faults())
         yield from faults or [ok("recompute", "every total was recomputed from the rows")]
         if self._unchecked:
@@ -289,7 +298,7 @@ class Recomputation:
         yield from self._cost.faults()
 
     def hit_findings(self) -> Iterator[Finding]:
-        """Check the lists of hits: at most k hits, and duplicates."""
+        """Yield a failure for items with more than k hits, and a warning for items with duplicate hits."""
         for detail in _shortened(self._over_k):
             yield fail("invariants", "invariant_over_k", f"more than k hits: {detail}")
         if self._duplicates:
@@ -306,9 +315,9 @@ class Recomputation:
 
 
 def measure_of(name: str, score: ReceiptScore) -> Measure | None:
-    """Return the metric if rows suffice to compute it, else None.
+    """Return the metric ``name`` if rows suffice to compute this metric, else None.
 
-    This holds for retrieval metrics, and for metrics that follow from states and verdicts.
+    Rows suffice for retrieval metrics, except for the mean score of hits, and for metrics of states and verdicts.
     """
     definition = read_definition(score.definition)
     options = dict(definition.options)
@@ -324,7 +333,7 @@ def measure_of(name: str, score: ReceiptScore) -> Measure | None:
 
 
 def plain_row(row: ItemRow) -> Row:
-    """Convert a row of the items file to the form that metrics read."""
+    """Convert a row of the items file to the ``Row`` from which metrics are computed."""
     return Row(
         benchmark="",
         corpus=row.corpus_id,

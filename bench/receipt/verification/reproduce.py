@@ -1,11 +1,11 @@
-"""``bench reproduce``: repeat the run of a receipt here, and compare the deterministic results.
+"""``bench reproduce``: repeat the run of a receipt on this machine, and compare the deterministic results.
 
     outcome = await reproduce(path, ReproductionSettings(...))
     outcome.same, outcome.differs, outcome.items
 
-Level R0, the recomputation from rows, is part of verification. Level R2 repeats the run of a receipt of class
-``exact``. Dataset, configs, metrics and models must be the same here; if not, nothing is run and the differences are
-reported.
+This is level R2 and needs a receipt of the reproducibility class ``exact``. (Level R0 recomputes the scores from the
+rows and is part of verification.) Dataset, configs, metrics and models must be the same as in the receipt. Otherwise,
+nothing is run, and an error lists the differences.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from bench.report import fold
 from bench.settings import Environment
 
 FILTERS = ("items", "items_of", "question_type", "per_type")
-"""flags that a receipt may use to select items, in addition to limit and sample"""
+"""flags of bench run that select items and that a receipt may contain, besides limit and sample"""
 
 
 class CannotReproduce(UsageError):
-    """The error for a receipt that cannot be rerun here; the message lists the differences."""
+    """The error for a receipt whose run cannot be repeated here; the message names the reason."""
 
     kind = "cannot_reproduce"
     default_hint = "make the listed parts the same as in the receipt"
 
 
 class NotVerified(BenchError):
-    """The error for a receipt that is not VALID; the exit code is that of its verdict."""
+    """The error for a receipt that is not VALID; the verdict of the receipt gives the exit code."""
 
     kind = "verification"
     default_hint = "bench verify shows every check"
@@ -67,7 +67,7 @@ class NotVerified(BenchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReproductionSettings:
-    """The workspace, the verification request, and the key that signs the outcome (None = do not sign)."""
+    """Settings of a reproduction; ``key`` signs a receipt of the repeated run, None = do not sign."""
 
     workspace: Path
     request: VerificationRequest
@@ -76,31 +76,31 @@ class ReproductionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """The comparison of a rerun with its receipt."""
+    """The result of repeating a run: the differences between the repeated run and the receipt."""
 
     run_id: str
     level: str
     digest: str
-    """the result digest of the rerun"""
+    """the result digest of the repeated run"""
     differs: tuple[str, ...]
     items: tuple[str, ...]
-    """ids of the first items whose deterministic part differs"""
+    """ids of the first ten items with different gold, labels, hits, scores or states"""
     notes: tuple[str, ...]
-    """differences of commit, lock file and code, which need not change the result digest"""
+    """differences in commit, lock file or code; they do not have to change the results"""
     signed: SignedFile | None = None
 
     @property
     def same(self) -> bool:
-        """True if the rerun and the receipt have equal result digests."""
+        """True if the repeated run has the same result digest as the receipt."""
         return not self.differs
 
     @property
     def exit_code(self) -> int:
-        """0 = same, 8 = differs."""
+        """0 if the results are the same, 8 if they differ."""
         return 0 if self.same else DIFFERS
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value."""
+        """Return the result of the reproduction as a JSON value."""
         return {
             "level": self.level,
             "same": self.same,
@@ -119,7 +119,7 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
 
     Raises:
         NotVerified: the receipt is not VALID.
-        CannotReproduce: the receipt is not of class ``exact``, the plan differs here, or the rerun failed.
+        CannotReproduce: the receipt is not of class ``exact``, the plan differs here, or the repeated run failed.
         ConfigError: a config is not valid.
     """
     outcome = verify_file(path, setting.request)
@@ -142,7 +142,11 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
 
 
 def request_of(receipt: Receipt, run_id: str) -> RunRequest:
-    """Return the run request that repeats the run of a receipt."""
+    """Return a run request with the settings of the receipt and with the new ``run_id``.
+
+    Raises:
+        CannotReproduce: the receipt selects its items by an unknown setting.
+    """
     run, selection = receipt.run, receipt.benchmark.selection
     unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
     if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
@@ -185,7 +189,7 @@ def _refuse_inexact(receipt: Receipt) -> None:
 
 
 def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
-    """Raise CannotReproduce if the plan differs from the receipt; return differences of the code."""
+    """Raise CannotReproduce if the plan differs from the receipt; else return differences in the code as text."""
     meta = run_meta(plan, "reproduce", CodeState.read(environment))
     facts = JobMetadata(meta=meta, record=read_jobs(meta.extra)[0])
     here = facts.config_tree()
@@ -207,7 +211,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
 
 
 def _without_version(tree: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the tree without the provider's version, which is known only after a call; results compare it."""
+    """Return a config tree without the provider's version, because this version is not known before a run."""
     provider = tree["provider"]
     assert isinstance(provider, Mapping)
     return {**tree, "provider": {name: value for name, value in provider.items() if name != "version"}}

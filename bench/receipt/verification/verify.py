@@ -1,6 +1,6 @@
-"""Verify a receipt: all checks in order, one verdict.
+"""Verify a receipt: make all checks in order, and decide the verdict.
 
-``export`` writes three files with which a signature can be checked without this program.
+``export`` writes three files for openssl, which can check the signature without this program.
 
 Example::
 
@@ -8,8 +8,8 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     print(export(outcome, request, folder))     # the openssl command
 
-Verification is offline. If parsing or the schema fails, the other checks are skipped; otherwise all findings are
-reported, not only the first.
+Verification needs no network. If the file cannot be parsed or does not fit the schema, the other checks are skipped.
+Otherwise, the outcome has the findings of all checks.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ ChecklistAnswer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRequest:
-    """The inputs of a verification: files, keys and policy."""
+    """The settings of a verification: trusted keys, further files, policy and profile."""
 
     trust: TrustStore
     items: Path | None = None
-    """items file to use instead of the one next to the receipt"""
+    """items file to check; None = the items file next to the receipt"""
     dataset: Path | None = None
     log: Path | None = None
     policy: Literal["default", "strict"] = "default"
@@ -69,33 +69,33 @@ class VerificationOutcome:
 
     @property
     def receipt_id(self) -> str | None:
-        """The receipt's id; None if it cannot be read."""
+        """The id of the receipt; None if the document has no readable id."""
         return _text(self.document, "receiptId")
 
     @property
     def fingerprint(self) -> str | None:
-        """The fingerprint of the key that the document names; None if it cannot be read."""
+        """The fingerprint of the key in the signature of the document; None if there is no readable fingerprint."""
         signature = self.document.get("signature") if isinstance(self.document, dict) else None
         return _text(signature, "publicKeyFingerprint")
 
     @property
     def defensible(self) -> bool:
-        """True if every answer of the checklist is yes."""
+        """True if all questions of the checklist have the answer yes."""
         return all(answer == "yes" for answer in self.checklist.values())
 
     @property
     def original_document(self) -> Mapping[str, JSON] | None:
-        """The document if it is a receipt of the original system and its profile was requested, else None."""
+        """The document of a receipt of the original system; None for any other document."""
         fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
         return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """The parts that were not checked."""
+        """The details of all findings with status ``skip``: what was not checked, and why."""
         return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value."""
+        """Return the outcome as a JSON value."""
         named = {"receiptId": self.receipt_id, "fingerprint": self.fingerprint}
         return {
             "file": str(self.file),
@@ -110,18 +110,18 @@ class VerificationOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The outcomes of one call; the worst verdict wins."""
+    """The outcomes for all receipts and logs of one call."""
 
     outcomes: tuple[VerificationOutcome, ...]
     logs: tuple[LogOutcome, ...] = ()
     successors: Mapping[str, str] = field(default_factory=dict)
-    """receipt ID -> ID of the receipt that supersedes it, from the logs in the given folders"""
+    """id of a replaced receipt -> id of the receipt that replaces it, from the logs in the given folders"""
 
     @property
     def verdict(self) -> ReceiptVerdict:
         """The worst verdict of all receipts and logs.
 
-        A superseded receipt does not count if the receipt that replaces it is VALID among the outcomes.
+        A SUPERSEDED receipt does not count if the outcomes include a VALID receipt that replaces it.
         """
         valid = {one.receipt_id for one in self.outcomes if one.verdict is ReceiptVerdict.VALID}
         counted = (
@@ -137,7 +137,7 @@ class Verification:
         return receipt_id
 
     def value(self) -> dict[str, JSON]:
-        """Return the JSON value; ``logs`` is present only if a folder has a log."""
+        """Return all outcomes as a JSON value; the key ``logs`` exists only if a log was checked."""
         told: dict[str, JSON] = {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,
@@ -149,7 +149,7 @@ class Verification:
 
 
 def verify(paths: Sequence[Path], request: VerificationRequest) -> Verification:
-    """Check receipts; for a folder, all its ``*.json`` receipts, and its log if it has one.
+    """Check receipt files and folders. In a folder, check all ``*.json`` receipts and the log, if any.
 
     Raises:
         UsageError: a path does not exist, a folder has nothing to check, or ``items`` is given for several receipts.
@@ -253,7 +253,7 @@ def _check_receipt(
 
 
 def _failed_early(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
-    """Return the findings of a failed check, and skip all later checks."""
+    """Return ``faults``, and one finding for each later check that this check was skipped."""
     later = CHECKS[CHECKS.index(check) + 1 :]
     return (*faults, *(skip(name, f"not checked, because {check} failed") for name in later))
 
@@ -298,10 +298,10 @@ COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pu
 
 
 def export(outcome: VerificationOutcome, request: VerificationRequest, folder: Path) -> str:
-    """Write canonical.bin, sig.bin and pub.pem; return the command to run in that folder.
+    """Write canonical.bin, sig.bin and pub.pem to ``folder``; return the openssl command to run there.
 
     Raises:
-        VerificationError: parse, schema or signature is not ok, or the key is unknown.
+        VerificationError: the check parse, schema or signature did not pass, or the key is unknown.
     """
     key = _verified_key(outcome, request.trust)
     assert isinstance(outcome.document, dict)
