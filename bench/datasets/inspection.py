@@ -37,7 +37,10 @@ UNTYPED = 0
 
 @dataclass(slots=True, kw_only=True)
 class DatasetCounts:
-    """The counts of a dataset. ``memories`` counts sessions, turns or corpora: the unit in the benchmark's config."""
+    """The counts of a dataset.
+
+    ``memories`` counts sessions, turns or corpora, as the benchmark's config chooses.
+    """
 
     items: int = 0
     corpora: int = 0
@@ -47,20 +50,22 @@ class DatasetCounts:
     question_types: Counter[str] = field(default_factory=Counter)
     flags: Counter[str] = field(default_factory=Counter)
     turn_evidence: int = 0
-    """number of items with evidence turns"""
+    """number of items whose evidence names turns"""
     session_evidence: int = 0
-    """number of items with evidence sessions"""
+    """number of items whose evidence names sessions"""
     abstention: int = 0
-    """number of items that must not be answered"""
+    """number of abstention items: the right reaction is to refuse an answer"""
     evidence_turns: int = 0
-    """number of distinct evidence turns per item, summed over all items"""
+    """sum over all items of the number of distinct evidence turns"""
     repeated_texts: int = 0
-    """number of sessions without ids from the data that have a text of another row of the same corpus"""
+    """number of sessions whose text also occurs in another row of the same corpus; only sessions without ids in the
+    data count
+    """
     unfindable: int = 0
-    """number of items with an evidence text that no memory contains"""
+    """number of items that have an evidence text which is in no memory"""
 
     def losses(self) -> Iterator[str]:
-        """Yield notes on texts that are stored twice and on evidence that no memory contains."""
+        """Yield notes on sessions that are stored twice and on evidence texts that no memory contains."""
         if count := self.repeated_texts:
             session = counted(count, "session(|s) (has|have) the text")
             yield (
@@ -81,9 +86,9 @@ class DatasetIndex:
     types: list[str] = field(default_factory=lambda: [""])
     type_of: array[int] = field(default_factory=lambda: array("I"))
     corpora: IdTable | None = None
-    """None when each item has its own corpus, with the item's id"""
+    """ids of the corpora; None when each item has its own corpus, named like the item"""
     views: IdTable | None = None
-    """ids of corpora with a cut-off; None without ``visibility``"""
+    """ids of corpora that end at a date or session; None if the config has no ``visibility``"""
     view_of: array[int] = field(default_factory=lambda: array("I"))
     """item -> index in ``views``"""
     base_of_view: array[int] = field(default_factory=lambda: array("I"))
@@ -96,15 +101,15 @@ class DatasetIndex:
     texts: tuple[str, ...] = ()
     """notes on the texts of items; results show these notes too"""
     repeated: int = 0
-    """number of sessions that repeat a session of another row of their corpus"""
+    """number of sessions that also occur in another row of the same corpus"""
     blank: int = 0
-    """number of blank turns, which make no memory"""
+    """number of blank turns; no memory is made of a blank turn"""
     coverage_checks: list[str] = field(default_factory=list)
     """the unit and text rule of each passed check that the memories contain the evidence of all items"""
 
 
 class Scanner:
-    """One pass over the data, with its findings so far."""
+    """Read all rows once to check, count and index them. Invalid rows are collected and reported together."""
 
     def __init__(self, config: BenchmarkConfig, file: RowSource) -> None:
         self.config = config
@@ -120,7 +125,7 @@ class Scanner:
         self.type_index: dict[str, int] = {}
         self.findings: list[DataError] = []
         self.histories: dict[int, tuple[str, str]] = {}
-        """corpus -> identity of its joined history, and the id of the first row with it"""
+        """corpus -> the identity of its joined history, and the id of the first row with this history"""
         self.rows_without_questions = 0
         """number of rows whose list of questions is empty"""
 
@@ -176,7 +181,7 @@ class Scanner:
             self._count_row(parsed)
 
     def _repeats_history(self, values: Mapping[str, object], place: RowPlace) -> bool:
-        """Return True when an earlier row of the corpus has the same joined history.
+        """Return True when an earlier row of the corpus already has the joined history of this row.
 
         Raises:
             DataError: the earlier row has another joined history.
@@ -200,7 +205,10 @@ class Scanner:
             self.histories.setdefault(corpus, (joined_id, parsed.id))
 
     def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
-        """Raise a DataError when a row has no memory, unless it is a question about a corpus of several rows."""
+        """Raise a DataError when a row contains no text to store as a memory.
+
+        In a shared corpus, a row with questions may have no memory.
+        """
         removed = self.parser.removed_roles
         turns = (turn for session in parsed.sessions for turn in session.turns)
         if any((turn.role is None or turn.role not in removed) and not is_blank_turn(turn) for turn in turns):
@@ -220,7 +228,7 @@ class Scanner:
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus_index(self, parsed: ParsedRow, place: RowPlace) -> int:
-        """Return the index of the row's corpus. A new corpus is added."""
+        """Return the index of the row's corpus. A corpus that is not known yet is added."""
         table = self.found.corpora
         if table is None:
             return len(self.found.rows)
@@ -280,7 +288,7 @@ class Scanner:
         self.found.view_of.append(index)
 
     def _count_row(self, parsed: ParsedRow) -> None:
-        """Add a corpus that consists of one row to the counts."""
+        """Build the corpus of a row that has its own corpus, and add it to the counts."""
         parser = self.parser
         built = build_corpus(
             parsed.corpus, parsed.sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
@@ -332,7 +340,9 @@ class Scanner:
         )
 
     def _drop_undeclared_flags(self) -> None:
-        """Drop the counts of missing evidence that come only from the usual turn flag, when no turn has this flag."""
+        """Reset the counts of missing evidence if these counts come only from the default turn flag and no turn has
+        this flag.
+        """
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.flag_found:
             counts.flags.pop(TURNS_MISSING, None)

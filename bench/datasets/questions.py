@@ -61,7 +61,7 @@ _INDEX_OR_DATE = "write a number of sessions, counted from 0, or a date of a for
 
 @dataclass(slots=True, kw_only=True)
 class RawItem:
-    """An item whose evidence is not resolved yet: references to sessions and turns, as the row gives them."""
+    """An item whose evidence references are not yet resolved to memories."""
 
     id: str
     question: str
@@ -84,7 +84,7 @@ class RawItem:
 
 
 class QuestionReader:
-    """The reader of the items of a row. It also counts the questions and children that it leaves out."""
+    """Read the questions of each row as items, and count the questions and children that are left out."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader, names: ConfigNames) -> None:
         self.config = config
@@ -99,7 +99,7 @@ class QuestionReader:
         self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
-        """true: an item without choices is an open question"""
+        """true: items may have no choices; such an item is an open question"""
         self.reference = value_of(config.evidence.reference)
         self.grade = value_of(config.evidence.grade)
         self.ranges = config.evidence.parser == "ranges"
@@ -111,7 +111,7 @@ class QuestionReader:
         self.unnamed: set[str] = set()
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
-        """Yield the items of a row in file order."""
+        """Yield each item of one row, in file order."""
         if self.names.rows.open:
             self.names.rows.search([row])
         if self.paths.nested:
@@ -123,12 +123,15 @@ class QuestionReader:
             yield self._flat(without_empty_cells(row), place, row_id)
 
     def _has_question(self, row: Mapping[str, object]) -> bool:
-        """Return False for a row with an empty question in a shared corpus: such a row only adds its history."""
+        """Return True when the row has a question.
+
+        Only a row of a shared corpus may have an empty question. Such a row adds its history and no item.
+        """
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
 
     def _look_up_names(self, row: Mapping[str, object], items: Sequence[object]) -> None:
-        """Look up the config names that are not found yet: in the items, their row and its histories."""
+        """Search the items, the row and its histories for config names that no row has contained yet."""
         if not items:
             return
         if self.names.items.open:
@@ -162,7 +165,7 @@ class QuestionReader:
             yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
     def _listed(self, paths: NestedPaths, row: Mapping[str, object], place: RowPlace) -> list[tuple[str, object]]:
-        """Return the questions in one list of a row, each with its place."""
+        """Return each question in the row's list at ``paths.list``, as pairs of place and question."""
         list_at(row, paths.list, place)
         children = elements(paths.list, row)
         self._look_up_names(row, [child for _, child in children])
@@ -171,7 +174,11 @@ class QuestionReader:
     def _category(
         self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
-        """Return the type of a nested question, else the type of its row. ``categories`` replaces an id by a name."""
+        """Return the question type of a nested question, or None.
+
+        If the question gives no type, the type of its row is used. ``categories`` in the config replaces a type id by
+        its name.
+        """
         path = paths.category
         if path is None:
             kind = self.paths.type
@@ -250,7 +257,7 @@ class QuestionReader:
         return item
 
     def _rubric(self, paths: ItemPaths, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the rubric of an item: the text of each point that meets ``rubric.where``."""
+        """Return the texts of an item's rubric points. Points that do not meet ``rubric.where`` are left out."""
         if self.points is None:
             return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
@@ -266,7 +273,10 @@ class QuestionReader:
         return tuple(points)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
-        """Shuffle the choices of an item by its id, so that their order does not reveal the right one."""
+        """Put the choices of an item into an order that depends only on the item's id.
+
+        The order in the data could reveal the right choice.
+        """
         right = choice_index(item.choice_answer, item.choices)
         if right is not None:
             item.choice_answer = item.choices[right]
@@ -282,7 +292,10 @@ class QuestionReader:
             raise place.error("question type", text, kind)
 
     def _check_answer(self, item: RawItem, row: object, prefix: str, paths: ItemPaths) -> None:
-        """Raise a DataError for a missing answer, unless the item or its evaluator needs none."""
+        """Raise a DataError when an item has no answer but needs one.
+
+        Abstention items, deletion items and items of some evaluators need no answer.
+        """
         methods = self.config.evaluation.every_method
         if item.answers or item.abstention or ANSWERLESS.issuperset(methods) or item.deletion:
             return
@@ -299,9 +312,9 @@ class QuestionReader:
         )
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
-        """Raise a DataError when the right choice is neither the text nor the letter of a choice.
+        """Raise a DataError when the given right choice is neither the text nor the letter of one of the choices.
 
-        A missing right choice is an error for ``mcq`` only.
+        If no right choice is given, only the evaluator ``mcq`` raises an error.
         """
         if path is None or choice_index(item.choice_answer, item.choices) is not None:
             return
@@ -317,7 +330,10 @@ class QuestionReader:
             )
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
-        """Return True when the flag of the item, its row or its history marks the item as unanswerable."""
+        """Return True when an abstention flag marks the item as unanswerable.
+
+        The flag can be in the question, its row or its history.
+        """
         path, wanted = self.paths.abstention, self.config.abstention.equals
         if path is None:
             return False
@@ -343,7 +359,7 @@ class QuestionReader:
         return by_id or by_field or by_type or by_where or (not answered and _is_adversarial(scopes[0]))
 
     def _matches_id_pattern(self, item_id: str, place: RowPlace) -> bool:
-        """Return True when the id contains a match of ``idPattern``."""
+        """Return True when the regular expression ``abstention.idPattern`` matches a part of the id."""
         if self.pattern is None:
             return False
         if len(item_id) > LONGEST_TEXT:
@@ -352,7 +368,10 @@ class QuestionReader:
         return self.pattern.search(item_id) is not None
 
     def _metadata(self, scopes: list[object], place: RowPlace, *, kind_id: str | None) -> dict[str, object]:
-        """Return the metadata of an item: each path is looked up in the question, then in its row, then its history."""
+        """Return the metadata of an item as field -> value.
+
+        Each field is looked up in the question first, then in the row, then in the history.
+        """
         found: dict[str, object] = {} if kind_id is None else {"category": kind_id}
         for key, path in self.paths.metadata.items():
             value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
@@ -376,7 +395,10 @@ class QuestionReader:
     def _refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to sessions or turns in nested lists and maps, and store their grades in ``grades``."""
+        """Return the ids of evidence sessions or turns that the row gives at ``path``.
+
+        Grades of the evidence are added to the argument ``grades``.
+        """
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
@@ -396,7 +418,10 @@ class QuestionReader:
     def _graded(
         self, path: PathList, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references with a grade above 0, and store the highest grade of each in ``grades``."""
+        """Return the references whose grade is above 0.
+
+        The highest grade of each reference is added to the argument ``grades``.
+        """
         if isinstance(given, Mapping) and self.grade is None:
             pairs = [(str(name), number_at(grade, f"{where}.{name}", place)) for name, grade in given.items()]
         else:
@@ -418,7 +443,7 @@ class QuestionReader:
         return number_at(grade, f"{where}.{path_name(self.grade)}", place)
 
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
-        """Return the id that ``evidence.reference`` makes from an object."""
+        """Return the reference that the template ``evidence.reference`` makes from an object."""
         assert self.reference is not None
         text = scalar_text(self.reference.get(value))
         if text is None:
@@ -428,7 +453,10 @@ class QuestionReader:
     def _turn_refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to turns. The reference to a quoted turn is its speaker and text."""
+        """Return the references to evidence turns.
+
+        A turn that is quoted in full is referenced by its speaker and text.
+        """
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place, grades)
         where = f"{prefix}{path_name(path)}"
@@ -436,7 +464,10 @@ class QuestionReader:
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).quote for at, turn in enumerate(quoted))
 
     def _choices(self, path: PathList | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the choices of an item. A missing choice with its own path is a DataError."""
+        """Return the choices of an item.
+
+        If each choice has its own path and one of these paths finds nothing, a DataError is raised.
+        """
         if path is None:
             return ()
         if len(path.paths) == 1:
@@ -472,18 +503,24 @@ class QuestionReader:
 
 
 def _first_value(path: Value | None, scopes: list[object]) -> object:
-    """Return the first value in the scopes (question, row, history) that is not null, or None."""
+    """Return the first value that ``path`` finds in the scopes and that is not null, or None.
+
+    The scopes are the question, its row and its history.
+    """
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
 
 
 def metadata_at(path: Value, scope: object) -> object:
-    """Return a metadata value, or the list of all values for a path with ``[*]``, or None."""
+    """Return the metadata value at ``path``.
+
+    A path with ``[*]`` returns a list of all values. None if nothing is found.
+    """
     return path.get(scope) if path.single else path.all(scope) or None
 
 
 def _objects(value: object) -> list[object]:
-    """Return the objects in nested lists as one list."""
+    """Flatten nested lists of objects to one list."""
     return [one for part in value for one in _objects(part)] if isinstance(value, list) else [value]
 
 
@@ -491,11 +528,14 @@ _NUMBERS = re.compile(
     r"(?P<before>(?:.*[^\d\s,-])?\s*?)(?P<numbers>\d+(?:\s*-\s*\d+)?(?:\s*,\s*\d+(?:\s*-\s*\d+)?)*)\s*", re.DOTALL
 )
 _WIDEST = 10_000
-"""maximum numbers that one range may contain"""
+"""maximum count of numbers in one range"""
 
 
 def expand_ranges(reference: str) -> list[str]:
-    """Split a reference that ends with numbers and ranges: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
+    """Split a reference that ends with numbers or ranges into one reference per number.
+
+    ``x/1, 3-4`` becomes ``x/1``, ``x/3``, ``x/4``.
+    """
     match = _NUMBERS.fullmatch(reference)
     if match is None or len(reference) > LONGEST_TEXT:
         return [reference]
@@ -512,7 +552,10 @@ def expand_ranges(reference: str) -> list[str]:
 
 
 def _ranges_as_text(value: object) -> object:
-    """Replace each list of two numbers, at any depth, with its range as text: ``[3, 5]`` -> ``3-5``."""
+    """Replace each list of two numbers by a range as text: ``[3, 5]`` becomes ``3-5``.
+
+    Nested lists are searched too.
+    """
     if not isinstance(value, list):
         return value
     texts = [scalar_text(one) or "" for one in value]
@@ -524,7 +567,7 @@ def _ranges_as_text(value: object) -> object:
 
 
 def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the question. A missing or blank question is a DataError."""
+    """Return the text of the question. A missing or blank question raises a DataError."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
         raise place.error(f"{prefix}{path_name(path)}", "is empty", hint="write a question, or remove the item")
@@ -532,7 +575,10 @@ def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "")
 
 
 def _label(value: object, path: Value, place: RowPlace) -> str | None:
-    """Return a text or number as the label of a group of items, or None for an empty one."""
+    """Return a text or number as the name of a group of items.
+
+    None for an empty value. A list or object is an error.
+    """
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'write the path of one of them: "{first}"' if isinstance(value, list) and value else None
@@ -541,5 +587,5 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
 
 
 def _is_adversarial(question: object) -> bool:
-    """Return True for a question with an ``adversarial_answer``. LoCoMo marks unanswerable questions with it."""
+    """Return True for a question with the field ``adversarial_answer``, LoCoMo's mark of an unanswerable question."""
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None

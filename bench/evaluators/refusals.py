@@ -25,10 +25,10 @@ from bench.metrics.answers.text_normalization import OPTIONAL_MARKS, has_unspace
 from bench.patterns import pattern
 
 _READ = 600
-"""number of characters at the start of an answer that are searched"""
+"""number of characters at the start of an answer that the rule reads"""
 _SPACES = pattern(r"[\s\ufeff]+")
 _MARKS = str.maketrans("", "", '*_`"“”„«»「」『』\u200c')
-"""quotes, emphasis and the zero-width non-joiner of Persian, which do not count"""
+"""quotes, emphasis and the Persian zero-width non-joiner: these characters are removed before matching"""
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´", "'"))
 _TAG = pattern(r"</?[a-zA-Z][^<>]{0,200}>")
 _LABEL = pattern(
@@ -40,7 +40,7 @@ _BREAK = "[,.:;!、。،؛ ]*"
 _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
 REVISION = 3
-"""version of the rule in this module: increased when the rule decides differently on any text"""
+"""version of the refusal rule, increased when a change of the rule decides differently on any text"""
 WORDS = {
     "TALK": (
         r"(?:con(?:ver[sz]|te[xs]t)|kon(?:ver[sz]|te(?:xt|kst))|dial[oóò]g|memor|mémoir|erinner|souvenir|recuerd|ricord"
@@ -63,18 +63,19 @@ WORDS = {
         r"|address)\w*"
     ),
 }
-"""words in the patterns: TALK is the conversation, or what is known of it, in any language; the other words are English"""
+"""placeholders in the patterns: TALK matches words for conversation or memory in many languages, the rest English words
+"""
 
 
 class Language(NamedTuple):
-    """Patterns for the refusals of one language."""
+    """Regular expressions that find refusals in one language."""
 
     sorry: str
     """apologies that can precede a refusal"""
     but: str
-    """words that connect an apology with a refusal, or an answer with a refusal of a detail"""
+    """words such as "but": they connect an apology with a refusal, or an answer with a refusal of a detail"""
     source: str
-    """reference to the conversation that can precede a refusal"""
+    """phrases such as "based on the conversation" that can precede a refusal"""
     refusal: str
 
 
@@ -97,14 +98,14 @@ GUESSES: Mapping[str, str] = {
     "sv": "jag (?:tror|gissar)|troligen|förmodligen",
     "da, nb": "jeg (?:tror|gætter|gjetter)|sandsynligvis|sannsynligvis",
 }
-"""language -> words after ``but`` or a comma that begin a guess; a guess is an answer"""
+"""language -> words that begin a guess, such as "I think"; a guess after "but" or a comma is an answer"""
 _THAT = pattern(r"\A[ ,:]*(?:(?:that|dass|que|che|что|że|dat|att|at) )?")
 _OFFER = pattern(
     r"(?:there )?(?:(?:you|we|i|one|someone)(?: (?:can|could|should|may|might|need|would|will|must|have to|want)|'(?:d|ll))\b"
     r"|(?:if|ask|check|try|look|see|consult|search|provide|let|more"
     r"|additional|further|(?:in |from |with )?(?:another|other|an? (?:different|earlier|later)))\b)"
 )
-"""beginning of a text that is not a guess: "but perhaps you can tell me", "but it may be in another one"."""
+"""phrases such as "perhaps you can tell me" after "but"; these phrases do not begin a guess"""
 
 LANGUAGES: Mapping[str, Language] = {
     "en": Language(
@@ -438,13 +439,13 @@ LANGUAGES: Mapping[str, Language] = {
         r"|(?:[^\s,।.]+ ){0,8}?(?:তথ্য|উল্লেখ|উল্লেখ করা)(?: [^\s,।.]+){0,3}? (?:নেই|হয়নি|যায়নি|নাই)|(?:উত্তর )?(?:অজানা|জানা যায়নি)(?:\W|[\u09bc-\u09cd])*$",
     ),
 }
-"""language -> patterns of its refusals; languages that share most words share an entry"""
+"""language -> patterns of its refusals; similar languages share one entry, such as "cs, sk" for Czech and Slovak"""
 OTHER_SCRIPTS = frozenset({"zh", "ja", "ko", "ru", "ar", "hi", "th", "el", "uk", "he", "fa", "bn"})
 """languages whose refusals contain at least one letter outside ASCII"""
 
 
 def is_refusal(answer: str, phrases: Iterable[str] = ()) -> bool:
-    """Return True when an answer begins by declining, or when its first sentence contains one of ``phrases``."""
+    """Return True when an answer begins with a refusal, or when its first sentence contains one of ``phrases``."""
     return _is_refusal(answer, tuple(phrases))
 
 
@@ -464,7 +465,10 @@ def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
 
 
 def _ends_in_answer(rest: str, guess: re.Pattern[str]) -> bool:
-    """Return True when the text after a refusal is a guess: "but I think Lund", not "but I think it is unknown"."""
+    """Return True when the text after a refusal is a guess.
+
+    "but I think Lund" is a guess; "but I think it is unknown" is not.
+    """
     begins = guess.match(rest)
     if begins is None:
         return False
@@ -473,7 +477,9 @@ def _ends_in_answer(rest: str, guess: re.Pattern[str]) -> bool:
 
 
 def _is_of_detail(refusal: re.Match[str], but: re.Pattern[str]) -> bool:
-    """Return True when the refusal concerns a detail after a word such as ``but``, and an answer precedes it."""
+    """Return True when the refusal concerns only a detail, after an answer: "In Lund, but the street is unknown" for
+    example.
+    """
     start = refusal.start("source") if refusal["source"] else refusal.start("refusal")
     return but.search(refusal.string, start + 1, refusal.end()) is not None
 
@@ -487,9 +493,9 @@ def _plain(text: str) -> str:
 
 @functools.cache
 def _patterns(ascii_only: bool) -> list[tuple[re.Pattern[str], ...]]:
-    """Return three patterns per language: a refusal, a word such as ``but`` between two words, and a guess.
+    """Return three patterns per language: for a refusal, for a word such as "but", and for the start of a guess.
 
-    With ``ascii_only``, languages in other scripts are left out. This halves the time to compile.
+    With ``ascii_only``, languages in non-Latin scripts are left out, which halves the time to compile.
     """
     found = []
     chosen = {name: entry for name, entry in LANGUAGES.items() if not (ascii_only and name in OTHER_SCRIPTS)}

@@ -1,4 +1,4 @@
-"""Evaluators by name: built-in ones, installed plug-ins, a class next to a config.
+"""Evaluators by name: built-in evaluators, installed plug-ins, and classes in a file beside a config.
 
 The verdicts of a plug-in are validated.
 
@@ -45,7 +45,7 @@ from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorOptions:
-    """The arguments for opening an evaluator."""
+    """The options for opening an evaluator: its config, judge prompts, embedding model and permissions."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     prompts: JudgePrompts | None = None
@@ -79,7 +79,7 @@ class EvaluatorOptions:
         return self.number("temperature", 0.0)
 
     def rubric_prompt(self, name: str) -> JudgePrompt:
-        """Return the benchmark's prompt if it uses the rubric, else the generic prompt with this name."""
+        """Return the benchmark's own judge prompt if that prompt uses the rubric, else the generic prompt ``name``."""
         own = self.prompts.default if self.prompts else None
         return own if own and "rubric" in own.template.names else _generic(name)
 
@@ -172,9 +172,9 @@ class BuiltInEvaluator:
     description: str
     open: Callable[[EvaluatorOptions], Evaluator]
     keys: tuple[str, ...] = ()
-    """allowed keys of its config"""
+    """keys that the evaluator's config may have"""
     version: int = 1
-    """version of its own rule: increased when the verdict on any answer changes"""
+    """version of the evaluator's own rule, increased when the verdict on any answer changes"""
     refusals: bool = False
     """true: the verdict can depend on whether the answer is a refusal"""
 
@@ -298,9 +298,9 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
 
 
 def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label: str, where: str | None) -> Evaluator:
-    """Return the evaluator of a plug-in. A class is created with ``config`` as its parameters.
+    """Return a plug-in's evaluator. If the plug-in is a class, an object is created with ``config`` as its arguments.
 
-    Raises ConfigError at ``where`` when the class takes other parameters, or there is no ``evaluate``.
+    Raises a ConfigError with the place ``where`` if the class takes other arguments or has no method ``evaluate``.
     """
     try:
         evaluator = loaded(**config) if isinstance(loaded, type) else loaded
@@ -319,9 +319,9 @@ def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginEvaluator:
-    """A plug-in evaluator. Its verdicts get its registered name.
+    """A plug-in evaluator whose results are checked. Each verdict gets the registered name of the evaluator.
 
-    A result that is not a Verdict, or a value outside 0..1, raises EvaluatorFailed.
+    Raises EvaluatorFailed if a result is not a Verdict or its value is outside 0..1.
     """
 
     inner: Evaluator
@@ -365,15 +365,18 @@ NOT_BUILT_IN = {
 
 
 def canonical_name(name: str) -> str:
-    """Return the name in lower case, with ``-`` for ``_`` and aliases resolved."""
+    """Return the evaluator name in lower case with ``-`` instead of ``_``.
+
+    An alias is replaced by the evaluator's name.
+    """
     spelled = name.strip().lower().replace("_", "-")
     return ALIASES.get(spelled, spelled)
 
 
 def versioned_name(name: str) -> str:
-    """Return an evaluator's name with the version of its rule, such as ``contains/4``. Version 1 is omitted.
+    """Return an evaluator's name with its version, such as ``contains/4``. Version 1 is omitted.
 
-    A new revision of the rule for refusals is a new version of the evaluators that use it.
+    A change of the refusal rule also increases the version of each evaluator that uses this rule.
     """
     built_in = BUILT_IN.get(name)
     version = 1 if built_in is None else built_in.version + (REVISION - 1) * built_in.refusals
@@ -390,10 +393,10 @@ def open_evaluator(
     where: str | None = None,
     allow_code_execution: bool = False,
 ) -> Evaluator | None:
-    """Open one evaluator, or return None for ``none``.
+    """Open the evaluator that ``method`` names, or return None for ``none``.
 
-    ``method``: a built-in or installed name, or ``custom:./file.py:Class`` relative to ``folder``.
-    Raises ConfigError at ``where`` for an unknown name, key or value.
+    ``method`` is a built-in name, an installed name or ``custom:./file.py:Class``. The file is relative to ``folder``.
+    Raises a ConfigError with the place ``where`` for an unknown name, key or value.
     """
     if method.startswith(f"{CUSTOM}:"):
         return _from_file(method, folder or Path(), dict(config or {}), where)
@@ -418,9 +421,10 @@ def open_evaluator(
 
 
 def catalog() -> dict[str, str]:
-    """Return every evaluator with one sentence, without importing plug-ins.
+    """Return evaluator name -> one sentence that describes the evaluator. Plug-ins are not imported.
 
-    A built-in name that a plug-in uses too is listed as refused, because every plan with it fails.
+    A built-in name that an installed plug-in also uses is described as refused, because every plan with this name
+    fails.
     """
     others = {
         name: f"plug-in of {plugin.distribution}"
