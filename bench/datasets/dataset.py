@@ -1,4 +1,4 @@
-"""A checked dataset, whose items and corpora are read from the file on demand.
+"""The items and corpora of one benchmark. They are checked once and then read from the data file on demand.
 
 This module is the only interface to the data of a benchmark.
 
@@ -41,22 +41,22 @@ from bench.visible import counted
 
 CACHE_BYTES = 1_000_000
 ROW_COST = 2_000
-"""approximate bytes of memory for a parsed row, in addition to its text"""
+"""approximate memory of a parsed row in bytes, without the text of the row"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRef:
-    """The index entry of an item. With it, items are listed and selected without reading their rows."""
+    """The index entry of one item: enough to list and select items without reading their rows."""
 
     position: int
-    """position in file order, from 1"""
+    """position of the item in file order, counted from 1"""
     id: str
     corpus: str
     question_type: str | None
 
 
 class Dataset:
-    """The items and corpora of one benchmark. Positions are 1-based, in file order."""
+    """The items and corpora of one benchmark. The position of an item is its place in file order, counted from 1."""
 
     def __init__(
         self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: DatasetIndex, store: StoredIndex
@@ -73,7 +73,11 @@ class Dataset:
         self._built: SizedCache[BuiltCorpus] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
-        """Check and count each corpus. If every corpus is one row, the first pass has done this already."""
+        """Check and count every corpus that spans several rows.
+
+        Nothing is done if each corpus is one row, because the first reading of the data has counted these corpora
+        already.
+        """
         if not self._parser.needs_whole_corpus:
             return
         counts, seen = self._index.counts, set[int]()
@@ -92,14 +96,14 @@ class Dataset:
         self._index.remarks = (*self._parser.evidence_notes(), *similar_type_notes(counts.question_types))
 
     def _watched_corpora(self) -> Iterable[str]:
-        """Yield every corpus id, and report progress for large data."""
+        """Return all corpus ids. If the data is large, progress is reported while the ids are used."""
         if not self._rows.is_large:
             return self.corpora()
         corpora = len(self._index.views or self._index.corpora or ())
         return ReadingPass(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
     def _check_memory(self, base: int, whole: BuiltCorpus) -> None:
-        """Raise a DataError when a corpus has questions but no memory."""
+        """Raise a DataError when a corpus has questions but no text to remember."""
         if any(session.turns for session in without_blank_turns(whole.corpus).sessions):
             return
         row = next(iter(self._index.rows.rows_of(base)))
@@ -135,7 +139,7 @@ class Dataset:
 
     @property
     def data_notes(self) -> tuple[str, ...]:
-        """Return the notes on the data that affect scores: blank turns, unresolved evidence, conflicting dates."""
+        """Return the notes on the data that affect scores: blank turns, lost evidence, question types, item texts."""
         count = self._index.blank
         turns = counted(count, "turn(|s) (is|are)")
         blank = f"{turns} blank (only white space or hidden characters) and not ingested"
@@ -143,17 +147,17 @@ class Dataset:
 
     @property
     def turn_evidence(self) -> bool:
-        """Return True when the evidence of some item names turns."""
+        """Return True when the evidence of at least one item names turns."""
         return self.counts.turn_evidence > 0
 
     @property
     def has_evidence(self) -> bool:
-        """Return True when some item has evidence."""
+        """Return True when at least one item has evidence."""
         return self.counts.session_evidence > 0
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """Return the number of items in each group of question types."""
+        """Return group name -> number of items whose question type belongs to the group."""
         types = self.counts.question_types
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
@@ -173,23 +177,23 @@ class Dataset:
         return (self.ref(index + 1) for index in select(self, selection))
 
     def selected(self, selection: Selection) -> array[int]:
-        """Return the 1-based positions of the selected items in file order."""
+        """Return the positions of the selected items, counted from 1, in file order."""
         return array("I", (index + 1 for index in select(self, selection)))
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
-        """Return the number of items of each question type at these positions, without items that have no type."""
+        """Return question type -> number of items at the given positions. Items without a type are not counted."""
         found = Counter(self._index.type_of[position - 1] for position in positions)
         return {kind: count for number, count in sorted(found.items()) if (kind := self._index.types[number])}
 
     def ref(self, position: int) -> ItemRef:
-        """Return the item reference at a 1-based position."""
+        """Return the reference of the item at a position, counted from 1."""
         index = position - 1
         return ItemRef(
             position=position, id=self.id_at(index), corpus=self.corpus_at(index), question_type=self.type_at(index)
         )
 
     def find(self, item_id: str) -> ItemRef:
-        """Return the reference of an item by its id, or raise UsageError."""
+        """Return the reference of the item with this id. An unknown id raises a UsageError."""
         index = self.index_of(item_id)
         if index is None:
             raise UsageError(
@@ -198,7 +202,7 @@ class Dataset:
         return self.ref(index + 1)
 
     def item(self, ref: ItemRef | str) -> Item:
-        """Read one item, gold included, by its reference or id."""
+        """Read one item with its gold. The item is given by reference or id."""
         if isinstance(ref, str):
             ref = self.find(ref)
         index = ref.position - 1
@@ -211,7 +215,7 @@ class Dataset:
         return item if self._index.views is None else self._within_view(item)
 
     def _within_view(self, item: Item) -> Item:
-        """Return the item without the evidence after its cut-off."""
+        """Return the item without evidence that lies outside the part of the corpus that the item can see."""
         seen = self.corpus(item.corpus)
         turns = {turn.id for session in seen.sessions for turn in session.turns}
         sessions = {session.id for session in seen.sessions}
@@ -236,7 +240,10 @@ class Dataset:
                     yield name
 
     def corpus(self, corpus_id: str) -> Corpus:
-        """Read one corpus as it is ingested: reduced by the history mode and by the cut-off in its id."""
+        """Read one corpus as it is ingested.
+
+        Sessions are left out if the history mode excludes them, or if they lie after the cut-off in the corpus id.
+        """
         built = self._reduced_corpus(self._base_of(corpus_id))
         if self._index.views is None:
             return built.corpus
@@ -246,28 +253,31 @@ class Dataset:
         return built.corpus if cut is None else self._parser.cut(built.corpus, corpus_id, cut)
 
     def items_of(self, corpus_id: str) -> Iterator[ItemRef]:
-        """Yield the references of the items of one corpus, in file order."""
+        """Yield the reference of each item of a corpus, in file order."""
         return (self.ref(index + 1) for index in self.indexes_of_corpus(corpus_id) or ())
 
     def memories(self, corpus_id: str, *, unit: Unit | None = None, text: str | None = None) -> list[RenderedMemory]:
-        """Return the memories of one corpus in send order. ``unit`` and ``text`` override the benchmark's settings."""
+        """Return the memories of one corpus in the order in which they are sent.
+
+        ``unit`` and ``text`` replace the benchmark's own settings.
+        """
         return memories(self.config, self.corpus(corpus_id), unit=unit, text=text)
 
     def coverage_gaps(
         self, corpus_id: str, items: Sequence[Item] | None = None, *, unit: Unit | None = None, text: str | None = None
     ) -> list[CoverageGap]:
-        """Return the evidence turns whose text is not in the memories that would be sent.
+        """Return the evidence turns whose text is in none of the memories that are sent.
 
-        ``items`` are the items to check; by default all items of the corpus.
+        By default, all items of the corpus are checked.
         """
         asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
         sent = memory_texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
     def check_coverage_once(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
-        """Call ``check``, unless an earlier check of all items with this unit and text has passed.
+        """Run ``check``, but not if it has already passed for all items with the same memory unit and text.
 
-        ``whole`` is True when ``check`` covers all items: the index then stores that the check has passed.
+        ``whole`` means that ``check`` covers all items. Then a passed check is stored and not run again.
         """
         way = f"{unit} {text or ''}"
         if way in self._index.coverage_checks:
@@ -286,7 +296,7 @@ class Dataset:
         return self._index.types[self._index.type_of[index]] or None
 
     def corpus_at(self, index: int) -> str:
-        """Return the corpus id of an item by its 0-based index."""
+        """Return the corpus id of the item at an index, counted from 0."""
         if self._index.views is not None:
             return self._index.views[self._index.view_of[index]]
         if self._index.corpora is None:
@@ -300,7 +310,7 @@ class Dataset:
         return self._index.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
-        """Return the 0-based indexes of a corpus's items, or None for an unknown corpus."""
+        """Return the indexes of a corpus's items, counted from 0. None if the corpus is unknown."""
         views = self._index.views
         table = views or self._index.corpora or self._index.ids
         known = table.find(corpus_id)
@@ -313,7 +323,7 @@ class Dataset:
     # ----------------------------------------------------------------- reading
 
     def _base_of(self, corpus_id: str) -> int:
-        """Return the index of the full corpus for a corpus id. The id may contain a cut-off.
+        """Return the index of the whole corpus for a corpus id. A cut-off in the id is ignored.
 
         Raises:
             UsageError: the corpus id is unknown.
@@ -352,7 +362,7 @@ class Dataset:
         return self._parsed.get(row, make)
 
     def _full_corpus(self, corpus: int) -> BuiltCorpus:
-        """Build a full corpus, with the lookup for its evidence."""
+        """Build a corpus with all sessions, and with the lookup that finds evidence in them."""
 
         def make() -> tuple[BuiltCorpus, int]:
             rows = self._index.rows.rows_of(corpus)
@@ -368,7 +378,7 @@ class Dataset:
         return self._built.get(corpus, make)
 
     def _reduced_corpus(self, corpus: int) -> BuiltCorpus:
-        """Build a corpus, reduced to the sessions that the history mode of the config allows."""
+        """Build a corpus with only the sessions that the config's history mode keeps."""
         built = self._full_corpus(corpus)
         if self.config.history.mode == "full":
             return built
@@ -378,7 +388,7 @@ class Dataset:
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
-    """Return the dataset of a benchmark. Its data is checked and indexed, unless a stored index of this data exists.
+    """Open the data of a benchmark. The data is checked and indexed unless a stored index of it exists.
 
     Raises:
         DataError: the data is missing or invalid; the error lists up to 20 findings.

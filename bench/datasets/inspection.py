@@ -404,7 +404,7 @@ def similar_type_notes(types: Iterable[str]) -> Iterator[str]:
 def count_corpus(
     counts: DatasetCounts, config: BenchmarkConfig, built: BuiltCorpus, items: Sequence[Item], parser: RowParser
 ) -> None:
-    """Add one ingested corpus and its items to the counts."""
+    """Add the figures of one corpus, as it is ingested, and of the corpus's items to ``counts``."""
     sessions = built.corpus.sessions
     counts.corpora += 1
     counts.sessions += len(sessions)
@@ -429,7 +429,10 @@ def _without_space(text: str) -> str:
 
 
 def _count_memories(config: BenchmarkConfig, built: BuiltCorpus) -> int:
-    """Return the number of memories of a corpus. They are rendered only if the config has a template."""
+    """Return the number of memories of a corpus.
+
+    The memories are only rendered if the config has a session template.
+    """
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
     full = [session for session in without_blank_turns(built.corpus).sessions if session.turns]
@@ -443,7 +446,7 @@ def _count_memories(config: BenchmarkConfig, built: BuiltCorpus) -> int:
 
 
 def row_place(rows: RowIndex, row: int, source: RowSource) -> RowPlace:
-    """Return the place of a row in its file."""
+    """Return the place of a row in its data file: file, position and line."""
     label = source.label_of(rows.files[row])
     return RowPlace(file=label, index=row, line=rows.lines[row] or None, number=rows.numbers[row])
 

@@ -1,4 +1,4 @@
-"""Read the verdict in a judge's prose: only the judge's own statement counts, never a quotation.
+"""Read the verdict in a judge's free text. Only what the judge itself states counts, never a quotation.
 
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
 only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, the result is
@@ -35,9 +35,9 @@ _VALUES = {
 }
 
 ANY_WORD = "|".join(rf"\b{word.replace(' ', r'[ ]+')}\b" for word in sorted(_VALUES, key=lambda w: (-len(w), w)))
-"""regular expression of all verdict words, longest first, whole words only"""
+"""regular expression that matches any verdict word as a whole word"""
 ANY_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?(?:[ ]?(?:/|out of|of)[ ]?\d{1,9}(?:\.\d{1,9})?|[ ]?%)?"
-"""a number, a share such as ``9/10`` or a percentage"""
+"""regular expression for a number, a share such as ``9/10`` or a percentage"""
 
 _BOXED = pattern(r"\\(?:boxed|text|textbf|mathrm)\b")
 _SURROUNDING = " \t\r\n*_`\"'“”‘’«»[](){}<>#~.,!;:$\\-–—"
@@ -45,12 +45,15 @@ _NUMBER = pattern(r"(?P<count>-?[0-9.]+)(?:[ ]?(?:/|out of|of)[ ]?(?P<all>[0-9.]
 
 
 def value_of_word(word: str) -> float | None:
-    """Return 1, 0.5 or 0 for a verdict word, else None."""
+    """Return 1 for a word such as "yes", 0.5 for "partial", 0 for "no", and None for any other word."""
     return _VALUES.get(" ".join(word.lower().split()))
 
 
 def value_of_number(text: str) -> float | None:
-    """Return a number as a share, possibly outside 0..1, or None."""
+    """Return the number in a text as a share: ``9/10`` and ``90%`` give 0.9, ``3`` gives 3.
+
+    None if the text is not a number. The result can be outside 0..1.
+    """
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         return None
@@ -62,23 +65,23 @@ def value_of_number(text: str) -> float | None:
 
 
 def bare_word(line: str) -> str:
-    r"""Return a line without decoration, quotation marks, brackets and ``\boxed``."""
+    r"""Return a line without the decoration, quotation marks, brackets and ``\boxed`` around its text."""
     return _BOXED.sub("", line).strip(_SURROUNDING)
 
 
 GAP = "\ufffc"
-"""placeholder of removed quotations"""
+"""character that replaces each removed quotation"""
 QUOTED = "\ufff9"
-"""mark on both sides of one quoted verdict word"""
+"""character before and after a quoted verdict word"""
 LONGEST = 256 * 1024
-"""longest text, in characters without reasoning, that is searched for a verdict"""
+"""maximum characters of a text that is searched for a verdict, without its reasoning block"""
 SHORTEST_QUOTE = 8
-"""minimum length of an answer's line that counts as quoted; a judge can repeat a shorter line by chance"""
+"""minimum characters of an answer's line that is removed as a quotation; a judge can repeat a shorter line by chance"""
 MOST_LINES = 64
 LABELS = frozenset(
     {"answer", "verdict", "judgment", "judgement", "result", "grade", "score", "decision", "label", "final_answer"}
 )
-"""markup elements that contain the judge's own verdict"""
+"""names of markup elements whose content is the judge's own verdict and not a quotation"""
 
 _LATEX = pattern(r"\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf|mathit)[ ]?\{([^{}\\\n]*)\}")
 _PAIRS = tuple(
@@ -99,7 +102,10 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
-    """Return the non-blank lines of a judge's text without quotations. A text longer than ``LONGEST`` gives none."""
+    """Return the non-blank lines of a judge's text after the quotations are removed.
+
+    Empty if the text is longer than ``LONGEST`` characters.
+    """
     rest = without_unticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
         return ()
@@ -116,7 +122,10 @@ def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
 
 
 def _quotable_parts(answer: str) -> Iterator[str]:
-    """Yield the parts of an answer that a judge could quote and that look like a verdict."""
+    """Yield the answer and its lines if they contain a verdict word, because a judge could quote them.
+
+    Short lines and lines that are only a verdict word are left out.
+    """
     lines = answer.splitlines()[:MOST_LINES]
     for part in dict.fromkeys([answer.strip(), *(line.strip() for line in lines)]):
         if len(part) >= SHORTEST_QUOTE and value_of_word(bare_word(part)) is None and _HAS_WORD.search(part):
@@ -135,7 +144,10 @@ def _outside_blocks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _outside_elements(text: str) -> str:
-    """Return the text without the content of markup elements, except elements named like a verdict."""
+    """Return the text without the content of markup elements.
+
+    The content of an element with a name from ``LABELS``, such as ``<verdict>``, is kept.
+    """
     if "</" not in text:
         return text
     tags = list(_ELEMENT.finditer(text))
@@ -157,7 +169,7 @@ def _outside_elements(text: str) -> str:
 
 
 def _outside_braces(text: str) -> str:
-    """Return the text without JSON objects. An unclosed brace removes the rest."""
+    """Return the text without JSON objects. Everything after a brace that is never closed is removed."""
     kept: list[str] = []
     at = depth = 0
     for brace in _BRACE.finditer(text):
@@ -172,7 +184,10 @@ def _outside_braces(text: str) -> str:
 
 
 def _outside_marks(text: str) -> str:
-    """Return the text without quotations. With an odd number of marks, only the text before the first is kept."""
+    """Return the text without parts in double quotation marks.
+
+    With an odd number of quotation marks, only the text before the first mark is kept.
+    """
     pieces = text.split('"')
     if len(pieces) % 2 == 0:
         return pieces[0]
@@ -188,7 +203,7 @@ def _quotation(quoted: str) -> str:
 
 
 def _undecorated(line: str) -> str:
-    """Return a line without marks of lists, headings, emphasis, tables and formulas."""
+    """Return a line without the markup of lists, headings, emphasis, tables and formulas."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
     bare = (": ".join(cells) if len(cells) == 2 else line).translate(_DECORATION).strip()
     return _NUMBERING.sub("", bare, count=1).strip() if _NUMBERING.match(bare) else bare
@@ -197,7 +212,7 @@ def _undecorated(line: str) -> str:
 CONFLICT = "conflict"
 OUT_OF_RANGE = "out_of_range"
 ProseVerdict = float | str | None
-"""a value, a reason for a missing one, or None when nothing was found"""
+"""a value from 0 to 1, the reason why there is no value, or None if the text has no verdict"""
 
 _LEAD = (
     r"(?:(?:so|thus|therefore|hence|overall|in conclusion|and|the|my|our|judge's|judges|final|binary|this|that"
@@ -222,9 +237,9 @@ _LABELED = pattern(
 )
 _HEADING = pattern(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
 _WEAK = frozenset({"answer", "result", "match", "matches"})
-"""labels that can also name the judged answer: read only before a colon, and never with a number"""
+"""labels that can also introduce the judged answer; they count only before a colon, and never with a number"""
 _WORDS_TOO = frozenset({"correct", "right"})
-"""labels that are verdict words too: before a dash they are the verdict"""
+"""labels that are also verdict words; before a dash, such a word is the verdict itself"""
 _ECHO = pattern(
     r"(?:question|response|candidate|expected|gold|reference|ground truth|correct answer|right answer|predicted"
     r"|prediction|given answer|model(?:'s)? (?:answer|response)|student(?:'s)? answer)[\w ]{0,20}\s*:",
@@ -252,26 +267,26 @@ _CONTRARY = pattern(
 _BUT = pattern(r"(?:but|however|though|although|yet|nevertheless|still|except)\b", re.IGNORECASE)
 _NEGATION = pattern(r"\b(?:not|no|wrong|incorrect|false|fails?|missing)\b|n't\b", re.IGNORECASE)
 _SENTENCE = pattern(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!]))", re.IGNORECASE)
-"""end of a sentence; the answer to a question such as ``Is it correct? No`` belongs to the question"""
+"""regular expression for the end of a sentence; ``Is it correct? No`` is one sentence, because a verdict follows"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Statement:
-    """One verdict: its value, its label, and the text after it."""
+    """A verdict that was found in a judge's text: its value, its label, and the text after the verdict."""
 
     value: float | str
     label: str = ""
     final: bool = False
     rest: str = ""
-    """rest of the sentence"""
+    """the text after the verdict in the same sentence"""
     place: int = -1
-    """index of the sentence"""
+    """index of the sentence that contains the verdict"""
 
 
 def read_prose(text: str, answer: str = "") -> ProseVerdict:
-    """Return the value of a judge's statement, ``conflict`` or ``out_of_range``, or None when there is none.
+    """Return the value of a judge's statement, the text ``conflict`` or ``out_of_range``, or None without a statement.
 
-    ``answer`` is the judged answer: its lines in the judge's text are quotations.
+    ``answer`` is the judged answer. Lines of this answer in the judge's text are quotations.
     """
     lines = own_lines(text, answer)
     if not lines:
@@ -284,7 +299,7 @@ def read_prose(text: str, answer: str = "") -> ProseVerdict:
 
 
 def _unless_contrary(found: _Statement, sentences: Sequence[str]) -> float | str:
-    """Return the verdict, or ``conflict`` when later text contradicts a positive verdict."""
+    """Return the value of a verdict, or ``conflict`` when the text after a positive verdict contradicts it."""
     if isinstance(found.value, str) or found.value < 0.5:
         return found.value
     if _NEXT.match(found.rest):
@@ -297,7 +312,7 @@ def _unless_contrary(found: _Statement, sentences: Sequence[str]) -> float | str
 
 
 def _whole_line(line: str) -> ProseVerdict:
-    """Return the verdict of a line that is only a verdict, or None."""
+    """Return the verdict if the line contains nothing else, or None."""
     bare = bare_word(line.replace(QUOTED, ""))
     word = value_of_word(bare)
     if word is not None:
@@ -315,7 +330,10 @@ def _in_range(share: float) -> float | str:
 
 
 def _labeled(sentences: Sequence[str]) -> _Statement | None:
-    """Return the last label such as ``Verdict: yes``, or a conflict when labels disagree and none is final."""
+    """Return the last labeled verdict, such as ``Verdict: yes``, or None.
+
+    If labels disagree and the last one is not called final, the value is ``conflict``.
+    """
     echoes = any(_ECHO.match(one) for one in sentences)
     every = (_labeled_at(one, at) or _heading_at(sentences, at) for at, one in enumerate(sentences))
     found = [one for one in every if one is not None and not (echoes and one.label == "answer" and not one.final)]
@@ -345,7 +363,7 @@ def _labeled_at(sentence: str, place: int) -> _Statement | None:
 
 
 def _heading_at(sentences: Sequence[str], place: int) -> _Statement | None:
-    """Return the verdict below a heading such as ``Verdict``."""
+    """Return the verdict in the sentence after a heading such as ``Verdict``, or None."""
     heading = _HEADING.match(sentences[place])
     if heading is None or place + 1 == len(sentences) or (noun := _noun(heading)) in _WORDS_TOO:
         return None
@@ -361,7 +379,7 @@ def _noun(match: re.Match[str]) -> str:
 
 
 def _bare_value(line: str) -> float | None:
-    """Return the value of a line that is one unquoted verdict word."""
+    """Return the value of a line that consists of one unquoted verdict word, or None."""
     return None if QUOTED in line or GAP in line else value_of_word(bare_word(line))
 
 
@@ -369,7 +387,10 @@ def _bare_value(line: str) -> float | None:
 
 
 def _edges(lines: Sequence[str]) -> _Statement | None:
-    """Return the verdict of the first or last line if it is only a verdict word."""
+    """Return the verdict if the first or the last line is only a verdict word, or None.
+
+    If both lines are verdict words that differ, the value is ``conflict``.
+    """
     first, last = _bare_value(lines[0]), _bare_value(lines[-1])
     if first is not None and last is not None and first != last:
         return _Statement(value=CONFLICT)
@@ -379,7 +400,7 @@ def _edges(lines: Sequence[str]) -> _Statement | None:
 
 
 def _leading(sentences: Sequence[str]) -> _Statement | None:
-    """Return the verdict of a text that begins with a verdict word and a punctuation mark."""
+    """Return the verdict if the text begins with a verdict word and a punctuation mark, or None."""
     first = sentences[0]
     match = _LEADING.match(first)
     word = value_of_word(match["word"]) if match else None
@@ -394,9 +415,9 @@ def _leading(sentences: Sequence[str]) -> _Statement | None:
 
 
 def _statement(lines: Sequence[str], sentences: Sequence[str]) -> ProseVerdict:
-    """Return the value of ``the answer is (not) correct`` as the judge's statement.
+    """Return the value of a sentence such as ``the answer is (not) correct``, or None.
 
-    Statements about other subjects can only cause a conflict.
+    A statement about another subject gives no value, but a contradiction with it gives ``conflict``.
     """
     of_answer: set[float] = set()
     of_anything: set[float] = set()

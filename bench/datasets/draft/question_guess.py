@@ -1,4 +1,4 @@
-"""Guess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
+"""Guess the config lines for a benchmark's questions: place, type, answer, ids, corpus, gold and abstention.
 
 Example::
 
@@ -46,18 +46,18 @@ from bench.visible import counted
 NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
 )
-"""names of question types whose questions cannot be answered"""
+"""regular expression for question types that mean: the question cannot be answered"""
 _CUT_NAMES = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
 _ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
 _TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
 _KEYED_LISTS = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
-"""paths to lists of questions that are under data keys, or under several names"""
+"""regular expression for paths to lists of questions that are grouped under keys, such as ``$.qa.*[*]``"""
 _MOST_TYPES = 20
 
 
 class QuestionGuess:
-    """The guessed config keys for the questions and the history in sample rows."""
+    """Guess the config keys for questions and history from sample rows."""
 
     def __init__(
         self,
@@ -92,14 +92,14 @@ class QuestionGuess:
 
     @property
     def unmapped(self) -> list[str]:
-        """Return the notes on unmapped fields, each once."""
+        """Return notes on the fields that could not be mapped to config keys, without repetitions."""
         parts = (self.place, self.answer, self.history, self.gold)
         return list(dict.fromkeys(text for part in parts for text in part.unmapped))
 
     # -------------------------------------------------------------- questions
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of ``schema`` for the questions."""
+        """Yield the lines of the config section ``schema`` that describe the questions."""
         if self.child is not None:
             yield "  questions:\n"
             yield from (f"    {key}: {text}\n" for key, text in self._nested_lines() if text)
@@ -130,7 +130,7 @@ class QuestionGuess:
         yield "choicesField", choices and choices[0]
 
     def _date(self) -> str | None:
-        """Return the date field of a question as the config writes it, or None."""
+        """Return the field with the date of a question, as written in the config, or None."""
         every, asked = self.place.questions(), self.place.asked
         for name in filter(None, (first_field(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
@@ -140,7 +140,10 @@ class QuestionGuess:
         return None
 
     def metadata(self) -> str:
-        """Return the ``metadata`` section with type and date, or an empty text."""
+        """Return the ``metadata`` lines with question type and question date. Empty if neither is found.
+
+        Also empty for nested questions, because their type and date have keys of their own.
+        """
         if self.child is not None:
             return ""
         found = (("questionType", self.type), ("questionDate", self._date()))
@@ -157,14 +160,14 @@ class QuestionGuess:
             yield f"  answer: {answer}\n"
 
     def words_of_question(self) -> int:
-        """Return the number of words in the longest question, or 0."""
+        """Return the number of words in the longest question of the sample, or 0 if there is no question."""
         name = self.place.question()
         return max((len(str(one.get(name)).split()) for one in self.place.questions()), default=0) if name else 0
 
     # ------------------------------------------------------------------ types
 
     def _kind(self) -> str | None:
-        """Return the field or template of the question type as the config writes it, or None."""
+        """Return the field or template of the question type, as written in the config, or None."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
         if self.child is not None and _KEYED_LISTS.search(self.place.path):
@@ -179,9 +182,9 @@ class QuestionGuess:
         return self._type_of_ids()
 
     def _type_of_ids(self) -> str | None:
-        """Return a template that reads the type from the beginning of the ids: ``2hop`` of ``2hop__10_21``.
+        """Return a template that reads the question type from the start of the ids, or None.
 
-        None means that the ids do not begin with a type.
+        For example, the type ``2hop`` is read from ``2hop__10_21``. None if the ids do not begin with a type.
         """
         name = next((name for name in IDS if all(isinstance(row.get(name), str) for row in self.rows)), None)
         ids = [str(row[name]).split("_") for row in self.rows] if name else []
@@ -200,7 +203,7 @@ class QuestionGuess:
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
-        """Return a field of the row that is the type of all its questions, or None."""
+        """Return a field of the row that gives the type of all the row's questions, or None."""
         for name in ("question_type", "category", "source", "subset"):
             if isinstance(self.row.get(name), str):
                 return field_name(name)
@@ -210,14 +213,14 @@ class QuestionGuess:
         return None
 
     def _type_name(self) -> str | None:
-        """Return the name of a type field that every question has, or None."""
+        """Return the name of a field that gives a type for every question, or None."""
         asked = self.place.questions()
         names = [name for one in TYPES if (name := first_field(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
         return names[0] if names and asked else None
 
     def question_types(self) -> list[str]:
-        """Return the question types of the sample."""
+        """Return the distinct question types in the sample."""
         if self.type == "$keys[-2]":
             path = self.place.path
             value = value_of(json.loads(path) if path.startswith('"') else path)
@@ -249,7 +252,10 @@ class QuestionGuess:
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
     def _unanswerable_condition(self) -> str | None:
-        """Return a condition on a field with few distinct values, one of which means "unanswerable", or None."""
+        """Return a condition that selects the unanswerable questions, or None.
+
+        The condition needs a field with few distinct values. One of these values must mean "unanswerable".
+        """
         for name in self.place.asked:
             held = [one.get(name) for one in self.place.questions()]
             lists = all(isinstance(one, list) and len(one) == 1 for one in held)
@@ -261,7 +267,7 @@ class QuestionGuess:
         return None
 
     def missing_answers(self) -> str | None:
-        """Return a note on questions without an answer that no field marks, or None."""
+        """Return a note on questions that have no answer and no field that marks them as unanswerable, or None."""
         found = self.answer.unanswered()
         if found is None or self.abstention or self.answer.choices() is not None:
             return None
@@ -279,9 +285,10 @@ class QuestionGuess:
     # ------------------------------------------------------------- ids, corpus
 
     def item_id(self) -> str | None:
-        """Return the field or template of the item id as the config writes it, or None.
+        """Return the field or template of the item id, as written in the config, or None.
 
-        A field with distinct values in these rows is preferred, else the first field with a usual name for ids is used.
+        A field whose values are distinct in the sample is preferred. Otherwise the first field with a usual id name is
+        used.
         """
         for one in IDS:
             name = first_field(self.row, (one,))
@@ -317,7 +324,7 @@ class QuestionGuess:
         return first_field(self.row, IDS)
 
     def corpus(self, item_id: str) -> str:
-        """Return the ``corpus`` line for a field that is equal in all rows of a conversation, else an empty text."""
+        """Return the ``corpus`` line for the field that names the conversation of a row, or an empty text."""
         for name in CORPORA:
             values = Counter(scalar_text(row.get(name)) for row in self.rows)
             if name != item_id and None not in values and len(values) < len(self.rows):
@@ -325,7 +332,7 @@ class QuestionGuess:
         return ""
 
     def _cut(self) -> str:
-        """Return the field that limits the part of the history that an item sees, or an empty text."""
+        """Return the field that limits how much of the history an item can see, or an empty text."""
         name = next(
             (key for key, one in self.row.items() if _CUT_NAMES.fullmatch(key) and (scalar_text(one) or "").isdigit()),
             None,
@@ -334,7 +341,7 @@ class QuestionGuess:
         return name or ("$keys[-2]" if path.count("[*]") > 1 and ".*" not in path else "")
 
     def visibility(self) -> str:
-        """Return the ``visibility`` line for the cut-off field, or an empty text."""
+        """Return the ``visibility`` line for the field that limits the visible history, or an empty text."""
         if not self.cut:
             return ""
         through = ", through: true" if self.cut.startswith("$") else ""
@@ -364,7 +371,7 @@ class QuestionGuess:
             yield f"evidence: {{{', '.join(dict.fromkeys(line for line in found if line in each.values()))}}}\n"
 
     def without_gold(self) -> list[str]:
-        """Return the question types that have no evidence, if other types have evidence."""
+        """Return the question types without evidence. Empty if no question of any type has evidence."""
         name = self._type_name()
         field = self.gold.nested(self.history) if self.child is not None else None
         if name is None or field is None or self.abstention:

@@ -1,4 +1,4 @@
-"""Check that the names in a benchmark config occur in its data, and suggest similar names of the data.
+"""Check that the names in a benchmark config occur in the data, and suggest similar names from the data.
 
 Example::
 
@@ -35,31 +35,34 @@ from bench.config.value_rules import LONGEST_TEXT
 from bench.datasets.rows.row_values import path_hint
 
 MOST_KEYS = 1_000
-"""maximum names of the data that are kept for suggestions, because each row of a file can have other keys"""
+"""maximum number of data names that are kept for suggestions; every row of a file can have different keys"""
 LISTED = 6
-"""maximum names of the data in a message, when none of them is similar"""
+"""maximum number of data names that a message lists when no data name is similar"""
 
 NameAt = tuple[TreePath, str]
-"""the key path of a name in the config, and the name"""
+"""a name in the config, preceded by the path of its config key"""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConfigName:
-    """A name of the config that is not found in the data yet, and the names that the data has at its place."""
+    """A name in the config that no row has contained yet, and the names that the rows have instead."""
 
     key: TreePath
     text: str
-    """the name or path as the config writes it"""
+    """the name or path as written in the config"""
     name: str
-    """the name to look for: for a path, its last name"""
+    """the name to search for; of a path, this is the last name"""
     parent: Path
-    """the path to the object that should have the name"""
+    """the path to the object in which the name is searched"""
     seen: set[str]
     hint: str = ""
-    """hint for a field name that is meant as a path, but does not begin with ``$.``"""
+    """advice for a field name that looks like a path but does not begin with ``$.``"""
 
     def is_found_in(self, scopes: Sequence[object]) -> bool:
-        """Return True when one of the scopes has the name, else store the keys at its place."""
+        """Return True when an object in one of the scopes has the name as a key.
+
+        Otherwise the keys of these objects are stored for a suggestion.
+        """
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
             return True
@@ -70,7 +73,10 @@ class ConfigName:
         return False
 
     def suggestion(self) -> str:
-        """Return the end of the message: the hint, the most similar name of the data, or the data's first names."""
+        """Return the end of the message about a missing name, such as the most similar name in the data.
+
+        Empty if the data has no names at this place.
+        """
         if self.hint:
             return f"; {self.hint}"
         if near := did_you_mean(self.name, self.seen):
@@ -82,15 +88,18 @@ class ConfigName:
 
 @dataclass(slots=True, init=False)
 class NameGroup:
-    """The names of one kind in a config. ``open`` has the names that are not found in the data yet."""
+    """A group of config names that are searched in the same kind of object.
+
+    ``open`` lists the names that no row has contained yet.
+    """
 
     absence: str
-    """the message for a name that is not found, for example: no item has it"""
+    """the message about a missing name, for example: no item has this field"""
     open: list[ConfigName]
     none: str
-    """the addition to the message when the data has no name of this kind at all"""
+    """text that is added to the message when the data has no name of this kind"""
     fits: Callable[[str, str], bool] = field(repr=False)
-    """function that returns True when the config name, its first argument, matches the name of the data"""
+    """function that receives a config name and a data name and returns True when they match"""
 
     def __init__(
         self,
@@ -106,17 +115,17 @@ class NameGroup:
 
     @classmethod
     def of_paths(cls, absence: str, wanted: Iterable[NameAt]) -> NameGroup:
-        """Return a group of paths. Of each path, the last name before any ``[*]`` is looked up at its place."""
+        """Return a group of names from paths. The last name before the first ``[*]`` of each path is searched."""
         names = cls(absence, ())
         names.open = [name for key, text in wanted if (name := _path_name(key, text)) is not None]
         return names
 
     def search(self, scopes: Sequence[object]) -> None:
-        """Look up the open names as keys of the objects in a row."""
+        """Search the scopes for the open names, and remove each name that is found."""
         self.open = [name for name in self.open if not name.is_found_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
-        """Remove the open names that match a name of the data in ``met``."""
+        """Remove each open name that matches one of the data names in ``met``."""
         if not self.open:
             return
         seen, given = self.open[0].seen, list(met)
@@ -124,7 +133,7 @@ class NameGroup:
         self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
 
     def missing_names(self) -> list[tuple[ConfigName, str]]:
-        """Return the names that are still open, each with the end of its message."""
+        """Return each name that no row has contained, with the end of the message about this name."""
         return [(name, self._absence_text(name)) for name in self.open]
 
     def _absence_text(self, name: ConfigName) -> str:
@@ -134,7 +143,10 @@ class NameGroup:
 
 
 def _path_name(key: TreePath, text: str) -> ConfigName | None:
-    """Return a path as a name, or None for a path without a name before any ``[*]``."""
+    """Return the part of a path that can be searched as a name, or None.
+
+    Only the part before the first ``[*]`` can be searched.
+    """
     steps: list[Step] = []
     for step in compile_path(text, bare=True).steps:
         if not isinstance(step, str | int):
@@ -149,28 +161,28 @@ def _path_name(key: TreePath, text: str) -> ConfigName | None:
 
 NO_ITEM_FIELD = "no item has this field"
 TEXT_PARTS = ("content", "text")
-"""parts of a turn; each turn needs one of them"""
+"""fields with the text of a turn; each turn needs one of these fields"""
 METADATA_PREFIX = "metadata."
-"""prefix of a name of ``schema.metadata`` in a session template"""
+"""prefix with which a session template names a field of ``schema.metadata``"""
 PROMPT_KEYS = {"default", "abstention", "_default"}
-"""keys of prompts and instructions that are not question types"""
+"""keys beside the question types in the config's maps of prompts and instructions"""
 
 
 class ConfigNames:
-    """The names of one config that are looked up in its data, by kind."""
+    """All names in one config that must occur in the data, grouped by the object that must contain the name."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
         self.items = NameGroup.of_paths(NO_ITEM_FIELD, _item_paths(config))
-        """names to look up in the item only"""
+        """names that only the item can contain"""
         self.points = NameGroup.of_paths("no point of a rubric has this field", _rubric_paths(config))
-        """names to look up in rubric points that are objects"""
+        """names that rubric points contain; only points that are objects are searched"""
         self.around = NameGroup.of_paths(NO_ITEM_FIELD, _surrounding_paths(config))
-        """names to look up in the item, its row and its history"""
+        """names that the item, its row or its history can contain"""
         self.rows = NameGroup("no row has this field", _names_in_list(("memory_metadata",), config.memory_metadata))
         self.children = NameGroup("no child has this field", _promoted_fields(config))
         self.parts = NameGroup.of_paths("no turn has this field", _turn_parts(config))
-        """names in an itemSchema; a missing name is an error here, and a note in the other groups"""
+        """fields of a turn that ``itemSchema`` names; if one is missing, an error is raised instead of a note"""
         self.turns = NameGroup.of_paths("no turn has this field", _turn_flag(config))
         self.session_parts = NameGroup.of_paths("no session has this field", _session_parts(config))
         self.session_fields = NameGroup("no session has this field", _session_fields(config))
@@ -193,7 +205,10 @@ class ConfigNames:
         self.metadata.meet(_mapped_metadata(config))
 
     def missing_names(self) -> Iterator[str]:
-        """Yield a message with its place for each name that the data does not contain."""
+        """Yield a message for each config name that the data does not contain.
+
+        The message begins with the place in the config.
+        """
         for sort in (
             self.items, self.points, self.around, self.rows, self.children, self.turns, self.removed, self.roles,
             self.sessions, self.session_parts, self.session_fields, self.ids, self.flags, self.categories,
@@ -203,9 +218,9 @@ class ConfigNames:
                 yield f"{self.config.place(*name.key)}: {self.label(name)}, but {problem}"
 
     def label(self, name: ConfigName) -> str:
-        """Return the beginning of the message: the config key and the name that it has.
+        """Return the beginning of the message about a name: the config key and the name.
 
-        For a name in a list or map, the config key is the key of the list or map.
+        If the name is in a list or map, the key of this list or map is used.
         """
         *holder, last = name.key
         key = holder if isinstance(last, int) or last == name.text else name.key
@@ -213,7 +228,7 @@ class ConfigNames:
 
 
 def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the paths that are looked up in the item only, and that some items can lack."""
+    """Yield the config's paths that only the item can contain and that some items may lack."""
     fields, lists = config.fields, list(questions_of(config))
     yield from _paths_given(
         (("schema", "choice_answer"), fields.choice_answer),
@@ -236,7 +251,7 @@ def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _rubric_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the paths that ``schema.rubric`` reads from each point of a rubric."""
+    """Yield the paths that ``schema.rubric`` reads in each rubric point."""
     rubric = config.fields.rubric
     if isinstance(rubric, RubricPoints):
         yield from _paths_given((("schema", "rubric", "text"), rubric.text))
@@ -244,7 +259,7 @@ def _rubric_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _surrounding_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the paths that are looked up in the item, its row and its history."""
+    """Yield the config's paths that the item, its row or its history can contain."""
     yield from _paths_given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
     yield from _paths_given(*((("abstention", "where", path), path) for path in config.abstention.where))
     yield from _paths_given(
@@ -255,7 +270,7 @@ def _surrounding_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def paths_of_data(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the paths that ``data.where`` and ``data.with`` read from a row."""
+    """Yield the paths that ``data.where`` and ``data.with`` read in each row."""
     data = config.data
     yield from _paths_given(*((("data", "where", path), path) for path in data.where))
     for name, step in data.with_.items():
@@ -266,7 +281,7 @@ def paths_of_data(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def paths_of_joined(name: str, step: FieldStep) -> Iterator[NameAt]:
-    """Yield the paths that a step of ``data.with`` reads from the rows that it joins."""
+    """Yield the paths that a step of ``data.with`` reads in the rows of its other file."""
     yield from _paths_given(*((("data", "with", name, "where", path), path) for path in step.where))
 
 
@@ -282,9 +297,9 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Return part of a turn -> its value in the itemSchema, without parts that the config removes.
+    """Return field of a turn -> the path or template that ``itemSchema`` gives for this field.
 
-    The result is empty without an itemSchema.
+    Fields that the config removes are left out, except the text of the turn. Empty if there is no ``itemSchema``.
     """
     schema = context.item_schema
     if schema is None or config.fields_by_name:
@@ -306,7 +321,7 @@ def _session_fields(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _turn_flag(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the turn flag that a YAML config names."""
+    """Yield the name of the turn flag if it is set in a YAML config."""
     if not config.fields_by_name:
         yield from _paths_given((("evidence", "turn_flag"), config.evidence.turn_flag))
 
@@ -316,7 +331,7 @@ def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[NameAt]:
 
 
 def _key_patterns(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the patterns of session and date keys that a file of the config sets."""
+    """Yield the patterns of session keys and date keys that the config sets. Default patterns are left out."""
     for place, context in contexts_of(config):
         if context.type != "object":
             continue
@@ -336,7 +351,7 @@ def _flag_value(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _question_types(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the question types, each at the place that declares it, or else at the first place that uses it."""
+    """Return each question type with the first config key that declares or uses this type."""
     prompts = {kind.evaluation_prompt for kind in config.question_types}
     evaluation = config.evaluation
     named: list[NameAt] = [(("question_types", at), kind.name) for at, kind in enumerate(config.question_types)]
@@ -355,7 +370,7 @@ def _question_types(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _metadata_names(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the names that templates read from ``schema.metadata``."""
+    """Yield the names of ``schema.metadata`` fields that the answer prompt and the session template use."""
     fields = _names_in_list(
         ("evaluation", "answer_prompt", "prompt_fields"), config.evaluation.answer_prompt.prompt_fields
     )
@@ -374,7 +389,10 @@ def _mapped_metadata(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _paths_given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[NameAt]:
-    """Yield the paths in config values, each with its key path. Alternatives are left out, because one is enough."""
+    """Yield each path in the given config values with its config key.
+
+    A path with alternatives is left out, because the data needs only one alternative.
+    """
     for key, given in wanted:
         if isinstance(given, str):
             yield from ((key, path) for path in paths_in(given))
@@ -391,7 +409,7 @@ def _names_in_map(key: TreePath, names: Iterable[str]) -> Iterator[NameAt]:
 
 
 def key_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a key pattern, in which ``*`` matches digits."""
+    """Return a regular expression for a key pattern such as ``session_*``. The ``*`` matches digits."""
     before, after = pattern.split("*")
     return re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")
 

@@ -1,4 +1,4 @@
-"""Download the data files of a benchmark. A download can be resumed, and its digest is checked before the file is used.
+"""Download the data files of a benchmark. Downloads can be resumed, and each file's digest is checked before use.
 
 Example::
 
@@ -48,7 +48,10 @@ _LOCK_POLL_S = 0.1
 
 @asynccontextmanager
 async def file_lock(path: Path) -> AsyncIterator[None]:
-    """Wait for the file lock and hold it. The kernel also releases it when the process ends."""
+    """Hold a file lock inside the `with` block, and wait until it is free.
+
+    The operating system also releases the lock when the process ends.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         while not _try_lock(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
@@ -68,7 +71,7 @@ def _try_lock(descriptor: int) -> bool:
 
 Environment = Callable[[str], str | None]
 Progress = Callable[[int, int | None], None]
-"""function that gets the number of bytes received so far and the total number, None if unknown"""
+"""function that receives the bytes downloaded so far and the total bytes, or None if the total is unknown"""
 
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.5
@@ -78,7 +81,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadResult:
-    """The result of a download."""
+    """The downloaded file, and how it came to its place."""
 
     path: Path
     state: Literal["downloaded", "copied", "up to date"]
@@ -88,16 +91,16 @@ class DownloadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadOrigin:
-    """The URL of a file to download. The token is sent to the host of this URL only."""
+    """The URL of a file to download. The token is sent only to the host in this URL."""
 
     url: str
     token: str | None = None
 
 
 def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
-    """Return the URL of a config's data file, or None for local data.
+    """Return the URL of the config's data file. None for local data.
 
-    For ``huggingface``, the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN`` are used.
+    Data of type ``huggingface`` uses the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN``.
     """
     data = config.data
     match data.type:
@@ -121,7 +124,7 @@ async def download(
     source: str | None = None,
     progress: Progress | None = None,
 ) -> DownloadResult:
-    """Download or copy the data to its path in the workspace, unless it is there already.
+    """Download or copy the data files into the workspace. Nothing is done for files that are there already.
 
     ``source`` is a file or URL to use instead of the URL of the config. Every digest is checked.
 
@@ -149,7 +152,10 @@ async def download(
 
 
 def _local_data_error(config: BenchmarkConfig, workspace: Path) -> DataError:
-    """Return the error for local data. The hint names each file that the user must provide."""
+    """Create the error for local data, which cannot be downloaded.
+
+    The hint names each file that the user must provide.
+    """
     needed = [display_path(path) for path in needed_paths(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"

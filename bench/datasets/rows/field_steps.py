@@ -1,4 +1,4 @@
-"""The steps of ``data.with``. Each adds one field to a row: a decoded text, zipped lists, or rows of another file.
+"""The steps of ``data.with``. Each step adds a field to a row: decoded text, zipped lists or rows of another file.
 
 Example::
 
@@ -33,7 +33,7 @@ from bench.errors import DataError
 from bench.scalars import python_tree
 
 _CACHED = 2
-"""number of joined values that each step caches, because consecutive rows often join the same value"""
+"""maximum number of joined values and open files that each step keeps, because neighboring rows often share them"""
 
 
 def stem(name: str) -> str:
@@ -44,17 +44,20 @@ def stem(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JoinedFiles:
-    """The folders of joined files, and the SHA-256 of each file that was read."""
+    """The folders in which joined files are searched, and the SHA-256 of each file that was read."""
 
     folders: tuple[Path, ...]
     digests: dict[str, str]
 
     def find(self, name: str) -> Path | None:
-        """Return the path of a file in the first folder that has it, or None."""
+        """Return the path of the file in the first folder that contains it, or None."""
         return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
 
     def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
-        """Open a joined file by its name in the config. ``fail`` creates the error for an unusable file."""
+        """Open a joined file by its name in the config.
+
+        If the file cannot be used, the error is created by ``fail(text, hint)``.
+        """
         if (
             PurePosixPath(name).is_absolute()
             or PureWindowsPath(name).anchor
@@ -78,7 +81,7 @@ class JoinedFiles:
 
 
 class AddedField(ABC):
-    """One step of ``data.with``."""
+    """A field that one step of ``data.with`` adds to each row."""
 
     def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         self.name = name
@@ -88,9 +91,9 @@ class AddedField(ABC):
         self.names = NameGroup.of_paths("no joined row has this field", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> Mapping[str, object]:
-        """Return the new field with its value or None.
+        """Return the name of the new field -> its value, which can be None.
 
-        ``joined_ids`` gets the identity of the value, under the name of the field.
+        The id of the value is added to ``joined_ids`` under the name of the field.
         """
         if self.name in row and not self.reads_itself:
             raise self._fail(place, "the rows already have a field with this name", "choose another name")
@@ -99,14 +102,14 @@ class AddedField(ABC):
 
     @abstractmethod
     def _value(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> object:
-        """Return the value of the field for this row, or None."""
+        """Return the value of the new field in this row, or None."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
 
 
 class _DecodedField(AddedField):
-    """A text field that is decoded as JSON or as a Python literal."""
+    """A field whose text is decoded as JSON or as a Python literal."""
 
     def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
@@ -129,7 +132,7 @@ class _DecodedField(AddedField):
 
 
 class _ZippedField(AddedField):
-    """Parallel lists that become one list of objects."""
+    """A field that combines parallel lists into one list of objects."""
 
     def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
@@ -155,7 +158,7 @@ class _ZippedField(AddedField):
 
 
 class JoinedRows(AddedField):
-    """Rows of another file that are joined by a key."""
+    """A field with rows of another file. Rows are joined by a key."""
 
     def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
@@ -164,7 +167,7 @@ class JoinedRows(AddedField):
         self.key, self.by = value_of(step.key), value_of(step.by)
         self.where = Conditions(step.where, f"data.with.{name}.where")
         self.left_out: dict[str, int] = {}
-        """file -> the number of its rows that the conditions leave out"""
+        """file name -> number of rows that the conditions exclude"""
         self.opened: OrderedDict[str, _JoinedFile] = OrderedDict()
         self.cached: OrderedDict[str, object] = OrderedDict()
 
@@ -205,7 +208,7 @@ class JoinedRows(AddedField):
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
-        """Return the place in its file of the joined row at ``index`` of the field."""
+        """Return the place, in its own file, of the joined row at ``index`` of the new field."""
         name = self._name(row, place) or ""
         file = self._indexed(name, place)
         if self.by is None:
@@ -242,7 +245,7 @@ class JoinedRows(AddedField):
 
 
 class _JoinedFile:
-    """A joined file, with an index from key to rows."""
+    """A joined file. Its rows can be found by their key."""
 
     def __init__(self, step: JoinedRows, file: RowFile, name: str) -> None:
         self.step = step
@@ -255,7 +258,7 @@ class _JoinedFile:
                 self._add(row, step.key)
 
     def _rows(self) -> Iterator[FileRow]:
-        """Yield the rows that meet the conditions, or raise the error of the first unreadable row."""
+        """Yield the rows that meet the conditions. The first unreadable row raises its error."""
         left_out = 0
         for row in self.file.values():
             if row.error is not None:
@@ -302,23 +305,23 @@ class _JoinedFile:
         return self.rows.lines[row] or self.rows.numbers[row]
 
     def all_rows(self) -> Iterator[object]:
-        """Yield the value of every row that meets the conditions."""
+        """Yield the value of each row that meets the conditions."""
         for row in self._rows():
             yield without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
 
     def place_of_row(self, index: int) -> str:
-        """Return the place of the row at an index of `all_rows`."""
+        """Return the place of a row in the file. ``index`` counts the rows that `all_rows` yields."""
         return next((str(row.place) for at, row in enumerate(self._rows()) if at == index), self.file.label)
 
     def places_of(self, text: str) -> list[str]:
-        """Return the places of the rows with a key."""
+        """Return the places of all rows whose key is ``text``."""
         known = self.keys.find(text)
         rows = () if known is None else self.rows.rows_of(known)
         places = ((self.rows.lines[row] or None, self.rows.numbers[row]) for row in rows)
         return [str(RowPlace(file=self.file.label, index=number, line=line)) for line, number in places]
 
     def rows_with(self, text: str) -> Iterator[object]:
-        """Yield the rows with a key, in file order."""
+        """Yield each row whose key is ``text``, in file order."""
         known = self.keys.find(text)
         for row in () if known is None else self.rows.rows_of(known):
             _, value = self.file.read(self.rows.offsets[row], self.rows.lengths[row], self.rows.parts[row])
@@ -326,13 +329,13 @@ class _JoinedFile:
 
 
 def open_step(name: str, step: FieldStep, library: JoinedFiles) -> AddedField:
-    """Create the step of a field: decode a text, zip lists, or join rows of another file."""
+    """Create the step that adds the field ``name``. The config of the step decides its kind."""
     kind = _DecodedField if step.decode is not None else _ZippedField if step.zip is not None else JoinedRows
     return kind(name, step, library)
 
 
 def decode_text(text: str) -> object:
-    """Parse a text as JSON, else as a Python literal.
+    """Parse a text as JSON. If the text is not JSON, parse it as a Python literal.
 
     Raises:
         ValueError: the text is neither; the message has the line and column.
@@ -352,7 +355,7 @@ def decode_text(text: str) -> object:
 
 
 def _json_value(value: object) -> object:
-    """Return the value of a Python literal as JSON would represent it."""
+    """Convert the value of a Python literal to the value that JSON would give."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else json.dumps(key): _json_value(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
