@@ -1,4 +1,4 @@
-"""Look up the evidence references of an item in its corpus. Repair references that have a clear meaning.
+"""Find the memories that an item's evidence references mean. References with a clear meaning are repaired.
 
 `coverage_gaps` checks that the memories contain the text and caption of every evidence turn.
 
@@ -34,69 +34,76 @@ TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
 ANY_ROW = -1
-"""used in place of a row index: the meaning of an id for rows that do not have the id themselves"""
+"""stands for a row index: the meaning of an id in all rows that do not define the id themselves"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
 
 def split_references(reference: str) -> list[str]:
-    """Split a text into references. A reference to a dialog turn gets the form ``D3:1``."""
+    """Split a text into evidence references. References to dialog turns are written as ``D3:1``."""
     parts = [part for part in _SEPARATORS.split(reference) if part]
     return [f"D{match[1]}:{match[2]}" if (match := _DIALOG.fullmatch(part)) else part for part in parts]
 
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceLookup:
-    """The tables of one corpus in which evidence references are looked up: its sessions, turns and flags."""
+    """Tables of one corpus in which evidence references are looked up."""
 
     sessions: dict[str, int] = field(default_factory=dict)
-    """session id -> its 0-based rank"""
+    """session id -> position of the session in the corpus, counted from 0"""
     turns: dict[str, str] = field(default_factory=dict)
-    """turn id -> session id, in session order"""
+    """turn id -> id of the turn's session; turns are in corpus order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
-    """row index -> ids of the row's flagged turns; if a session id repeats, only turns of the first such session"""
+    """row index -> ids of the row's turns that a flag marks as evidence; of sessions with one id, only the first counts
+    """
     renamed_ids: dict[tuple[int, str], str] = field(default_factory=dict)
-    """(row index, id in that row) -> id in the corpus, where they differ"""
+    """(row index, id in this row) -> id in the corpus, if the two ids differ"""
     ids_by_quote: dict[str, str] | None = None
-    """speaker and text -> id of the first such turn; None unless the parser is ``exact_text``"""
+    """speaker and text -> id of the first turn with this speaker and text; None if the parser is not ``exact_text``"""
     removed: set[str] = field(default_factory=set)
-    """ids of turns whose role is not ingested"""
+    """ids of turns that are not ingested, because the config removes their role"""
     blank: set[str] = field(default_factory=set)
-    """ids of blank turns, which make no memory"""
+    """ids of blank turns; no memory is made of a blank turn"""
     when: dict[str, datetime] = field(default_factory=dict)
-    """session id or turn id -> its own date, if it has one"""
+    """session id or turn id -> date of this session or turn, if it has a date of its own"""
     empty: set[str] = field(default_factory=set)
-    """ids of sessions without an ingested turn, which no memory can contain"""
+    """ids of sessions that no memory can contain, because none of their turns is ingested"""
 
     def id_in_corpus(self, row: int, name: str) -> str:
-        """Return the id in the corpus for an id in a row. Its meaning in this row takes precedence."""
+        """Return the corpus id that an id means in a row.
+
+        If the row does not define the id, its meaning in the corpus is used.
+        """
         known = self.renamed_ids.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
             return known or name
         return self.renamed_ids.get((ANY_ROW, name), name)
 
     def flagged(self, row: int) -> set[str]:
-        """Return the flagged turns of a row, or of the whole corpus for a row without its own history."""
+        """Return the ids of the row's turns that a flag marks as evidence.
+
+        If the row has no history, the marked turns of the whole corpus are returned.
+        """
         return self.gold[row] if row in self.gold else set().union(*self.gold.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRule:
-    """The evidence settings of a config."""
+    """The rules by which a config finds the evidence of its items."""
 
     parser: Parser
     configured: bool
     flagged: bool
-    """true: turns have a flag that marks them as gold"""
+    """true: a flag on a turn marks it as evidence"""
     turn_level: bool
-    """true: each evidence session should have a gold turn"""
+    """true: each evidence session is expected to have an evidence turn"""
     has_references: bool
-    """true: a field of the item holds references to the evidence"""
+    """true: a field of the item contains references to its evidence"""
     roles_removed: bool
 
     @classmethod
     def of(cls, config: BenchmarkConfig) -> EvidenceRule:
-        """Return the rule of a config."""
+        """Create the rule from the config's evidence section."""
         nested = any(one.evidence_field for one in config.fields.question_lists)
         fields = config.evidence
         flagged = fields.turn_flag is not None
@@ -111,7 +118,7 @@ class EvidenceRule:
         )
 
     def resolve(self, item: RawItem, lookup: EvidenceLookup) -> tuple[Evidence, tuple[str, ...]]:
-        """Return the evidence in session order, and the flags of the item."""
+        """Return the evidence of an item in corpus order, and flags for problems with this evidence."""
         if not self.configured:
             return Evidence(), ()
         flags: set[str] = set()
@@ -134,7 +141,10 @@ class EvidenceRule:
     def _resolved_references(
         self, item: RawItem, lookup: EvidenceLookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
-        """Return the sessions and turns that the references name, and store their grades and flags."""
+        """Return the ids of the sessions and turns that an item's references name.
+
+        Grades are added to ``grades``, and problems to ``flags``.
+        """
         sessions: set[str] = set()
         turns: set[str] = set()
         for given, named in self._references(item, lookup, flags):
@@ -152,7 +162,7 @@ class EvidenceRule:
         return sessions, turns
 
     def unresolved_reference(self, item: RawItem, lookup: EvidenceLookup) -> str:
-        """Return the first reference or flagged turn without a match, or an empty text."""
+        """Return the first reference or marked turn of the item that matches no memory. Empty if all match."""
         for _, reference in self._references(item, lookup, set()):
             known = lookup.id_in_corpus(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
@@ -162,14 +172,14 @@ class EvidenceRule:
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
-        """Return the id of an evidence session or turn that is dated after an instant, or an empty text."""
+        """Return the id of an evidence session or turn whose date is after ``asked``. Empty if there is none."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         dated_sessions = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in dated_sessions} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:
-        """Yield each reference as the row writes it, with the id that it means."""
+        """Yield each evidence reference as the row writes it, together with the id that it means."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.ids_by_quote is not None:
@@ -190,7 +200,10 @@ class EvidenceRule:
     def _without_removed(
         self, sessions: set[str], turns: set[str], lookup: EvidenceLookup, flags: set[str]
     ) -> tuple[set[str], set[str]]:
-        """Return the evidence without turns that are not ingested, and without sessions that then have no gold turn."""
+        """Return the sessions and turns without turns that are not ingested.
+
+        If the evidence names turns, a session without an evidence turn is removed too.
+        """
         kept = turns - lookup.removed
         holding = {lookup.turns[turn] for turn in kept}
         left = {session for session in sessions if session in holding} if self.turn_level else sessions
@@ -207,7 +220,10 @@ class EvidenceRule:
 
 
 def _session_grades(grades: dict[str, float], turns: Iterable[str], lookup: EvidenceLookup) -> dict[str, float]:
-    """Return the grades, or an empty dict if all are 1. A session gets the highest grade of its turns."""
+    """Return the grades, with each session's grade set to the highest grade of its turns.
+
+    Empty if all grades are 1.
+    """
     for turn in turns if grades else ():
         session = lookup.turns[turn]
         grades[session] = max(grades.get(turn, 1.0), grades.get(session, 0.0))
@@ -229,7 +245,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGap:
-    """An evidence turn whose text is missing in the memories. ``text`` is the missing part."""
+    """An evidence turn whose text or caption is in no memory. ``text`` is the missing text or caption."""
 
     item: str
     turn: str
@@ -237,7 +253,10 @@ class CoverageGap:
 
 
 def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[CoverageGap]:
-    """Return one gap per evidence turn of an item whose text is not in ``contents``, the texts of the memories."""
+    """Return the evidence turns of the items whose text is in none of the memories.
+
+    ``contents`` are the memory texts.
+    """
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
     known: dict[str, str | None] = {}
@@ -253,7 +272,7 @@ def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]
 
 
 def _missing_part(turn: Turn | None, whole: str) -> str | None:
-    """Return the missing part of the turn, its text or caption, or None."""
+    """Return the text or caption of the turn if it is missing in ``whole``, else None."""
     if turn is None:
         return "(not ingested)"
     parts = [turn.text, *([turn.caption] if turn.caption else [])]
@@ -261,12 +280,12 @@ def _missing_part(turn: Turn | None, whole: str) -> str | None:
 
 
 def _contains(whole: str, part: str) -> bool:
-    """Return True when the content contains the text, unchanged or as JSON writes it."""
+    """Return True when ``whole`` contains ``part``, either unchanged or escaped as in JSON."""
     return part in whole or json.dumps(part, ensure_ascii=False)[1:-1] in whole
 
 
 def require_coverage(gaps: Sequence[CoverageGap], *, benchmark: str, where: str | None = None) -> None:
-    """Raise a DataError if there are gaps. The message lists the first 20."""
+    """Raise a DataError if there are gaps. The message lists the first 20 gaps."""
     if not gaps:
         return
     listed = ", ".join(f"{gap.item} ({gap.turn})" for gap in gaps[:_SHOWN])

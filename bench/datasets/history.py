@@ -1,4 +1,4 @@
-"""The sessions of one row, checked and with parsed dates. Their ids can still repeat in the corpus.
+"""Read the sessions of one row, check them and parse their dates. Two sessions of a corpus can still have one id.
 
 Example::
 
@@ -43,7 +43,7 @@ MOST_KEYS = 12
 
 @dataclass(slots=True, kw_only=True)
 class RawSession:
-    """A session as the row gives it. Its ``id`` can repeat in the corpus."""
+    """A session as the row gives it. Another session of the corpus can have the same ``id``."""
 
     id: str
     turns: list[RawTurn]
@@ -52,20 +52,20 @@ class RawSession:
     metadata: Mapping[str, object] = field(default_factory=dict)
     place: RowPlace
     where: str = ""
-    """the field that holds the session, for errors"""
+    """the field that contains the session, for error messages"""
     has_own_id: bool = False
-    """true: the id is from the data; false: it is made from the row's id or a position"""
+    """true: the data gives the id; false: the id is made from the row's id or from a position"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """fields of the session itself that formatTemplate reads"""
+    """fields of the session object that the config's ``formatTemplate`` uses"""
 
 
 class HistoryReader:
-    """The reader of all histories of a row, for one config."""
+    """Read all histories of a row. A config can name several history fields."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         self.contexts = [ContextReader(config, context, dates, names) for context in config.fields.contexts]
         self.turns = self.contexts[0].turns
-        """the turn reader of the first history, which also reads the turns that evidence quotes"""
+        """reader for the turns of the first history, and for turns that evidence quotes"""
 
     @property
     def turns_read(self) -> int:
@@ -80,19 +80,19 @@ class HistoryReader:
         return any(context.turns.flag_found for context in self.contexts)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> list[RawSession]:
-        """Return the sessions of every history, one history after the other."""
+        """Return the sessions of all histories of a row. The sessions of the first history come first."""
         found: list[RawSession] = []
         for context in self.contexts:
             found += context.read(row, place, row_id, len(found))
         return found
 
     def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """Return the error for a row that has nothing to remember."""
+        """Create the error for a row without any text to remember."""
         return self.contexts[0].no_memory_error(row, place, sessions)
 
 
 class ContextReader:
-    """The reader of one history of a row."""
+    """Read one history of a row."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         self.kind = context.type
@@ -111,15 +111,15 @@ class ContextReader:
         self.fields = session_fields(config)
         self.words = config.ingestion.chunk.words if config.ingestion.chunk else None
         self.deletes = config.deletion is not None
-        """true: memories are deleted by the id of their row, so equal rows are not merged"""
+        """true: memories are deleted by the id of their row, so that rows with equal texts stay separate"""
         self.dates = dates
         self.names = names
         self.turns = TurnReader(config, context, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
-        """Return the sessions, sorted by the number in their key, or in the order of the array.
+        """Return the sessions, sorted by the number in their key or in the order of the list.
 
-        ``before`` is the number of sessions that earlier histories of the row have.
+        ``before`` is the number of sessions in earlier histories of the row.
         """
         match self.kind:
             case "string":
@@ -133,19 +133,19 @@ class ContextReader:
                 return list(self._listed_sessions(row, place, row_id, before))
 
     def _named(self, session: RawSession, row: Mapping[str, object], place: RowPlace) -> RawSession:
-        """Set the id of a history's only session from the configured ``id`` field, if there is one."""
+        """Give the only session of a history the id at the config's ``id`` path, if the config has this path."""
         if self.id is not None:
             session.id, session.has_own_id = id_at(row, self.id, place), True
         return session
 
     def _whole(self, row: Mapping[str, object], place: RowPlace, before: int) -> RawSession:
-        """Return one session whose turns are the elements of the field."""
+        """Return one session. Its turns are the elements of the history field."""
         list_at(row, self.field, place)
         turns = [self.turns.read(turn, where, place) for where, turn in elements(self.field, row)]
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=path_name(self.field))
 
     def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """Return the error for a row without memories. It describes what the history field contains instead."""
+        """Create the error for a row without memories. The message says what the history field contains instead."""
         name, value = path_name(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
@@ -174,7 +174,7 @@ class ContextReader:
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, has_own_id=self.deletes)
 
     def _keyed_sessions(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
-        """Yield the sessions under numbered keys in the order of the numbers."""
+        """Yield the sessions whose keys end with a number, such as ``session_2``, sorted by this number."""
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
             raise place.error(path_name(self.field), "must be an object, not", holder)
@@ -212,7 +212,7 @@ class ContextReader:
             yield session
 
     def _object_session(self, element: object, name: str, where: str, place: RowPlace) -> RawSession:
-        """Return a session whose id, date and turns are fields of the element."""
+        """Return the session of a list element that is an object with id, date and turns."""
         if self.names.session_parts.open:
             self.names.session_parts.search([element])
         if self.session_turns is None:
@@ -236,7 +236,10 @@ class ContextReader:
     def _element_session(
         self, element: object, index: int, where: str, row: Mapping[str, object], place: RowPlace, row_id: str
     ) -> RawSession:
-        """Return the session of an element: a list is its turns, an object is its only turn, a text is its content."""
+        """Return the session of a list element.
+
+        A list contains the turns of the session. An object is the session's only turn. A text is the session's content.
+        """
         if isinstance(element, str):
             session = self._text_session(f"{row_id}.{index + 1}", element, row, place)
             if self.turns.general and (name := self.turns.id_of(element, where, place)):
@@ -248,7 +251,10 @@ class ContextReader:
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
     def _turn_session(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
-        """Return a session of one turn. The session gets the turn's date, and its id unless that is a ``dialogId``."""
+        """Return a session of one turn. The session gets the date of the turn.
+
+        The session also gets the id of the turn, unless this id is in the field ``dialogId``.
+        """
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
         if turn.id is not None and not self.turns.has_dialog_id(element):
@@ -265,7 +271,7 @@ class ContextReader:
     def _parallel_list(
         self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
-        """Return a list with one value per session, or None without a path."""
+        """Return the list at ``path``, which has one value per session. None if ``path`` is None."""
         if path is None:
             return None
         values = list_at(row, path, place)
@@ -284,7 +290,7 @@ class ContextReader:
 
 
 def _keyed_history_hint(name: str, holder: Mapping[str, object]) -> str:
-    """Return the hint for a history whose sessions are not under numbered keys."""
+    """Return a hint for a history object that has no session under a numbered key."""
     lists = [key for key, value in holder.items() if isinstance(value, list)]
     if not lists:
         return NO_HISTORY_HINT
@@ -308,9 +314,9 @@ _ENDS = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 
 
 def split_chunks(text: str, words: int) -> list[str]:
-    """Split a text into chunks of at most ``words`` words, at ends of sentences and lines.
+    """Split a text into chunks of at most ``words`` words. Chunks end where a sentence or a line ends.
 
-    A sentence with more words is split into several chunks.
+    Only a sentence with more than ``words`` words is cut inside.
     """
     found: list[str] = []
     held, count = "", 0
@@ -328,6 +334,6 @@ def split_chunks(text: str, words: int) -> list[str]:
 
 
 def _split_words(text: str, words: int) -> list[str]:
-    """Split a text into pieces of ``words`` words."""
+    """Split a text into pieces of ``words`` words each. The last piece can be shorter."""
     starts = [match.start() for match in re.finditer(r"\S+", text)][::words]
     return [text[start:end].strip() for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

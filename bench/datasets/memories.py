@@ -1,4 +1,4 @@
-"""The memories that are sent for a corpus, and the evidence level of a job.
+"""The memories that are sent for a corpus, and whether a job's retrieval metrics count turns, sessions or texts.
 
 The level decides whether retrieval metrics count turns, sessions or texts.
 
@@ -38,17 +38,17 @@ TurnText = Callable[[Session, Turn], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedMemory:
-    """A memory and the ids of the dataset's sessions and turns that it holds."""
+    """A memory, and the ids of the sessions and turns in the dataset from which it was made."""
 
     memory: Memory
     sessions: tuple[str, ...]
     turns: tuple[str, ...]
     corpus: str
     position: int
-    """position in send order in the corpus, from 1"""
+    """position in the order in which the corpus is sent, counted from 1"""
 
     def as_json(self) -> dict[str, object]:
-        """Return the JSON object of ``bench describe --memories``."""
+        """Return the JSON object that ``bench describe --memories`` prints for this memory."""
         when = self.memory.when
         return {
             "corpus": self.corpus,
@@ -63,9 +63,9 @@ class RenderedMemory:
 def memories(
     config: BenchmarkConfig, corpus: Corpus, *, unit: Unit | None = None, text: str | None = None
 ) -> list[RenderedMemory]:
-    """Return the memories of a corpus in send order.
+    """Return the memories of a corpus in the order in which they are sent.
 
-    ``unit`` and ``text`` override the settings of the benchmark. ``text`` is plain, speaker, dated or a template.
+    ``unit`` and ``text`` replace the benchmark's own settings. ``text`` is plain, speaker, dated or a template.
     """
     corpus = without_blank_turns(corpus)
     writer = _MemoryRenderer(config, corpus, text)
@@ -83,7 +83,7 @@ def memories(
 
 
 def without_blank_turns(corpus: Corpus) -> Corpus:
-    """Return the corpus without blank turns, which make no memory."""
+    """Return the corpus without blank turns. No memory is made of a blank turn."""
     if not any(is_blank_turn(turn) for session in corpus.sessions for turn in session.turns):
         return corpus
     sessions = (
@@ -143,12 +143,12 @@ def _corpus_memory(corpus: Corpus, writer: _MemoryRenderer) -> Iterator[Rendered
 
 
 def _first_date(session: Session) -> datetime | None:
-    """Return the date of the first dated turn of a session."""
+    """Return the date of the session's first turn that has a date. None if no turn has a date."""
     return next((turn.when for turn in session.turns if turn.when), None)
 
 
 class _MemoryRenderer:
-    """The renderer of sessions and turns: by the benchmark's rules, or by the provider's ``ingest.text``."""
+    """Render sessions and turns as text, by the rules of the benchmark or by the provider's setting ``ingest.text``."""
 
     def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
         rules = config.ingestion.preprocessing
@@ -163,7 +163,7 @@ class _MemoryRenderer:
         self.metadata = {f"metadata.{key}": value for key, value in corpus.metadata.items()}
 
     def session(self, session: Session) -> str:
-        """Return the text of a session memory."""
+        """Return the text of a memory that is one session."""
         if self.template is not None:
             return self.finish(self.template.render(self._values(session)))
         date = session.date_text or self._turn_date(_first_date(session))
@@ -171,20 +171,20 @@ class _MemoryRenderer:
         return self.finish(head + self._body(session))
 
     def turn(self, session: Session, turn: Turn) -> str:
-        """Return the text of a turn memory."""
+        """Return the text of a memory that is one turn."""
         date = session.date_text or self._turn_date(turn.when)
         head = f"{date}\n" if self.header == "always" and date else ""
         return self.finish(head + self.line(session, turn))
 
     def _turn_date(self, when: datetime | None) -> str | None:
-        """Return the date of a turn as text if every memory begins with a date, or None."""
+        """Return a turn's date as text, or None if the config does not begin every memory with a date."""
         return iso_utc(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
         return tuple(self.message(session, turn) for turn in session.turns)
 
     def message(self, session: Session, turn: Turn) -> Message:
-        """Return a turn as a chat message: the name of a speaker is part of the text, a role is not."""
+        """Return a turn as a chat message. The text of the message can contain the speaker's name, but not the role."""
         plain = not self.by_provider and not turn.speaker
         content = turn_text(turn) if plain else self.line(session, turn)
         return Message(
@@ -228,7 +228,7 @@ def _unchanged(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text escaped for HTML, for ``escapeHtml``."""
+    """Escape a text for HTML, as the config key ``escapeHtml`` asks."""
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
         text = text.replace(char, entity)
     return text
@@ -241,10 +241,10 @@ _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<
 
 
 def _turn_renderer(text: str | None) -> TurnText:
-    """Return the function that renders a turn as text.
+    """Return a function that renders a turn as text.
 
-    ``text`` is the provider's ``ingest.text``: a template, or the name of a template. If ``text`` is None, a turn is
-    rendered as ``speaker: content``. A missing speaker or date is left out together with its punctuation.
+    ``text`` is the provider's setting ``ingest.text``: a template, or the name of a template. If ``text`` is None, a
+    turn is rendered as ``speaker: content``. A missing speaker or date is left out together with its punctuation.
     """
     if text is None:
         return lambda session, turn: render_turn(turn)
@@ -271,7 +271,7 @@ def _minute(when: datetime | None) -> str | None:
 
 
 def memory_texts(rendered: Sequence[RenderedMemory]) -> list[str]:
-    """Return the texts of the memories, in send order."""
+    """Return the text of each memory, in the order of the memories."""
     return [entry.memory.content for entry in rendered]
 
 
@@ -279,7 +279,10 @@ Level = Literal["turn", "session", "text"]
 
 
 def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) -> Level:
-    """Return the evidence level of a job whose memories are of this unit."""
+    """Return what the retrieval metrics of a job count: turns, sessions or texts.
+
+    ``unit`` is the unit of its memories.
+    """
     wanted = config.evaluation.granularity
     if wanted == "text":
         return "text"
@@ -287,7 +290,10 @@ def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) 
 
 
 def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tuple[str, ...]:
-    """Return the gold ids of an item at a level. An abstention item has some only with ``score_retrieval``."""
+    """Return the ids of an item's evidence: turns, sessions or texts, as ``level`` says.
+
+    An abstention item has no ids, unless ``score_retrieval`` is True.
+    """
     if item.abstention and not score_retrieval:
         return ()
     if level == "text":
@@ -296,19 +302,22 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
 
 
 def evidence_sentences(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
-    """Return gold id -> evidence text for level "text": the quotes of the dataset, else texts of evidence turns."""
+    """Return evidence id -> evidence text, for metrics that count texts.
+
+    The texts are the dataset's quotes. If the item has no quotes, the texts of its evidence turns are returned.
+    """
     ids = gold_ids(item, "text", score_retrieval=True)
     return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))
 
 
 def contained_ids(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
-    """Return the ids of the sentences that ``content`` contains, ignoring white space."""
+    """Return the ids of the sentences that occur in ``content``. White space is ignored."""
     body = "".join(content.split())
     return tuple(name for name, text in sentences.items() if (plain := "".join(text.split())) and plain in body)
 
 
 def ids_at_level(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:
-    """Return the ids of the turns or sessions in the source memories of one hit, each once."""
+    """Return the ids of the turns or sessions in a hit's memories, without repetitions."""
     ids = (name for memory in memories for name in (memory.turns if level == "turn" else memory.sessions))
     return tuple(dict.fromkeys(ids))
 
@@ -316,10 +325,10 @@ def ids_at_level(memories: Iterable[RenderedMemory], level: Level) -> tuple[str,
 def ranked_ids(
     hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
 ) -> list[tuple[str, ...]]:
-    """Return the ids of the first k hits in the provider's order. A hit without a known memory has no ids.
+    """Return the evidence ids of each of the first k hits, in the provider's order.
 
-    When turns are counted as sessions, the first hit of a session keeps its rank, and later hits of this session are
-    dropped before the cut.
+    A hit without a known memory has no ids. If turns are counted as sessions, only the first hit of each session is
+    kept. Later hits of this session are removed before k hits are taken.
     """
     slots = [ids_at_level(sources, level) for sources in hits]
     if unit == "turn" and level == "session":

@@ -1,4 +1,4 @@
-"""Error rates of a judge with its prompts, measured with built-in probes whose right verdict is known.
+"""Error rates of a judge with its prompts, measured with built-in questions whose right verdicts are known.
 
 A probe is an invented question with answers of six kinds.
 
@@ -27,21 +27,21 @@ from bench.stats import interval_wilson
 
 
 class AnswerKind(StrEnum):
-    """The kinds of answers in a calibration."""
+    """The six kinds of answers that a judge must judge in a calibration."""
 
     RIGHT = "right"
     RIGHT_OTHER_WORDS = "right_other_words"
     WRONG = "wrong"
     VAGUE = "vague"
-    """on topic, but without a fact"""
+    """an answer on the topic that states no fact"""
     REFUSAL = "refusal"
     OVER_LONG = "over_long"
-    """wrong, and padded with text"""
+    """a wrong answer with much text around it"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationProbe:
-    """One question with its answers. ``padding`` is true but irrelevant text."""
+    """One invented question with its answers. ``padding`` is a true but irrelevant text that makes an answer longer."""
 
     question: str
     expected: str
@@ -55,7 +55,7 @@ class CalibrationProbe:
         return f"says: {self.expected}"
 
     def answer(self, kind: AnswerKind) -> str:
-        """Return the answer of a kind."""
+        """Return the question's answer of this kind."""
         return {
             AnswerKind.RIGHT: self.expected,
             AnswerKind.RIGHT_OTHER_WORDS: self.other_words,
@@ -180,17 +180,17 @@ PROBES = (
 
 
 WARN_ABOVE = 0.2
-"""false positive rate above which a judge gives a warning"""
+"""false positive rate above which a warning about the judge is shown"""
 RIGHT_KINDS: Mapping[bool, frozenset[AnswerKind]] = {
     False: frozenset({AnswerKind.RIGHT, AnswerKind.RIGHT_OTHER_WORDS}),
     True: frozenset({AnswerKind.REFUSAL}),
 }
-"""is the prompt an abstention prompt? -> the kinds of answers that are right"""
+"""true for an abstention prompt, false for others -> the kinds of answers that this prompt must accept"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share of ``n`` verdicts with its Wilson interval. Both are None when ``n`` is 0."""
+    """A share of ``n`` verdicts with its Wilson interval. Both are None if there is no verdict."""
 
     value: float | None
     n: int
@@ -199,31 +199,34 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The error rates of one judge with one prompt."""
+    """The error rates of one judge with one judge prompt."""
 
     judge: str
     prompt_sha256: str
     prompt_name: str
     fpr: Rate
-    """share of wrong answers that are judged right"""
+    """false positive rate: the share of wrong answers that are judged right"""
     fnr: Rate
-    """share of right answers that are judged wrong"""
+    """false negative rate: the share of right answers that are judged wrong"""
     by_kind: Mapping[str, Rate]
-    """share that is judged right, by kind of answer"""
+    """kind of answer -> share of these answers that are judged right"""
     unparsed: int
 
     @property
     def noise(self) -> float:
-        """Return max(FPR, FNR): a smaller difference between two jobs can be judge noise."""
+        """Return the larger of the two error rates.
+
+        A smaller difference between two jobs can be an effect of the judge.
+        """
         return max(self.fpr.value or 0.0, self.fnr.value or 0.0)
 
 
 async def calibrate(
     judge: Judge, prompts: JudgePrompts, *, evaluator: JudgeEvaluator | None = None
 ) -> list[Calibration]:
-    """Run the judge on every probe with every distinct prompt, and return one result per prompt.
+    """Ask the judge about every calibration answer, with each distinct prompt. Return one result per prompt.
 
-    These calls cost money.
+    The judge calls can cost money.
     """
     return [
         await _calibrate_prompt(judge, prompt, abstention=prompt is prompts.abstention, base=evaluator)
@@ -232,12 +235,12 @@ async def calibrate(
 
 
 def calls_needed(prompts: JudgePrompts) -> int:
-    """Return the number of judge calls of a calibration."""
+    """Return the number of judge calls that a calibration with these prompts makes."""
     return len(prompts.all) * sum(1 for _ in probe_answers())
 
 
 def probe_answers() -> Iterator[tuple[CalibrationProbe, AnswerKind, str]]:
-    """Yield every probe with every kind of answer."""
+    """Yield each calibration question with each kind of answer and its text."""
     for probe in PROBES:
         for kind in AnswerKind:
             yield probe, kind, probe.answer(kind)

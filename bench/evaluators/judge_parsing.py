@@ -1,4 +1,4 @@
-"""Read a judge's text: a verdict, or the reason for a missing one. An unreadable text is never a 0.
+"""Read the verdict in a judge's reply, or the reason why there is none. An unreadable reply is never a 0.
 
 Of a JSON text, only the verdict counts, never words in other strings.
 
@@ -32,13 +32,13 @@ from bench.values import dataclass
 
 KEYS = ("correctness", "score", "correct", "is_correct", "label", "verdict", "grade", "judgment",
         "judgement", "result", "answer")  # fmt: skip
-"""keys of a verdict, in order of precedence"""
+"""keys of a JSON reply that can contain the verdict; the first key in this list that is present counts"""
 
 SCALES = (
     "max", "max_score", "maxscore", "maximum", "max_points", "max_rating", "scale", "out_of", "outof", "range",
     "total", "total_points",
 )  # fmt: skip
-"""keys next to a score that give its scale"""
+"""keys of a JSON reply that give the upper end of the score's scale"""
 _DIGITS = pattern(r"\d{1,6}(?:\.\d{1,6})?")
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 _INTRODUCTION = pattern(
@@ -52,7 +52,7 @@ LONGEST_INTRODUCTION = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonVerdict:
-    """The verdict of JSON objects: a value, or the reason for a missing one."""
+    """The verdict in a JSON reply: a value, or the reason why there is no value."""
 
     value: float | None = None
     reason: str | None = None
@@ -60,7 +60,7 @@ class JsonVerdict:
 
 
 def read_objects(text: str) -> JsonVerdict | None:
-    """Return the verdict of a text that has only JSON objects, or None for any other text."""
+    """Return the verdict of a text that consists of JSON objects only. None for any other text."""
     try:
         trees = only_objects(_without_introduction(text))
     except RepeatedKey:
@@ -77,7 +77,7 @@ def read_objects(text: str) -> JsonVerdict | None:
 
 
 def _without_introduction(text: str) -> str:
-    """Return the text without a line such as ``Here is my verdict:`` before its object."""
+    """Return the text without an introduction such as ``Here is my verdict:`` before its JSON object."""
     start = text.find("{")
     before = text[: max(start, 0)].removesuffix("\n").removesuffix("```json").removesuffix("```")
     if not before.strip() or len(before) > LONGEST_INTRODUCTION or not _INTRODUCTION.fullmatch(before.strip()):
@@ -86,7 +86,7 @@ def _without_introduction(text: str) -> str:
 
 
 def only_objects(text: str) -> list[dict[str, object]]:
-    """Return the objects of a text that has only JSON objects, or an empty list.
+    """Return the JSON objects of a text that contains nothing else, or an empty list.
 
     Raises:
         RepeatedKey: an object repeats a key.
@@ -131,7 +131,10 @@ def _read_object(tree: dict[str, object]) -> JsonVerdict:
 
 
 def _scale_end(tree: Mapping[str, object]) -> float:
-    """Return the upper end of the scale in an object (``"max_score": 5``, ``"scale": "1-10"``), else 1."""
+    """Return the upper end of the scale that an object gives, else 1.
+
+    ``"max_score": 5`` gives 5, ``"scale": "1-10"`` gives 10.
+    """
     ends = [float(end) for name in SCALES if name in tree for end in _DIGITS.findall(str(tree[name])[:40])]
     return max(ends, default=1.0) or 1.0
 
@@ -151,7 +154,7 @@ def _read_value(given: object, top: float = 1.0) -> tuple[float | None, str | No
 
 
 def _finite_number(given: object) -> float | None:
-    """Return a finite number, also from its text, or None."""
+    """Return a finite number from a number or its text. None for anything else."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     if isinstance(given, str) and "_" in given:  # a number to Python alone
@@ -170,7 +173,10 @@ _REFUSAL = pattern(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedVerdict:
-    """A verdict, or the reason for a missing one: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
+    """A verdict, or the reason why there is no verdict.
+
+    The reasons are empty, truncated, out_of_range, no_verdict, conflict and refusal.
+    """
 
     state: Literal["parsed", "unparsed"]
     correct: bool | None = None
@@ -187,10 +193,10 @@ def parse_verdict(
     threshold: float = 1.0,
     answer: str = "",
 ) -> ParsedVerdict:
-    """Return the verdict of a judge's text. A value from ``threshold`` on is correct. ``answer`` is the judged text.
+    """Read the verdict in a judge's reply. A value of at least ``threshold`` is correct.
 
-    ``protocol``: auto (JSON or prose); json (only JSON is read); longmemeval-official (the paper's substring rule,
-    for comparison only).
+    ``answer`` is the judged answer. ``protocol`` is auto (JSON or prose), json (only JSON is read) or
+    longmemeval-official (the LongMemEval paper's rule: right if the reply contains "yes"; for comparison only).
     """
     if protocol not in ("auto", "json", "longmemeval-official"):
         raise ValueError(f"unknown judge protocol {protocol!r}")
@@ -213,9 +219,9 @@ def parse_verdict(
 def parse_object(
     text: str | None, schema: ReplySchema, *, finish_reason: str | None = None, threshold: float = 1.0
 ) -> ParsedVerdict:
-    """Return the verdict of the object of a schema with ``correctness`` and optional ``faithfulness``.
+    """Return the verdict of a reply that is one JSON object of the schema.
 
-    Any other text gives an unparsed verdict.
+    The object has ``correctness`` and optionally ``faithfulness``. Any other text gives an unparsed verdict.
     """
     tree, reason = read_object(text, schema, deciding="correctness", finish_reason=finish_reason)
     if tree is None:
@@ -228,7 +234,7 @@ def parse_object(
 def read_object(
     text: str | None, schema: ReplySchema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
-    """Return the object in a text and an empty reason, or None and the reason.
+    """Return the JSON object in a text and an empty reason, or None and the reason.
 
     The text must be one object that ``schema`` accepts. The schema requires only the key ``deciding``.
     """

@@ -1,4 +1,4 @@
-"""``bench new benchmark NAME --from DATA``: a valid config with comments, whose fields are guessed from the data.
+"""Draft a config for ``bench new benchmark NAME --from DATA``. The fields are guessed from the data.
 
 ::
 
@@ -60,15 +60,15 @@ READER = """  answeringModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkDraft:
-    """The files to write, each as path and text. The config is the first one."""
+    """A drafted config. ``files`` lists the files to write as path and text, and the config is the first."""
 
     files: tuple[tuple[Path, str], ...]
     guesses: tuple[str, ...] = ()
-    """notes on config keys for which no field clearly matches: the user must check the values that are used"""
+    """notes on config keys for which no field clearly matches; the user must check the guessed values"""
     unmapped: tuple[str, ...] = ()
-    """notes on fields of the data that the config does not read, each with what to do about it"""
+    """notes on data fields that the config does not read, with advice for each field"""
     mapped: tuple[str, ...] = ()
-    """each config key with the field or path that it reads, as ``KEY: PATH``"""
+    """each config key and the field or path that the key reads, as ``KEY: PATH``"""
 
     @property
     def path(self) -> Path:
@@ -80,7 +80,7 @@ class BenchmarkDraft:
 
 
 def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkDraft:
-    """Return a draft config for the data, or for two sample rows if ``data`` is None. No file is written.
+    """Draft a config for the data. If ``data`` is None, two sample rows are used. No file is written.
 
     Raises:
         UsageError: the config exists already, or there is no data to read.
@@ -115,7 +115,7 @@ def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkD
 
 
 def _mapped_keys(text: str) -> tuple[str, ...]:
-    """Return each config key that reads a field or path of the data, as ``KEY: PATH``."""
+    """Return the config keys that read a field or path of the data, each as ``KEY: PATH``."""
     tree = cast("Mapping[str, Mapping[str, object]]", parse_yaml(text, "new config")[0])
     parts = {"with": tree["data"].get("with", {}), "schema": tree["schema"]}
     parts |= {key: tree[key] for key in ("evidence", "abstention", "corpus", "visibility") if key in tree}
@@ -136,7 +136,7 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
-    """Return the lines of the ``data`` section: the files, and the fields that are added to each row."""
+    """Return the lines of the config section ``data``: the files, and the fields that are added to each row."""
     names = [_written_path(path, workspace) for path in layout.files]
     note = "          # looked up next to this file, then in the workspace" if len(names) == 1 else ""
     lines = (
@@ -159,7 +159,10 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return a file name for the config. A template that matches relative names then matches whole paths."""
+    """Return a file name that fits into the config.
+
+    A template that matches the start of a relative name is changed to match the same folder in a whole path.
+    """
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 
@@ -206,7 +209,10 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
 
 
 def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
-    """Return the metrics that the data supports: accuracy needs answers, most retrieval metrics need evidence."""
+    """Return the metrics that the data allows.
+
+    Accuracy needs answers, and most retrieval metrics need evidence.
+    """
     if not answered:
         return ("hit_at_10",)
     return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
@@ -217,14 +223,17 @@ def _date_formats(layout: DataLayout) -> list[str]:
 
 
 def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
-    """Return the item id for data without an id field: ``$row``, or the first field of a single row."""
+    """Return an item id for data without an id field.
+
+    This is ``$row``, the number of the row. If there is only one row, its first field is used.
+    """
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
 
 
 def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple[str, ...]:
-    """Return a note for each config key that no field clearly matches, with the value that the config uses."""
+    """Return a note for each config key whose value is uncertain, because no field clearly matches."""
     row = layout.rows[0]
     named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
     has_history = layout.history is not None or named_history(row) or guess.history.turns
@@ -242,7 +251,7 @@ def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple
 
 
 def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterator[str]:
-    """Yield the other notes: on fields that no key reads, numeric question types, pictures, and missing questions."""
+    """Yield notes on what the draft leaves out or cannot know: unused fields, pictures, missing questions and more."""
     marked = guess.place.marked_paths() if guess.place.question() is None else []
     if marked:
         yield (
@@ -286,7 +295,7 @@ def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterat
 
 
 def _unread_fields(guess: QuestionGuess, text: str) -> Iterator[str]:
-    """Yield the fields of a row that the text of the config does not contain, except ids, dates and counts."""
+    """Yield the names of row fields that the drafted config does not use, except ids, dates and counts."""
     numbered = numbered_sessions(guess.row) if guess.history.field == "$" else {}
     for name, one in guess.row.items():
         read = re.search(rf"(?<![\w\]*]\.)\b{re.escape(name)}\b", text)
@@ -295,7 +304,7 @@ def _unread_fields(guess: QuestionGuess, text: str) -> Iterator[str]:
 
 
 def _written_path(path: Path, workspace: Path) -> str:
-    """Return a path as the config writes it: relative if it is inside the workspace, otherwise absolute."""
+    """Return a path for the config. It is relative if the path is inside the workspace, otherwise absolute."""
     try:
         return f"./{path.resolve().relative_to(workspace.resolve())}"
     except ValueError:

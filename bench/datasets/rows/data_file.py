@@ -48,13 +48,13 @@ def file_sha256(path: Path) -> str:
 
 
 class ContentDigest:
-    """The computation of ``content_sha256``, row by row."""
+    """Compute the content digest ``content_sha256`` row by row."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add(self, row: Mapping[str, object]) -> None:
-        """Add the next row."""
+        """Add the next row to the digest."""
         self._digest.update(hashlib.sha256(canonical(row)).digest())
 
     def hexdigest(self) -> str:
@@ -62,7 +62,7 @@ class ContentDigest:
 
 
 def canonical(row: Mapping[str, object]) -> bytes:
-    """Return the RFC 8785 form of a row.
+    """Return a row as canonical JSON (RFC 8785).
 
     The standard library writes the same form twenty times faster for a row without fractions, huge integers and keys
     beyond the BMP. All other rows are written by rfc8785.
@@ -78,7 +78,7 @@ def canonical(row: Mapping[str, object]) -> bytes:
 
 
 class OutOfRange(ValueError):
-    """An error for a number beyond the range of an IEEE double."""
+    """A number is too large for an IEEE double."""
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -108,7 +108,10 @@ def _by_rfc8785(row: object) -> bytes:
 
 
 def _as_doubles(value: object) -> object:
-    """Return a value with its numbers as in RFC 8785: integers below 2**53 unchanged, all others as IEEE doubles."""
+    """Return a value with the numbers that RFC 8785 allows.
+
+    Integers below 2**53 stay. Other numbers become IEEE doubles.
+    """
     if isinstance(value, dict):
         return {key: _as_doubles(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -130,7 +133,7 @@ def _double(value: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStamp:
-    """The size, modification time and inode of a checked file: equal values mean that the file has not changed."""
+    """The size, modification time and inode of a file. If all three are equal later, the file has not changed."""
 
     size: int
     mtime_ns: int
@@ -145,7 +148,8 @@ class FileStamp:
 def cached_sha256(path: Path) -> str:
     """Return the hex SHA-256 of a downloaded file.
 
-    The digest is stored next to the file, and used again until the file's size, modification time or inode changes.
+    The digest is stored beside the file. It is computed again after the file's size, modification time or inode
+    changes.
     """
     stamp = FileStamp.of(path)
     note = path.with_name(path.name + ".checked")
@@ -157,7 +161,7 @@ def cached_sha256(path: Path) -> str:
 
 
 def cache_digest(path: Path, sha256: str) -> None:
-    """Store a digest next to its file, and ignore a failed write."""
+    """Store a file's digest beside the file. A failed write is ignored."""
     note = path.with_name(path.name + ".checked")
     try:
         note.write_text(json.dumps({**asdict(FileStamp.of(path)), "sha256": sha256}), encoding="utf-8")
@@ -178,29 +182,32 @@ def _cached_digest(note: Path, stamp: FileStamp) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file that was found, with its hex SHA-256."""
+    """A data file on disk with its hex SHA-256."""
 
     path: Path
     sha256: str
     format: Format
     name: str = ""
-    """the file name as the config writes it"""
+    """the file's name as written in the config"""
     folder: Path = Path()
-    """the folder that the name is relative to"""
+    """the folder in which the name was found"""
 
 
 def local_path(config: BenchmarkConfig) -> str:
-    """Return the name of the first data file, a path that is relative to one of the lookup folders."""
+    """Return the name of the first data file: a path relative to the folders in which data is searched."""
     return config.data.names[0]
 
 
 def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
-    """Return the path in the workspace where a download of the data is stored."""
+    """Return the workspace path at which a download of the data is stored."""
     return workspace / local_path(config)
 
 
 def needed_paths(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the path in the workspace of each data file, and of each joined file whose name is not a template."""
+    """Return the workspace path of each data file that the user must provide.
+
+    Joined files are included if the config names them without a template.
+    """
     names = config.data.files or (local_path(config),)
     top = names[0].partition("/")[0]
     joined = [step.file for step in config.data.with_.values() if step.file and "${" not in step.file]
@@ -209,28 +216,34 @@ def needed_paths(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def lookup_folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the lookup folders in order: the folder of the config, the workspace, the folder of the shipped files."""
+    """Return the folders in which data files are searched, in order.
+
+    The config's folder comes first, then the workspace, then the folder of the files that ship with the package.
+    """
     beside = config.folder_of("data", "files" if config.data.files else "path")
     return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
 
 
 def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the possible paths of the first data file, in lookup order."""
+    """Return the paths at which the first data file is searched, in order."""
     return [folder / local_path(config) for folder in lookup_folders(config, workspace)]
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """Return the path of the first data file, or None if any data file is missing."""
+    """Return the path of the first data file. None if any data file is missing."""
     found = [_matching_files(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
 
 FoundFile = tuple[Path, str, Path]
-"""the folder, the name in the folder, and the full path"""
+"""the folder, the file's name in this folder, and the full path"""
 
 
 def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list[FoundFile]:
-    """Return the file, or all files that match a ``*``, in the first folder that has one."""
+    """Return the files that match a name from the config. A ``*`` in the name can match several files.
+
+    All files come from the first folder that has a match. Empty if no folder has one.
+    """
     for folder in lookup_folders(config, workspace):
         if "*" not in name:
             paths = [folder / name] if (folder / name).is_file() else []
@@ -242,17 +255,17 @@ def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
-    """Return the format that the config sets, else the format of the file suffix."""
+    """Return the data format that the config sets. If the config sets none, the file's suffix decides."""
     return config.data.format or SUFFIXES[suffix_of(path.name)]
 
 
 def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
-    """Return the first of `checked_files`."""
+    """Find the first data file and check its digest. See `checked_files`."""
     return checked_files(config, workspace)[0]
 
 
 def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
-    """Find every data file and compute its digest.
+    """Find all data files and compute the digest of each file.
 
     The digest of a single file is compared with the config, unless files are joined to it.
 
@@ -282,12 +295,12 @@ def _checked_data_file(config: BenchmarkConfig, folder: Path, name: str, path: P
 
 
 def sha256_of_all(digests: Mapping[str, str]) -> str:
-    """Return one hex SHA-256 for several files, of the RFC 8785 form of the map from file name to digest."""
+    """Return one hex SHA-256 for several files. It is computed from the canonical JSON of file name -> digest."""
     return hashlib.sha256(canonical(digests)).hexdigest()
 
 
 def digest_error(where: str, *, expected: str, found: str) -> DataError:
-    """Return the error for a wrong digest. The message has both digests."""
+    """Create the error for a wrong digest. The message shows both digests."""
     text = f"the SHA-256 is {found}, but the config expects {expected}"
     return DataError(
         text, where=where, hint="this is another version of the file: download the version that the config expects"
@@ -295,14 +308,17 @@ def digest_error(where: str, *, expected: str, found: str) -> DataError:
 
 
 def is_shipped(config: BenchmarkConfig) -> bool:
-    """Return True when the data ships with its config: the data has type local, and ``localPath`` is not set."""
+    """Return True when the data ships with the config.
+
+    This is the case if ``data.type`` is ``local`` and ``localPath`` is not set.
+    """
     data = config.origin.tree().get("data") if config.origin else None
     has_own_path = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not has_own_path
 
 
 def download_hint(config: BenchmarkConfig) -> str:
-    """Return the hint on how to get the data, such as a command."""
+    """Return a hint on how to get the data. Usually this is a command."""
     command = f"bench download {config.name}"
     if config.data.fetch:
         return f"{command}, or put the files at these paths"
@@ -313,7 +329,7 @@ def download_hint(config: BenchmarkConfig) -> str:
 
 
 def missing_file_error(config: BenchmarkConfig, workspace: Path, name: str | None = None) -> DataError:
-    """Return the error for a missing file: its path, its expected digest, and how to get it."""
+    """Create the error for a missing data file. It shows the path, the expected digest, and how to get the file."""
     files, name = config.data.files, name or local_path(config)
     where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
     if is_shipped(config):

@@ -166,7 +166,7 @@ def _local_data_error(config: BenchmarkConfig, workspace: Path) -> DataError:
 async def _download_each(
     config: BenchmarkConfig, workspace: Path, *, fetch: Fetch, environment: Environment, progress: Progress | None
 ) -> DownloadResult:
-    """Download every file of ``data.fetch`` to its path in the workspace, and return one result for all."""
+    """Download every file that ``data.fetch`` lists, and return one result for all files together."""
     found: dict[str, DownloadResult] = {}
     for name, address in config.data.fetch.items():
         owner, repository, file = [*address.removeprefix("hf:").split("/", 2), "", ""][:3]
@@ -200,7 +200,7 @@ def _no_progress(done: int, total: int | None) -> None:
 
 
 def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
-    """Return the file of an earlier download, or None. A file with a wrong digest is an error."""
+    """Return the file that an earlier download left, or None. A wrong digest of this file raises an error."""
     if not target.is_file():
         return None
     sha256 = cached_sha256(target)
@@ -210,7 +210,7 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
 
 
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> DownloadResult:
-    """Copy a file of the user and check the digest of the copy."""
+    """Copy the user's file into the workspace, and check the digest of the copy."""
     if not source.is_file():
         raise DataError("the file is not there", where=display_path(source), hint="check --from")
     expected = config.data.sha256
@@ -231,14 +231,14 @@ def _copy(config: BenchmarkConfig, source: Path, target: Path) -> DownloadResult
 
 
 def _partial_paths(target: Path) -> tuple[Path, Path]:
-    """Return the path of the partial file and the path of its stored validators."""
+    """Return the path of the partial file, and the path of the stored ETag and Last-Modified headers."""
     return target.with_name(target.name + ".part"), target.with_name(target.name + ".part.json")
 
 
 async def _download_with_retries(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> DownloadResult:
-    """Download a file in up to four attempts."""
+    """Download a file. An interrupted download is tried up to four times."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
@@ -256,9 +256,9 @@ async def _download_with_retries(
 async def _fetch(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> DownloadResult:
-    """Write the body to ``.part``, check its digest, and move it into place.
+    """Download to the partial file, check its digest, and rename it to ``target``.
 
-    After an interruption, the partial file and its validators stay for the next attempt.
+    After an interruption, the partial file stays and the next attempt continues it.
     """
     part, notes = _partial_paths(target)
     known = Validators.read(notes) if part.exists() else None
@@ -277,7 +277,7 @@ async def _fetch(
 
 
 async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) -> str:
-    """Write the body into the partial file from its offset on, and return the hex SHA-256 of the whole file."""
+    """Append the downloaded bytes to the partial file, and return the hex SHA-256 of the whole file."""
     digest = hashlib.sha256()
     done = remote.offset
     with _with_file_name(part), part.open("r+b" if done else "wb") as file:
@@ -298,7 +298,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
 
 
 def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
-    """Add to the digest the bytes that an earlier attempt wrote."""
+    """Pass the first ``length`` bytes of the partial file to ``update``. An earlier attempt wrote these bytes."""
     left = length
     with part.open("rb") as file:
         while left > 0 and (chunk := file.read(min(_CHUNK, left))):
@@ -308,7 +308,7 @@ def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
 
 @contextmanager
 def _with_file_name(path: Path) -> Iterator[None]:
-    """Add the file name to an OSError, because the OSError of a write has none."""
+    """Add the file name to an OSError that has none."""
     try:
         yield
     except OSError as error:
@@ -317,7 +317,7 @@ def _with_file_name(path: Path) -> Iterator[None]:
 
 
 def _flush_to_disk(file: BinaryIO) -> None:
-    """Flush the bytes to disk before the file is renamed."""
+    """Write all bytes of the file to the disk, so that a crash after the rename cannot lose them."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -336,7 +336,7 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
     """Rename a file with a wrong digest to ``PATH.rejected``, and raise an error with both digests.
 
-    ``given`` is the user's file if ``file`` is a copy of it.
+    If ``file`` is a copy of a user's file, ``given`` is the path of that file.
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)
@@ -347,7 +347,7 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
 
 
 def _download_error(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
-    """Return the error for a failed download, with the path of the file, its digest, and how to provide it offline."""
+    """Create the error for a failed download. The hint says how to provide the file without a network."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({display_path(target)}{digest})"
     way = f"or download {origin.url} on another machine and use bench download {config.name} --from FILE"
