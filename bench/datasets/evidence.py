@@ -34,7 +34,7 @@ TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
 ANY_ROW = -1
-"""stands for a row index: the meaning of an id in all rows that do not define the id themselves"""
+"""used instead of a row index, for the meaning of an id in all rows that do not define the id themselves"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 

@@ -190,7 +190,7 @@ RIGHT_KINDS: Mapping[bool, frozenset[AnswerKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share of ``n`` verdicts with its Wilson interval. Both are None if there is no verdict."""
+    """A share of ``n`` verdicts with its Wilson interval. Both are None when ``n`` is 0."""
 
     value: float | None
     n: int

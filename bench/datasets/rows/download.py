@@ -81,7 +81,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadResult:
-    """The downloaded file, and how it came to its place."""
+    """The downloaded file, and whether it was downloaded, copied or already there. ``size`` is in bytes."""
 
     path: Path
     state: Literal["downloaded", "copied", "up to date"]
