@@ -581,7 +581,7 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
     """
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
-        hint = f'write the path of one of them: "{first}"' if isinstance(value, list) and value else None
+        hint = f'write the path of one element: "{first}"' if isinstance(value, list) and value else None
         raise place.error(path_name(path), "must be one name, not", value, hint=hint)
     return scalar_text(value) or None
 

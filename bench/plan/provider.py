@@ -93,7 +93,7 @@ class _ProviderChoice:
         if at and not VARIANT.fullmatch(variant):
             raise UsageError(
                 f'"{variant}" in "{given}" is not a valid label of a variant',
-                hint="use letters, digits, - and _, for example chroma@big",
+                hint="after the @, use letters, digits, - and _, for example chroma@big",
             )
         return cls(given, load_named(catalog, name))
 

@@ -107,7 +107,11 @@ def _results(config: BenchmarkConfig) -> str:
 
 
 def _cost_table(config: BenchmarkConfig) -> str:
-    head = [f"step, for one hosted provider with k = {config.search.default_limit}", "calls", "tokens (estimate)"]
+    head = [
+        f"phase of a run with one hosted provider and k = {config.search.default_limit}",
+        "calls",
+        "tokens (estimate)",
+    ]
     return table(head, _cost(config))
 
 

@@ -165,7 +165,7 @@ def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> Non
 @pytest.mark.parametrize(
     ("kind", "hint"),
     [
-        (["temporal", "multi-hop"], 'write the path of one of them: "$.kind[0]"'),
+        (["temporal", "multi-hop"], 'write the path of one element: "$.kind[0]"'),
         (["x"], '"$.kind[0]"'),
         ([], ""),
         ({"a": 1}, ""),

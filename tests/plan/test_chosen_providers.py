@@ -91,32 +91,32 @@ def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
         (
             ["bm25@"],
             '"" in "bm25@" is not a valid label of a variant',
-            "use letters, digits, - and _, for example chroma@big",
+            "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a@b"],
             '"a@b" in "bm25@a@b" is not a valid label of a variant',
-            "use letters, digits, - and _, for example chroma@big",
+            "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@v1.2"],
             '"v1.2" in "bm25@v1.2" is not a valid label of a variant',
-            "use letters, digits, - and _, for example chroma@big",
+            "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a|b"],
             '"a|b" in "bm25@a|b" is not a valid label of a variant',
-            "use letters, digits, - and _, for example chroma@big",
+            "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a/b"],
             '"a/b" in "bm25@a/b" is not a valid label of a variant',
-            "use letters, digits, - and _, for example chroma@big",
+            "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@ü"],
             '"ü" in "bm25@ü" is not a valid label of a variant',
-            "use letters, digits, - and _, for example chroma@big",
+            "after the @, use letters, digits, - and _, for example chroma@big",
         ),
     ],
 )

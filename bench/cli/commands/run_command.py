@@ -299,7 +299,10 @@ def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
         return flags
     benchmark, *providers = names
     if flags.benchmarks is not None or (providers and flags.providers is not None):
-        raise UsageError(f"{benchmark} and --benchmarks or --providers exclude each other", hint="give one of them")
+        raise UsageError(
+            f'"{benchmark}" cannot be combined with --benchmarks or --providers',
+            hint="give the names with or without flags",
+        )
     return replace(flags, benchmarks=[benchmark], providers=providers or flags.providers)
 
 
