@@ -1,16 +1,14 @@
-"""The table of metric names: built-in entries, installed plug-ins, and the lookup by name.
+"""Find a metric by name among the built-in metrics and the installed plug-ins.
 
-Also in this module:
-
-* Plug-in metrics: classes with ``name``, ``definition`` and ``score``.
+The module also converts a plug-in class with ``name``, ``definition`` and ``score`` to a ``Measure``.
 
 Example::
 
     registry().measure("nDCG@10").definition       # "ndcg@10/1"
     from_plugin(Shouting, {"bonus": 0.5}, label="./mine.py:Shouting")       # a Measure
 
-A name is converted to its canonical form, split at K and looked up with its aliases; its parameters are checked. To add
-a metric, add a ``RegisteredMetric`` to its family, or an entry point; this module does not change.
+A look-up ignores the spelling of the name, splits off the cutoff K, and checks the parameters. To add a built-in
+metric, add a ``RegisteredMetric`` to one of the modules in ``FAMILIES``. To add a plug-in, add an entry point.
 """
 
 from __future__ import annotations
@@ -48,10 +46,10 @@ def from_plugin(
     name: str | None = None,
     breakdown: tuple[str, ...] = (),
 ) -> Measure:
-    """Return a plug-in's class or instance as a ``Measure``.
+    """Convert a plug-in (a class or an instance) to a ``Measure``. ``label`` names the plug-in in errors.
 
     Raises:
-        ConfigError: a part is missing, a parameter is unknown to the class, or the category is unknown.
+        ConfigError: the class lacks an attribute, does not accept a parameter, or has an unknown category.
     """
     try:
         metric = loaded(**params) if isinstance(loaded, type) else loaded
@@ -85,7 +83,10 @@ def from_plugin(
 
 
 def checked_score(metric: Metric, label: str) -> Callable[[Row], float | None]:
-    """Return the plug-in's ``score`` with a check that the result is a number or None."""
+    """Return a function that calls the plug-in's ``score`` and checks the result.
+
+    The function raises EvaluatorFailed if the result is neither a finite number nor None.
+    """
 
     def score(row: Row) -> float | None:
         value: object = metric.score(row)
@@ -107,17 +108,17 @@ Params = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A parsed metric name: its entry, its K, and the parameters that it presets."""
+    """A parsed metric name: the built-in metric, the cutoff K, and the parameters that the name sets."""
 
     name: str
     entry: RegisteredMetric
     k: int | str | None
-    """an int, ``"k"`` in the generic form, None when the name has no cut"""
+    """a number; ``"k"`` for a name such as ``ndcg_at_k``; None for a name without a cutoff"""
     preset: Mapping[str, object]
 
 
 class Registry:
-    """The built-in entries by all of their names; plug-ins are looked up for other names."""
+    """The built-in metrics by name and alias. A name that is not built in is looked up among the plug-ins."""
 
     def __init__(self, entries: tuple[RegisteredMetric, ...]) -> None:
         self.entries = entries
@@ -133,7 +134,10 @@ class Registry:
         self._known[name] = (entry, preset)
 
     def names(self) -> Iterator[str]:
-        """Yield every name and alias, with cuts as ``_at_K``, including installed plug-ins."""
+        """Yield every name and alias, including those of installed plug-ins.
+
+        A name that needs a cutoff ends in ``_at_K``. A name with an optional cutoff is yielded in both forms.
+        """
         for name, (entry, _) in self._known.items():
             yield f"{name}_at_K" if entry.cut == "required" else name
             if entry.cut == "optional":
@@ -141,7 +145,10 @@ class Registry:
         yield from self.installed()
 
     def installed(self) -> dict[str, plugins.InstalledPlugin]:
-        """Return the plug-ins by name, not yet imported."""
+        """Return name -> installed plug-in, without importing the plug-ins.
+
+        Raises ConfigError if a plug-in has the name of a built-in metric.
+        """
         found = plugins.installed_plugins(GROUP, canonical)
         for name, plugin in found.items():
             if name in self._known:
@@ -149,7 +156,10 @@ class Registry:
         return found
 
     def parse_name(self, name: str) -> MetricRequest | None:
-        """Return the entry for a name and the K in the name; None if no built-in entry has the name."""
+        """Split a name into the built-in metric, the cutoff K and preset parameters.
+
+        Return None if no built-in metric has the name.
+        """
         spelled = canonical(name)
         if spelled in self._known:
             entry, preset = self._known[spelled]
@@ -176,7 +186,10 @@ class Registry:
 
     @staticmethod
     def _cut(request: MetricRequest, params: Params, default_k: int | None) -> int | None:
-        """Return the K to use: from the name, from the parameter, or the default of names that need a K."""
+        """Return the cutoff K that the name or the parameter ``k`` sets.
+
+        If neither sets K, return ``default_k`` for a metric that needs a K, else None.
+        """
         entry, asked = request.entry, params.get("k")
         if entry.cut == "none":
             return None
@@ -206,10 +219,10 @@ class Registry:
         default_k: int | None = None,
         breakdown: tuple[str, ...] = (),
     ) -> Measure:
-        """Return the metric with this name, ready for use.
+        """Return the metric called ``name`` with its parameters set.
 
         Raises:
-            UnknownMetric: an unknown name (with up to three similar names), K or parameter.
+            UnknownMetric: the name, the K or a parameter is unknown. The error suggests similar names.
         """
         request, given = self.parse_name(name), dict(params or {})
         if request is None:
@@ -231,9 +244,10 @@ class Registry:
         )
 
     def _checked(self, request: MetricRequest, params: dict[str, object]) -> dict[str, object]:
-        """Return the parameters: the defaults, then the presets of the name, then the given ones.
+        """Return the values of all parameters of the metric.
 
-        Conflicts are errors.
+        Defaults come first. The parameters that the name sets, and then ``params``, replace them. Raises UnknownMetric
+        if ``params`` contradicts the name.
         """
         entry = request.entry
         if entry.cut != "none":
@@ -270,7 +284,7 @@ class Registry:
         )
 
     def unknown(self, name: str) -> UnknownMetric:
-        """Return the error for an unregistered name."""
+        """Return the error for a name that no metric has, with similar names as a hint."""
         spelled = canonical(name)
         base, k = split_cut(spelled)
         if k is not None and base in self._known:
@@ -281,7 +295,10 @@ class Registry:
         return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
 
     def info(self, name: str) -> MetricInfo:
-        """Return the meaning of a name: its main name, its other names, its definition (``@K`` if no K is given)."""
+        """Return the main name, the other names, the definition and the unit of a metric.
+
+        The definition contains ``@K`` if the name gives no number.
+        """
         request = self.parse_name(name)
         if request is None:
             found = self._installed(canonical(name), {}, ())
@@ -313,18 +330,18 @@ class Registry:
 
 
 def with_cut(name: str, k: int | str | None) -> str:
-    """Return ``name_at_k``, or the name when there is no K."""
+    """Return ``name_at_k`` with the cutoff filled in, or ``name`` if ``k`` is None."""
     return name if k is None else f"{name}_at_{k}"
 
 
 @functools.cache
 def registry() -> Registry:
-    """Return the registry of built-in metrics."""
+    """Return the registry of all built-in metrics; it is built once per process."""
     return Registry(tuple(entry for family in FAMILIES for entry in family.ENTRIES))
 
 
 def catalog() -> list[MetricInfo]:
-    """Return every metric once, sorted by name; plug-ins are listed without being imported."""
+    """Return one description per metric, sorted by name. Plug-ins are listed without being imported."""
     known = registry()
     own = [known.info(with_cut(e.name, "K" if e.cut == "required" else None)) for e in known.entries]
     others = [

@@ -29,33 +29,39 @@ from bench.model import Row
 Ids = Iterable[object]
 
 _COLLECTIONS = (tuple, list, Iterable)
-"""types of a hit with several ids; the abstract class comes last because its check is slow"""
+"""types of a hit that has several ids; ``Iterable`` comes last because its check is slow"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The hits of one item.
+    """The hits of one item, compared with the expected ids; each hit takes one slot.
 
-    ``new[i]`` is the number of expected ids first covered by slot i, and ``gains[i]`` is the highest of their grades.
+    ``new[i]`` is the number of expected ids that slot i covers first. ``gains[i]`` is the highest grade of these ids.
     """
 
     new: tuple[int, ...]
     gains: tuple[float, ...]
     grades: tuple[float, ...]
-    """the grades of every relevant id, highest first"""
+    """the grades of all expected ids, highest first"""
 
     @classmethod
     def of(
         cls, retrieved: str | Iterable[object], relevant: Mapping[object, float] | Ids, *, collapse: bool = False
     ) -> Ranking | None:
-        """Return the ranking of a list; None when nothing is relevant. ``collapse`` drops repeats before any cut."""
+        """Return the ranking of the hits in ``retrieved``; None if ``relevant`` is empty.
+
+        With ``collapse``, a hit is dropped if all of its ids occurred in earlier hits.
+        """
         return cls.of_slots([slot_ids(entry) for entry in as_iterable(retrieved)], graded(relevant), collapse=collapse)
 
     @classmethod
     def of_slots(
         cls, slots: Sequence[tuple[str, ...]], grades: Mapping[str, float], *, collapse: bool = False
     ) -> Ranking | None:
-        """Return the ranking of ids that are already texts; arguments as for `of`."""
+        """Return the ranking of hits whose ids are texts already; None if ``grades`` is empty.
+
+        ``grades`` is expected id -> grade. ``collapse`` drops repeated hits, as in `of`.
+        """
         if not grades:
             return None
         if collapse:
@@ -76,20 +82,20 @@ class Ranking:
 
     @property
     def expected(self) -> int:
-        """Return R, the number of relevant ids."""
+        """Return R, the number of expected ids."""
         return len(self.grades)
 
     @property
     def returned(self) -> int:
-        """Return the number of slots."""
+        """Return the number of hits."""
         return len(self.new)
 
     def covered(self, k: int | None = None) -> int:
-        """Return the number of expected ids in the first k slots."""
+        """Return how many expected ids the first k hits cover."""
         return sum(self.new[:k])
 
     def relevant_slots(self, k: int | None = None) -> int:
-        """Return the number of slots among the first k that cover a new expected id."""
+        """Return how many of the first k hits cover an expected id that no earlier hit covers."""
         return sum(1 for n in self.new[:k] if n)
 
 
@@ -103,7 +109,10 @@ def slot_ids(entry: object) -> tuple[str, ...]:
 
 
 def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
-    """Return id -> grade without grades of 0 or less; raise ValueError for a grade that is not finite."""
+    """Return id -> grade of the relevant ids; ids with a grade of 0 or less are left out.
+
+    Raises ValueError if a grade is not finite.
+    """
     if not isinstance(relevant, Mapping):
         return {str(i): 1.0 for i in as_iterable(relevant)}
     if not all(map(math.isfinite, relevant.values())):
@@ -130,7 +139,7 @@ DUPLICATES = Parameter(default="keep", choices=("keep", "collapse"))
 
 
 def hit(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return 1 if any expected id is in the first K slots, else 0."""
+    """Return 1 if one of the first K hits covers an expected id, else 0."""
     return float(ranking.covered(k) > 0)
 
 
@@ -150,7 +159,10 @@ def recall(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def precision(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return relevant slots / K; ``denominator: returned`` divides by min(K, returned)."""
+    """Return (relevant hits among the first K) / K.
+
+    With the parameter ``denominator: returned``, divide by min(K, number of hits) instead.
+    """
     slots = k or ranking.returned
     if params["denominator"] == "returned":
         slots = min(slots, ranking.returned)
@@ -158,29 +170,35 @@ def precision(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def precision_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return relevant slots / all returned slots."""
+    """Return the share of all returned hits that are relevant."""
     return ranking.relevant_slots() / ranking.returned if ranking.returned else 0.0
 
 
 def recall_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return covered expected ids / R, over all returned slots."""
+    """Return the share of the expected ids that the returned hits cover."""
     return ranking.covered() / ranking.expected
 
 
 def f1_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return the harmonic mean of the item's own precision and recall."""
+    """Return the harmonic mean of `precision_of_returned` and `recall_of_returned` of this item."""
     p, r = precision_of_returned(ranking, k, params), recall_of_returned(ranking, k, params)
     return 2 * p * r / (p + r) if p + r else 0.0
 
 
 def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return the share of the expected ids that were returned; for ``variant: any``, 1 if at least one was returned."""
+    """Return the share of the expected ids that were returned.
+
+    With the parameter ``variant: any``, return 1 if at least one was returned, else 0.
+    """
     covered = ranking.covered()
     return float(covered > 0) if params["variant"] == "any" else covered / ranking.expected
 
 
 def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return DCG / DCG of the K best grades (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
+    """Return nDCG at K: the DCG of the hits / the DCG of the K best grades.
+
+    The discount is log2(rank + 1) (Järvelin and Kekäläinen 2002).
+    """
     longmemeval = params["variant"] == "longmemeval"
     exponential = params["gain"] == "exponential"
 
@@ -192,14 +210,20 @@ def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def _discount(rank: int, longmemeval: bool) -> float:
-    """Return the discount of a rank; LongMemEval's code divides by log2(rank) from rank 3 on, and by 1 before."""
+    """Return the number by which the gain at a rank is divided: log2(rank + 1).
+
+    LongMemEval divides by log2(rank) instead, and by 1 at ranks 1 and 2.
+    """
     if longmemeval:
         return max(1.0, math.log2(rank)) if rank > 1 else 1.0
     return math.log2(rank + 1)
 
 
 def average_precision(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return the sum of the precision at each relevant slot / R; R counts every relevant id even with a cut."""
+    """Return the average precision: the sum of the precisions at the ranks of the relevant hits / R.
+
+    R is the number of all expected ids, also if the list is cut at K.
+    """
     found, terms = 0, []
     for rank, new in enumerate(ranking.new[:k], start=1):
         if new:
@@ -209,7 +233,7 @@ def average_precision(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return 1 / rank of the first relevant slot, else 0."""
+    """Return 1 / (rank of the first relevant hit), or 0 if no hit among the first K is relevant."""
     return next((1 / rank for rank, new in enumerate(ranking.new[:k], start=1) if new), 0.0)
 
 
@@ -217,7 +241,7 @@ def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
 def _ranking(
     retrieved: tuple[tuple[str, ...], ...], relevant: tuple[str, ...], grades: tuple[float, ...], collapse: bool
 ) -> Ranking | None:
-    """Return the ranking of a row, cached because its metrics share it."""
+    """Return the ranking of one row; cached, because several metrics of a row need the same ranking."""
     known = dict(zip(relevant, grades, strict=True)) if grades else dict.fromkeys(relevant, 1.0)
     return Ranking.of_slots(retrieved, known, collapse=collapse)
 
@@ -242,7 +266,7 @@ def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
 
 
 def mean_score(scores: Sequence[float | None]) -> float | None:
-    """Return the mean of the provider's scores; None unless every hit has a finite score."""
+    """Return the mean score of the hits; None if a hit has no finite score or there are no hits."""
     known = [s for s in scores if s is not None and math.isfinite(s)]
     return math.fsum(known) / len(known) if known and len(known) == len(scores) else None
 

@@ -1,6 +1,6 @@
-"""The ``metrics:`` of a config: entries are converted to metrics, and every error is reported before the run.
+"""Convert the ``metrics:`` of a config to metrics; every error is reported before the run.
 
-An entry is a name, or ``{name, method, config, breakdown, evaluator}``.
+An entry of ``metrics:`` is a name, or ``{name, method, config, breakdown, evaluator}``.
 
 Example::
 
@@ -21,7 +21,7 @@ from bench.metrics.protocol import Arithmetic, Measure, canonical, or_list, simi
 from bench.metrics.registry import from_plugin, registry
 
 CUSTOM = "custom:"
-"""prefix of the ``./file.py:Class`` of an evaluator next to a config"""
+"""prefix of the name of an evaluator class in a file next to the config: ``custom:./file.py:Class``"""
 KEYS = ("name", "method", "config", "breakdown", "evaluator")
 
 
@@ -43,7 +43,7 @@ VALUE_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """One entry of ``metrics:``; ``where`` is its file:line:column."""
+    """One entry of ``metrics:`` in a config. ``where`` is its place as file:line:column."""
 
     name: str
     method: str | None = None
@@ -54,7 +54,7 @@ class MetricSpec:
 
     @classmethod
     def of(cls, entry: object, where: str | None = None) -> MetricSpec:
-        """Read a string, a mapping, or an object with the same attributes (None = unset)."""
+        """Read an entry: a name, a mapping, or an object whose attributes are the keys (None = not set)."""
         if isinstance(entry, MetricSpec):
             return entry
         if isinstance(entry, str):
@@ -94,10 +94,11 @@ def open_metrics(
     places: Sequence[str | None] = (),
     dimensions: Sequence[str] | None = None,
 ) -> list[Measure]:
-    """Return the metric of each entry; a name that needs a K and has none gets ``k``.
+    """Return one metric per entry of ``specs``.
 
-    ``places`` has the file:line:column of each entry. ``dimensions`` has the metadata keys that a breakdown can name;
-    None = not checked. Raises one ConfigError with every problem.
+    A metric that needs a cutoff K, but has none in its entry, gets ``k``. ``places`` has the file:line:column of each
+    entry. ``dimensions`` has the metadata keys that a breakdown can name; None accepts any key. Raises one ConfigError
+    that lists all problems.
     """
     problems: list[ConfigError] = []
     opened: dict[str, Measure] = {}
@@ -121,7 +122,10 @@ def _with_place(error: ConfigError, where: str | None) -> ConfigError:
 
 
 def _add(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
-    """Add a metric, once if it is repeated; two definitions under one name are an error."""
+    """Add a metric to ``opened``; a repeated metric is added once.
+
+    Raises ConfigError if another metric with this name has a different definition.
+    """
     other = opened.setdefault(metric.name, metric)
     if other.definition != metric.definition or other.params != metric.params:
         raise ConfigError(
@@ -147,16 +151,16 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
-    """Return the parameters of an entry; a parameter that the entry does not set has the preset for runs."""
+    """Return the parameters of an entry: its ``config``, and the defaults for runs where ``config`` has no value."""
     request = registry().parse_name(name)
     preset = {} if request is None else {k: v for k, v in request.entry.run_presets.items() if k not in request.preset}
     return preset | dict(spec.config)
 
 
 def _with_method(spec: MetricSpec, given: str) -> str:
-    """Return the name with a method: ``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``.
+    """Return the metric name with the method as suffix: ``accuracy.llm_judge``.
 
-    The method ``custom`` does not change a built-in name.
+    With the method ``custom``, return a built-in name without a suffix.
     """
     method, base = canonical(given), canonical(spec.name)
     taken = registry().parse_name(base)
@@ -184,7 +188,10 @@ def _with_method(spec: MetricSpec, given: str) -> str:
 
 
 def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Measure:
-    """Return a plug-in metric next to the config; for a class with ``evaluate``, a metric of its verdicts."""
+    """Return the metric of a class in a file next to the config.
+
+    If the class is an evaluator (it has ``evaluate``, but no ``score``), the metric is the value of its verdicts.
+    """
     reference = spec.evaluator or ""
     loaded = plugins.load_file(reference, folder=folder, where=spec.where)
     name = canonical(spec.name)
@@ -194,7 +201,7 @@ def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Me
 
 
 def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakdown: tuple[str, ...]) -> Measure:
-    """Return the mean value of one evaluator's verdicts as a metric; ``config`` is the evaluator's."""
+    """Return a metric whose values are the values of the verdicts of one evaluator, with ``config`` as its settings."""
     return Measure(
         name=name,
         definition=f"{name}/1",
@@ -208,12 +215,12 @@ def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakd
 
 
 def dimension_name(name: str) -> str:
-    """Return ``question_type`` for ``questionType`` and ``category``, and any other name unchanged."""
+    """Return ``question_type`` for the synonyms ``questionType`` and ``category``; return any other name unchanged."""
     return "question_type" if name in ("questionType", "question_type", "category") else name
 
 
 def with_breakdown(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
-    """Return the metric with these breakdowns; a macro mean uses the first."""
+    """Return a copy of the metric that is broken down by these labels. A macro mean groups by the first one."""
     arithmetic = metric.arithmetic
     if arithmetic.fold.dimension is not None and dimensions[0] != arithmetic.fold.dimension:
         arithmetic = replace(arithmetic, fold=Macro(dimensions[0]))
@@ -221,7 +228,10 @@ def with_breakdown(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
 
 
 def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]]:
-    """Return evaluator -> settings for all evaluators that the metrics need besides the benchmark's first one."""
+    """Return evaluator name -> settings, for every evaluator that must run because a metric reads its verdicts.
+
+    The first evaluator of the benchmark is not included, because it always runs.
+    """
     needed: dict[str, dict[str, object]] = {}
     for metric in metrics:
         for name in metric.evaluators:
@@ -234,7 +244,7 @@ def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]
 
 
 def _check_same_config(name: str, settings: Mapping[str, object], metric: Measure) -> None:
-    """Check that metrics of one class have the same config, because the class is opened once."""
+    """Raise ConfigError if two metrics use one class with different configs; the class is opened only once."""
     if settings != metric.params:
         raise ConfigError(
             f"{name.removeprefix(CUSTOM)} has two different configs: {settings} and {dict(metric.params)}",

@@ -1,4 +1,4 @@
-"""Multiple choice: the list of options, the option of a gold answer, and the option that an answer states.
+"""Multiple choice: list the options in a prompt, and find the option that a gold answer or an answer names.
 
 Example::
 
@@ -6,8 +6,9 @@ Example::
     choice_index("B", ("Rome", "Paris"))                            # 1; also for "(b)" and "paris"
     chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
 
-An option has a text and a letter: A to Z in order, or the letter that its text begins with. If an option's text is a
-letter, the text takes precedence. An answer with two different statements has no choice.
+An option has a text and a letter. The letters are A, B, C, ... in order, or the letters with which the texts begin. If
+the text of an option is itself a letter, the text takes precedence. An answer that states two different options counts
+as no choice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.structured import without_unticked
 from bench.visible import LATIN_OF
 
 MAX_LENGTH = 64 * 1024
-"""maximum length, in characters, of an answer that is searched for an option"""
+"""maximum number of characters of an answer; a longer answer is not searched for an option"""
 _DELIMITERS = "().:*\"'` []{}$\\_!?,;<>。，、；"
 _OWN_LETTER = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
 _LATEX = pattern(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
@@ -65,13 +66,13 @@ _LINE = pattern(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.
 _LABEL = pattern(
     rf"(?:^|(?<=[.;,!?\s])){_OPEN}(?P<letter>[A-Z])(?:{_CLOSE}{{1,3}}[.:]?|[.:]|\s+[-–—])(?=\s)", re.MULTILINE
 )
-"""an option letter before the statement about the option"""
+"""a letter of an option with a text after it, such as ``A: it is in Italy``"""
 _ALTERNATIVES = pattern(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
 _DENIED_LIST = pattern(
     r"(?i:\bnot|n['’]t|\bneither|\bnor|\bexcept)\s+(?i:(?:option|choice|answer|letter)s?\s+)?"
     r"(?P<list>\(?[A-Z]\)?(?:(?:\s*[,/&]\s*(?:(?:or|nor|and)\s+)?|\s+(?:or|nor|and)\s+)\(?[A-Z]\)?)+)(?!\w)"
 )
-"""letters that are ruled out together: ``not A, B``"""
+"""a list of letters that the answer rules out: ``not A, B``"""
 _DENIED_BEFORE = pattern(
     r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor|\bcannot|\bexcept|\brul(?:e|es|ed|ing) out|\bexclud(?:e|es|ed|ing)"
     r"|\beliminat(?:e|es|ed|ing))\s+(?:be\s+)?(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[(\[{\"'“‘]{0,3}\Z",
@@ -83,21 +84,27 @@ _DENIED_AFTER = pattern(
     re.IGNORECASE,
 )
 _DENIAL_WORD = pattern(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
-"""a denial after the letter of an option, unless the option's text begins with that word"""
+"""a word after a letter that rules the option out, such as ``A: no``"""
 _LATIN_LOOKALIKE = pattern(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
 """a single letter of another script that looks like a Latin letter"""
 _WORD_LETTERS = frozenset("AI")
-"""letters that are English words: before another word they are not a choice"""
+"""letters that are also English words; such a letter before another word is not a choice"""
 
 
 def option_letters(choices: Sequence[str]) -> str:
-    """Return one letter per option: the letters in texts such as ``(A) Rome`` if all texts have one, else A to Z."""
+    """Return the letters of all options as one text.
+
+    These are the letters in texts such as ``(A) Rome`` if every text begins with its own letter, else A, B, C, ...
+    """
     own = [found["letter"].upper() if (found := _OWN_LETTER.fullmatch(choice)) else "" for choice in choices]
     return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
 
 
 def lettered_options(choices: Sequence[str]) -> tuple[str, ...]:
-    """Return the options as a prompt lists them, each with its letter."""
+    """Return the options as a prompt lists them, each with its letter: ``(A) Rome``.
+
+    If every text already begins with a letter, return the texts unchanged.
+    """
     if choices and all(_OWN_LETTER.fullmatch(choice) for choice in choices):
         return tuple(choices)
     letters = option_letters(choices)
@@ -105,21 +112,26 @@ def lettered_options(choices: Sequence[str]) -> tuple[str, ...]:
 
 
 def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> bool:
-    """Return True when two indexes are equal or have equal option texts; False when one of them is None."""
+    """Return True if the indexes ``one`` and ``other`` mean the same option: they are equal, or their texts are equal.
+
+    Return False if an index is None.
+    """
     if one is None or other is None:
         return False
     return one == other or normal_form(choices[one]) == normal_form(choices[other])
 
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that a gold answer names by text or letter; None if there is none."""
+    """Return the index of the option that a gold answer names by its text or letter; None if it names none."""
     return None if gold is None else _option_named(gold, choices)
 
 
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that an answer states, or else mentions as its only letter or first option text.
+    """Return the index of the option that an answer chooses.
 
-    None when the answer has no option, or states different options.
+    A statement such as ``the answer is B`` decides. Without a statement, the answer chooses the option that it mentions
+    first, by letter or by text. Return None if the answer has no option, states different options, or mentions several
+    letters.
     """
     whole = _option_named(answer, choices)
     text = answer.strip()
@@ -142,11 +154,11 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
-    """Return, for each published rule, 1 if an answer gives the letter of the right option by this rule, else 0.
+    """Return rule -> 1 if the answer gives the right letter by this published rule, else 0.
 
-    exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
-    only: the only letter in brackets, or without brackets the only letter that is a word, either after
-    ``<final_answer>`` or in the whole answer (PersonaMem). Empty if the right option has no letter.
+    exact (MemBench): the answer is the letter and nothing else. stated (LongBench v2): the first ``The correct answer
+    is (X)`` has the letter. only (PersonaMem): no other letter is in brackets; without brackets, no other letter is a
+    word; the text after ``<final_answer>`` or the whole answer is tested. Empty if the right option has no letter.
     """
     letters = option_letters(choices)
     if wanted >= len(letters):
@@ -165,14 +177,14 @@ _LONGBENCH = pattern(r"The correct answer is \(?([A-Z])\b")
 
 
 def _letters_in(text: str, letters: str) -> set[str]:
-    """Return the letters of options in brackets, else the letters that are words."""
+    """Return the letters of options that are in brackets. Without brackets, return the letters that are words."""
     kind = f"[{letters}]"
     upper = text.upper()
     return set(re.findall(rf"\(({kind})\)", upper) or re.findall(rf"\b({kind})\b", upper))
 
 
 def _option_in(text: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that a text states, else of the option that it mentions."""
+    """Return the option that the text states, as its index. If it states none, return the option that it mentions."""
     for found in (
         _stated_options(text, choices),
         set(_edge_line_options(text, choices)),
@@ -184,7 +196,10 @@ def _option_in(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _stated_options(text: str, choices: Sequence[str]) -> set[int]:
-    """Return the options in boxes and in phrases such as ``the answer is``; a final statement replaces earlier ones."""
+    """Return the options that the text states: in LaTeX boxes, or in phrases such as ``the answer is``.
+
+    If the text states a final answer (``final answer: B``), return only the options of final answers.
+    """
     found = {place for box in _BOXED.findall(text) if (place := _boxed_option(box, choices)) is not None}
     plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
     final: set[int] = set()
@@ -201,13 +216,13 @@ def _stated_options(text: str, choices: Sequence[str]) -> set[int]:
 
 
 def _boxed_option(boxed: str, choices: Sequence[str]) -> int | None:
-    """Return the option in a box: a letter, a text, or both."""
+    """Return the index of the option that the content of a LaTeX box names by letter, text, or both."""
     plain = boxed.translate(_EMPHASIS).strip()
     return _option_named(plain, choices) if _option_named(plain, choices) is not None else _option_at(plain, 0, choices)
 
 
 def _option_at(text: str, start: int, choices: Sequence[str]) -> int | None:
-    """Return the option whose text or letter begins at a position; of two matching texts the longer one."""
+    """Return the index of the option whose text or letter begins at ``start``; the longer text if two texts match."""
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)
@@ -232,7 +247,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def _edge_line_options(text: str, choices: Sequence[str]) -> Iterator[int]:
-    """Yield the options at the start of the first and last line: ``B``, ``(B) Paris``."""
+    """Yield the index of the option with which the first or the last line begins: ``B``, ``(B) Paris``."""
     plain = text.translate(_EMPHASIS)
     lines = [line for line in plain.splitlines() if line.strip()]
     letters, labels = option_letters(choices), _labeled_options(plain, choices)
@@ -247,9 +262,9 @@ def _edge_line_options(text: str, choices: Sequence[str]) -> Iterator[int]:
 
 
 def _labeled_options(text: str, choices: Sequence[str]) -> set[int]:
-    """Return the options whose letter is followed by a statement.
+    """Return the options whose letter is followed by a text, such as ``A: it is in Italy``.
 
-    If some letters are followed by their own option text, return only those options.
+    If some letters are followed by the text of their own option, return only these options.
     """
     letters = option_letters(choices)
     found = [(letters.index(one["letter"]), one.end()) for one in _LABEL.finditer(text) if one["letter"] in letters]
@@ -273,7 +288,10 @@ def _bold_options(text: str, choices: Sequence[str]) -> Iterator[int]:
 
 
 def _mentioned_option(text: str, choices: Sequence[str]) -> int | None:
-    """Return the only letter in the text, or else the first option text; None for several different letters."""
+    """Return the index of the option that the text mentions first, by letter or by text; None for several letters.
+
+    Options that are ruled out do not count.
+    """
     letters = option_letters(choices)
     either = _ALTERNATIVES.search(text)
     if len(_labeled_options(text, choices)) > 1 or (either and either[1] in letters and either[2] in letters):
@@ -298,7 +316,7 @@ def _mentioned_option(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _is_denied(text: str, start: int, end: int, option: str = "") -> bool:
-    """Return True when the option at a position is ruled out: ``not A``, ``(A) is wrong``, ``A: no``."""
+    """Return True if the text rules out the option at start..end: ``not A``, ``(A) is wrong``, ``A: no``."""
     before = text[max(0, start - 40) : start]
     if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end):
         return True
@@ -308,13 +326,13 @@ def _is_denied(text: str, start: int, end: int, option: str = "") -> bool:
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places
 def _option_pattern(choice: str, before: str = "") -> re.Pattern[str] | None:
-    """Return a pattern for an option's text as separate words, with any white space between them."""
+    """Return a pattern that finds the text of an option as whole words, whatever white space is between them."""
     option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
     return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
 
 
 def _option_named(text: str, choices: Sequence[str]) -> int | None:
-    """Return the option that the whole text names, or None."""
+    """Return the index of the option whose text or letter is the whole ``text``; None if there is none."""
     plain = text.strip()
     if len(plain) <= MAX_LENGTH:
         form, texts = normal_form(plain), [normal_form(choice) for choice in choices]

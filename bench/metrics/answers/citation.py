@@ -26,9 +26,9 @@ _CITATION = pattern(
 
 
 def citations(text: str) -> list[str]:
-    """Return the statutory citations of a text in a normal form.
+    """Return the citations of laws in a text, in one spelling.
 
-    ``Act 12, s. 4 (2)`` and ``act 12 section 4(2)`` become ``act12:4(2)``.
+    ``Act 12, s. 4 (2)`` and ``act 12 section 4(2)`` both become ``act12:4(2)``.
     """
     found = []
     for match in _CITATION.finditer(text):

@@ -30,7 +30,9 @@ ORDER = "order-agreement"
 
 
 def order_agreement(order: Sequence[int], events: int) -> float:
-    """Return the agreement of ``order`` with 1, 2, 3, ..., as a number in 0..1; 0 when no event matches.
+    """Return how well ``order`` agrees with 1, 2, 3, ..., as a number in 0..1.
+
+    ``events`` is the number of expected events. The result is 0 if no expected event occurs.
 
     Raises:
         ValueError: an event is outside 0..``events``.
@@ -46,10 +48,10 @@ def order_agreement(order: Sequence[int], events: int) -> float:
 
 
 def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
-    """Return the rank of each event in the expected order, and its rank in the answer.
+    """Return two lists: the rank of each event in the expected order, and its rank in the answer.
 
-    Both lists have the same events: first the expected events, then the unmatched events of the answer. An event that
-    an order lacks has the last rank in it.
+    Both lists have the same events: first the expected events, then the events that only the answer has. An event that
+    is missing in one order has the last rank there.
     """
     first: dict[int, int] = {}
     others = []

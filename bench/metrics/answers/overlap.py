@@ -23,17 +23,20 @@ _WEIGHTS = {"bleu1_nltk_method1": (1.0, 0.0, 0.0, 0.0), "bleu4_nltk_method1": (0
 _PUNCTUATION = pattern(
     "[\u3001-\u3004\u3008-\u3020\u3030\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u060c\u061b\u061f\u06d4\u0964\u0965\u0f0d\u104a\u104b\u17d4\u17d5]"
 )
-"""CJK and full-width punctuation that sacreBLEU's ``zh`` tokenizer separates, and sentence ends of other scripts"""
+"""punctuation to separate from words: that of sacreBLEU's ``zh`` tokenizer, and the sentence ends of other scripts"""
 _VARIANTS = ("multilingual", "bleu1_multilingual", "sacrebleu_sentence", "sacrebleu_corpus", *_WEIGHTS)
 
 
 def rouge_l(prediction: str, reference: str) -> float:
-    """Return the F-measure of the longest common subsequence of lower-case [a-z0-9] runs (Lin 2004, no stemming)."""
+    """Return ROUGE-L: the F-measure of the longest common subsequence of words (Lin 2004).
+
+    Words are runs of a-z and 0-9 in lower case; there is no stemming.
+    """
     return _rouge(_WORDS.findall(prediction.lower()), _WORDS.findall(reference.lower()))
 
 
 def rouge_l_recall(prediction: str, reference: str) -> float:
-    """Return the recall of ROUGE-L: the share of the reference's words that the answer has in the same order."""
+    """Return the recall of ROUGE-L: the share of the reference's words that occur in the answer in the same order."""
     expected = _tokens(reference)
     return _common_length(_tokens(prediction), expected) / len(expected) if expected else 0.0
 
@@ -67,7 +70,10 @@ def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def nltk_bleu(weights: tuple[float, ...], prediction: str, reference: str) -> float:
-    """Return sentence BLEU of Treebank tokens of the lower-cased line, smoothing method 1 (Chen and Cherry 2014)."""
+    """Return the sentence BLEU of NLTK with smoothing method 1 (Chen and Cherry 2014).
+
+    Both texts are converted to lower case and split by the Treebank tokenizer.
+    """
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
     predicted, expected = _treebank().tokenize(prediction.lower()), _treebank().tokenize(reference.lower())
@@ -84,7 +90,10 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
-    """Return the value of ``compare``, with punctuation separated and scripts without spaces split into characters."""
+    """Return ``compare`` of both texts after preparing texts in other than Latin scripts.
+
+    In such a text, spaces are put around punctuation and around each character of a script without spaces.
+    """
     return compare(_separate_punctuation(prediction), _separate_punctuation(reference))
 
 
@@ -96,14 +105,14 @@ def _separate_punctuation(text: str) -> str:
 
 
 def sacrebleu_sentence(prediction: str, reference: str) -> float:
-    """Return sacreBLEU's sentence score with its defaults, in 0..1."""
+    """Return the sentence BLEU of sacreBLEU with its default settings, divided by 100 to be in 0..1."""
     import sacrebleu
 
     return float(sacrebleu.sentence_bleu(prediction, [reference]).score) / 100
 
 
 def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]) -> float | None:
-    """Return sacreBLEU over all pairs at once, in 0..1; None without a pair."""
+    """Return the corpus BLEU of sacreBLEU over all pairs, in 0..1; None if there are no pairs."""
     if not predictions:
         return None
     import sacrebleu
@@ -113,7 +122,7 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
 
 
 def signature(variant: str) -> str:
-    """Return the settings of sacreBLEU or the version of NLTK, which are stored with the number."""
+    """Return the settings of sacreBLEU, or the version of NLTK. This text is stored with the result."""
     from importlib.metadata import version
 
     if variant in _WEIGHTS or variant == "bleu1_multilingual":
@@ -152,7 +161,7 @@ _PARTS = ("answer_tokens", "reference_tokens", *(f"matched_{n}" for n in _ORDERS
 
 @functools.lru_cache(maxsize=16)
 def _counts(prediction: str, references: tuple[str, ...]) -> tuple[float, ...]:
-    """Return the counts of one answer, in the order of ``_PARTS``; corpus BLEU is a function of their sums."""
+    """Return the n-gram counts of one answer, in the order of ``_PARTS``; corpus BLEU is computed from their sums."""
     import sacrebleu
 
     found = sacrebleu.sentence_bleu(prediction, references)

@@ -18,18 +18,22 @@ from bench.model import SCORED_STATES, Row
 
 Params = Mapping[str, object]
 RULES = ("exact", "stated", "only")
-"""rules of published scripts that read the letter of a choice, see `bench.metrics.answers.choices.letter_rules`"""
+"""names of the rules in `bench.metrics.answers.choices.letter_rules`, which find the letter of a choice in an answer"""
 
 
 def part_of(row: Row, name: str) -> float | None:
-    """Return the part called ``name`` of the first verdict with such a part."""
+    """Return the number called ``name`` among the additional numbers of a verdict; None if no verdict has such a
+    number.
+
+    The first verdict with such a number is used.
+    """
     return next((one.parts[name] for one in row.verdicts if name in one.parts), None)
 
 
 def f1_of(found: float, points: float, right: float, target: float) -> float | None:
-    """Return the F1 of recall (found / points) and accuracy (right / target).
+    """Return the F1 of the recall found / points and the accuracy right / target.
 
-    0 when nothing was found or right, None when nothing was expected (``points`` is 0).
+    Return None if nothing was expected (``points`` is 0), and 0 if nothing was found or nothing was right.
     """
     if not points:
         return None
@@ -50,7 +54,10 @@ def _floored(k: int | None, params: Params) -> Arithmetic:
 
 
 def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
-    """Return the arithmetic of a metric whose parameter names the part."""
+    """Return the builder of a metric that is one additional number of a verdict.
+
+    The parameter ``key`` of the metric names the number.
+    """
 
     def build(k: int | None, params: Params) -> Arithmetic:
         name = str(params[key])
@@ -66,7 +73,10 @@ def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | 
 
 
 def _sum_metric(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
-    """Return the arithmetic of a metric that is computed from the sums of parts."""
+    """Return the builder of a metric that is ``formula`` of sums over all items.
+
+    ``names`` are the additional numbers of verdicts that are summed, in the order of the formula's arguments.
+    """
 
     def build(k: int | None, params: Params) -> Arithmetic:
         def part(name: str) -> Callable[[Row], float | None]:

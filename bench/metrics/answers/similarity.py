@@ -19,10 +19,10 @@ from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the cosine of two vectors of equal dimension in -1..1; 0 for a zero vector.
+    """Return the cosine of two vectors, in -1..1; 0 if a vector is all zeros.
 
     Raises:
-        ValueError: the dimensions differ or a value is not finite.
+        ValueError: the vectors have different dimensions, or a value is not finite.
     """
     if len(a) != len(b):
         raise ValueError(f"the two vectors have {len(a)} and {len(b)} dimensions; expected the same number")
@@ -35,7 +35,7 @@ def cosine(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _scaled(vector: Sequence[float]) -> list[float]:
-    """Return the vector scaled by a power of two, so that no square overflows; the cosine does not change."""
+    """Return the vector divided by a power of two, so that no square overflows. Its cosines do not change."""
     exponent = math.frexp(max(map(abs, vector), default=0.0))[1]
     return [math.ldexp(x, -exponent) for x in vector]
 
@@ -43,10 +43,10 @@ def _scaled(vector: Sequence[float]) -> list[float]:
 def deletion_check(
     deleted: object, texts: str | Iterable[object], *, fuzzy_match: bool = False, fuzzy_threshold: float = 0.8
 ) -> float | None:
-    """Return 1 if no text contains ``deleted``, else 0; None when ``deleted`` is empty.
+    """Return 1 if none of ``texts`` contains ``deleted``, else 0; None if ``deleted`` is empty.
 
-    With ``fuzzy_match``, a text contains ``deleted`` if it has at least the share ``fuzzy_threshold`` of the words of
-    ``deleted``.
+    With ``fuzzy_match``, a text counts as containing ``deleted`` if it has enough of the words of ``deleted``. The
+    share that is enough is ``fuzzy_threshold``.
     """
     places = [as_text(text) for text in as_iterable(texts) if text is not None]
     if fuzzy_match:

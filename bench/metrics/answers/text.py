@@ -37,8 +37,7 @@ Params = Mapping[str, object]
 Compare = Callable[[str, str], float | None]
 
 _NO_BOUNDARY_FROM = 0x2E80
-"""no word boundary is required for scripts from this code point on, and for earlier scripts that are split into
-characters"""
+"""scripts from this code point on need no word boundary around a match"""
 
 NORMALIZATION = {
     "normalize_whitespace": Parameter(default=True),
@@ -46,13 +45,16 @@ NORMALIZATION = {
     "unicode": Parameter(default="none", choices=("none", "nfc", "nfkc")),
 }
 LOCOMO_TYPES = {"multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5"}
-"""name of a category in the paper -> number of the category"""
+"""name of a question category in the LoCoMo paper -> its number in the dataset"""
 UNANSWERABLE_PHRASES = ("no information available", "not mentioned")
-"""LoCoMo's two phrases for a question without an answer in the conversation"""
+"""the two phrases that LoCoMo accepts as the answer to a question without an answer in the conversation"""
 
 
 def best_score(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
-    """Return the maximum over the references; None without a prediction or a reference that can be compared."""
+    """Return the highest value of ``compare(prediction, reference)`` over all references.
+
+    Return None if there is no prediction, or if no reference can be compared.
+    """
     if prediction is None:
         return None
     text = as_text(prediction)
@@ -61,7 +63,7 @@ def best_score(compare: Compare, prediction: object, references: str | Iterable[
 
 
 def text_comparison(compare: Compare) -> Arithmetic:
-    """Return the arithmetic of a metric that compares two texts."""
+    """Return the functions of a metric that compares the answer with each reference and uses the highest value."""
 
     def of_inputs(
         prediction: object, reference: object = None, references: str | Iterable[object] | None = None
@@ -72,13 +74,13 @@ def text_comparison(compare: Compare) -> Arithmetic:
 
 
 def answer_score(compare: Compare, row: Row) -> float | None:
-    """Return the maximum over the item's references; a blank answer gets 0, even if a reference has only stop words."""
+    """Return the highest value of ``compare`` over the references of the row; 0 for a blank answer."""
     found = best_score(compare, row.prediction, row.references)
     return 0.0 if found and not as_text(row.prediction).strip() else found
 
 
 def normalizer(params: Params) -> Callable[[str], str]:
-    """Return ``normal_form`` with a metric's options."""
+    """Return a function that normalizes a text with the options of a metric."""
     white, case, form = params["normalize_whitespace"], params["case_sensitive"], params["unicode"]
     return lambda text: normal_form(
         text, normalize_whitespace=bool(white), case_sensitive=bool(case), unicode=str(form)
@@ -86,7 +88,10 @@ def normalizer(params: Params) -> Callable[[str], str]:
 
 
 def exact_match(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of exact match (0 or 1); ``variant: squad`` compares token lists, ``locomo`` token sets."""
+    """Return the functions of the metric exact match, which is 0 or 1.
+
+    The variant ``squad`` compares lists of tokens. The variant ``locomo`` compares sets of tokens.
+    """
     if params["variant"] == "squad":
         return text_comparison(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
     if params["variant"] == "locomo":
@@ -96,7 +101,10 @@ def exact_match(k: int | None, params: Params) -> Arithmetic:
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None for an empty one."""
+    """Return the functions of the metric containment: 1 if the answer contains the reference, else 0.
+
+    The value is None for an empty reference.
+    """
     normal = normalizer(params)
     whole_words = bool(params["word_boundary"])
 
@@ -111,9 +119,10 @@ _UNPHRASED = re.compile(r"[^\w\s]")
 
 
 def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> float | None:
-    """Return 1 if the prediction contains each phrase of the reference as whole words, else 0; None without a phrase.
+    """Return 1 if the prediction contains every phrase of the reference as whole words, else 0.
 
-    Phrases are separated by ``;``, or by ``,`` if there is no ``;``. With ``ordered`` they must occur in this order.
+    Phrases are separated by ``;``, or by ``,`` if there is no ``;``. With ``ordered``, they must occur in the order of
+    the reference. Return None if the reference has no phrase.
     """
     plain = _phrase(prediction)
     phrases = [phrase for part in reference.split(";" if ";" in reference else ",") if (phrase := _phrase(part))]
@@ -127,13 +136,16 @@ def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> fl
 
 
 def _phrase(text: str) -> str:
-    """Return the text in lower case, with hyphens as spaces and other punctuation removed."""
+    """Return the text in lower case without punctuation; hyphens, commas and semicolons become spaces."""
     parted = re.sub(r"[-_,;]", " ", text.lower())
     return " ".join(_UNPHRASED.sub("", parted).split())
 
 
 def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
-    """Return True when ``text`` contains ``wanted``; with ``whole_words`` not inside a longer word or number."""
+    """Return True if ``text`` contains ``wanted``.
+
+    With ``whole_words``, an occurrence inside a longer word or number does not count.
+    """
     counted = whole_words and (wanted[:1].isdigit() or wanted[-1:].isdigit())
     start = text.find(wanted)
     while start >= 0:
@@ -146,7 +158,8 @@ def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
 
 
 def _is_inside_word(text: str, place: int) -> bool:
-    """Return True when the characters around ``place`` belong to one word; a mark belongs to the preceding letter."""
+    """Return True if a word continues across the position ``place``. A combining mark belongs to the letter before it.
+    """
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]
@@ -158,7 +171,7 @@ def _is_inside_word(text: str, place: int) -> bool:
 
 
 def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
-    """Return the multiset F1 of two token lists; 0 when nothing is shared."""
+    """Return the F1 of the tokens that both lists share; repeated tokens count. 0 if no token is shared."""
     common = sum((Counter(predicted) & Counter(expected)).values())
     if not common:
         return 0.0
@@ -167,7 +180,7 @@ def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def f1_squad(prediction: str, reference: str) -> float:
-    """Return the F1 of SQuAD tokens; 1 when both are empty."""
+    """Return the F1 of the tokens of SQuAD's script; 1 if both texts have no tokens."""
     predicted, expected = squad_tokens(prediction), squad_tokens(reference)
     if not predicted or not expected:
         return float(predicted == expected)
@@ -175,7 +188,10 @@ def f1_squad(prediction: str, reference: str) -> float:
 
 
 def f1_hotpot(prediction: str, reference: str) -> float:
-    """Return ``f1_squad``, but 0 when one text is yes, no or noanswer and the other text differs (HotpotQA)."""
+    """Return ``f1_squad``, with the exception of HotpotQA for yes, no and noanswer.
+
+    If the texts differ and one of them is yes, no or noanswer, the value is 0.
+    """
     mine, theirs = " ".join(squad_tokens(prediction)), " ".join(squad_tokens(reference))
     if mine != theirs and {mine, theirs} & {"yes", "no", "noanswer"}:
         return 0.0
@@ -183,23 +199,29 @@ def f1_hotpot(prediction: str, reference: str) -> float:
 
 
 def f1_multilingual(prediction: str, reference: str) -> float:
-    """Return ``f1_squad`` of ``comparable_form`` texts, with scripts without spaces split into characters."""
+    """Return the token F1 for texts in any script.
+
+    In scripts without spaces between words, each character is a token.
+    """
     return f1_squad(spaced(comparable_form(prediction)), spaced(comparable_form(reference)))
 
 
 def f1_locomo(prediction: str, reference: str) -> float:
-    """Return the F1 of stemmed LoCoMo tokens; 0 when either side is empty."""
+    """Return the F1 of stemmed tokens as in LoCoMo's script; 0 if either text has no tokens."""
     return f1(locomo_stems(prediction), locomo_stems(reference))
 
 
 def f1_locomo_multi(prediction: str, reference: str) -> float:
-    """Return the mean, over the comma-separated parts of the gold answer, of the best F1 with a predicted part."""
+    """Return LoCoMo's score for several answers that are separated by commas.
+
+    Each part of the gold answer gets its best F1 with a part of the prediction. The score is the mean of these.
+    """
     predicted, expected = prediction.split(","), reference.split(",")
     return math.fsum(max(f1_locomo(p, e) for p in predicted) for e in expected) / len(expected)
 
 
 def f1_mem0(prediction: str, reference: str) -> float:
-    """Return the F1 of token sets as mem0's evaluation counts them."""
+    """Return the F1 of distinct tokens, as in mem0's evaluation."""
     return f1(sorted(set(mem0_tokens(prediction))), sorted(set(mem0_tokens(reference))))
 
 
@@ -214,21 +236,24 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of the token F1: multilingual, or in the variant of a paper."""
+    """Return the functions of the metric token F1: for any script, or as in a published script."""
     return text_comparison(F1_VARIANTS[str(params["variant"])])
 
 
 def locomo_category(category: object, question_type: str | None) -> str | None:
-    """Return LoCoMo's category number from the dataset's field, or from the name of the question type; else None."""
+    """Return the number of the LoCoMo category as a text; None if it is unknown.
+
+    It is ``category`` if that is a LoCoMo number, else the number that belongs to the question type.
+    """
     if category is not None and as_text(category) in LOCOMO_TYPES.values():
         return as_text(category)
     return LOCOMO_TYPES.get((question_type or "").replace("_", "-").lower())
 
 
 def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
-    """Return LoCoMo's official score of one answer; None for an unknown category.
+    """Return the score of one answer by LoCoMo's official rules; None for an unknown category.
 
-    Scripts without spaces, which the official score treats as one long word, are split into characters.
+    Unlike the official script, split a text without spaces between words into characters.
     """
     prediction, reference = spaced(prediction), spaced(reference)
     if category == "1":
@@ -243,7 +268,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
 
 
 def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of LoCoMo's score; the category comes from the parameters, else from the row."""
+    """Return the functions of LoCoMo's score. The category is that of the parameters, else that of the row."""
     fixed = params["category"]
 
     def of_inputs(
@@ -264,12 +289,12 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
-    """Return the arithmetic of the answer's length in characters."""
+    """Return the functions of the metric answer length, in characters."""
     return Arithmetic(of_row=lambda row: text_length(row.prediction), of_inputs=text_length, fold=Mean(shares=False))
 
 
 def text_length(prediction: object) -> float | None:
-    """Return the number of characters; None without an answer."""
+    """Return the number of characters of the answer; None if there is no answer."""
     return None if prediction is None else float(len(as_text(prediction)))
 
 
