@@ -22,8 +22,7 @@ RULES = ("exact", "stated", "only")
 
 
 def part_of(row: Row, name: str) -> float | None:
-    """Return the number called ``name`` among the additional numbers of a verdict; None if no verdict has such a
-    number.
+    """Return the number that a verdict of the row stores under ``name`` in its ``parts``; None if no verdict has it.
 
     The first verdict with such a number is used.
     """

@@ -158,7 +158,9 @@ def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
 
 
 def _is_inside_word(text: str, place: int) -> bool:
-    """Return True if a word continues across the position ``place``. A combining mark belongs to the letter before it.
+    """Return True if a word continues across the position ``place``.
+
+    A combining mark belongs to the letter before it.
     """
     if not 0 < place < len(text):
         return False
