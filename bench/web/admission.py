@@ -1,7 +1,8 @@
-"""The runs that may be requested over HTTP: configs by name, numbers, choices; no text that is sent to a provider.
+"""Check run requests that arrive over HTTP.
 
-A flag is allowed if its value is a number, a boolean, a duration or one of a few words. Texts are allowed only for the
-flags in ``TEXT_CHECKS``. ``set`` can change the same kinds of values in a provider's config.
+A request names its configs, and sets numbers and choices. A flag is allowed if its value is a number, a boolean, a
+duration or one of a few words. Texts are allowed only for the flags in ``TEXT_CHECKS``. The flag ``set`` can change
+numbers and choices in a provider's config.
 
 Example::
 
@@ -27,7 +28,7 @@ from bench.config.run import RunRequest
 from bench.errors import UsageError
 
 FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})
-"""flags of a permitted type that start processes, read keys, write elsewhere or download"""
+"""flags that are refused, because they start processes, read keys, download, or write elsewhere"""
 CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]*(?:/[A-Za-z0-9][A-Za-z0-9._@:+-]*){0,5}")
@@ -37,16 +38,16 @@ SAFE_TYPES = (int, float, bool, Decimal, type(None), ...)
 MAX_TEXT = 100_000
 """maximum number of characters of a text"""
 SETTABLE = ("ingest", "wait", "limits", "rate_limit", "prices", "client_embeddings")
-"""blocks of a provider's config whose numbers and choices ``set`` may change"""
+"""blocks of a provider's config in which ``set`` may change numbers and choices"""
 TEXT_UNITS = ("plain", "speaker", "dated")
-"""values of ``ingest.text`` that are not a template"""
+"""values of ``ingest.text`` that ``set`` may choose; a template is not allowed"""
 
 
 def admit(flags: Mapping[str, object]) -> RunRequest:
-    """Check a run request from HTTP, and return it.
+    """Check the flags of a run request from HTTP, and return the request.
 
     Raises:
-        UsageError: a flag or value that is unknown, or that is allowed only on the command line.
+        UsageError: a flag or a value is unknown, or is allowed only on the command line.
     """
     given = {CAPITAL.sub("_", name).replace("-", "_").lower(): value for name, value in flags.items()}
     for name in sorted(given.keys() - RunRequest.model_fields.keys()):
@@ -68,7 +69,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
 
 
 def _check_plain(name: str, value: object) -> None:
-    """Check texts that are stored or compared, never resolved."""
+    """Refuse a text that has ``${...}`` or is too long; such texts are stored or compared, but not resolved."""
     for text in _texts(value):
         if "${" in text or len(text) > MAX_TEXT:
             _refuse(name, "must be plain text without ${...} and at most 100,000 characters")
@@ -98,7 +99,7 @@ def _is_file(text: str) -> bool:
 
 
 def _check_prompts(name: str, value: object) -> None:
-    """Check a prompt with placeholders; nothing in it is resolved from the environment."""
+    """Refuse a prompt that can be the name of a file. An accepted prompt has placeholders or several lines."""
     for entry in _texts(value):
         kind, equals, rest = entry.partition("=")
         text = rest if name == "judge_prompt" and equals and "\n" not in kind and "$" not in kind else entry
@@ -138,14 +139,17 @@ TEXT_CHECKS: Mapping[str, Callable[[str, object], None]] = {
     "label": _check_plain,
     "note": _check_plain,
 }
-"""flags that hold texts, and the check of each; any other text is refused"""
+"""flag -> check of its texts; a text in any other flag is refused"""
 
 
 # --------------------------------------------------------------------------- types
 
 
 def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool:
-    """Return True if ``set`` may give a path of a config model this value: a number, a choice, or a block of these."""
+    """Return True if a request may set this path of a config model to ``value``.
+
+    Numbers, choices, and blocks that contain only numbers and choices are allowed.
+    """
     names = {fold_key(name): name for name in model.model_fields}
     found = names.get(fold_key(path[0]))
     if found is None:
@@ -172,9 +176,9 @@ def _is_word(value: object) -> bool:
 
 
 def _block_of(annotation: object) -> type[BaseModel] | None:
-    """Return the only config model in an annotation.
+    """Return the config model that a type annotation contains.
 
-    Return None if the annotation has none or several, or if its config model describes an HTTP call.
+    Return None if the annotation contains none or several, or if the model describes an HTTP call.
     """
     found = [one for one in _members(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
     if len(found) != 1 or {"method", "path", "body"} & found[0].model_fields.keys():
@@ -183,7 +187,7 @@ def _block_of(annotation: object) -> type[BaseModel] | None:
 
 
 def _is_choice(annotation: object) -> bool:
-    """Return True if a value of this type is a number, a boolean, one of a few words, or several of these."""
+    """Return True if the annotation allows only numbers, booleans, fixed words, or tuples of such values."""
     members = list(_members(annotation))
     return bool(members) and all(
         get_origin(one) is Literal or one in SAFE_TYPES or (isinstance(one, type) and issubclass(one, Enum))
@@ -192,7 +196,7 @@ def _is_choice(annotation: object) -> bool:
 
 
 def _members(annotation: object) -> Iterator[object]:
-    """Yield the alternatives of a type, and the elements of a tuple."""
+    """Yield the alternatives of a union type and the element types of a tuple, without ``Annotated``."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _members(get_args(annotation)[0])
@@ -204,7 +208,7 @@ def _members(annotation: object) -> Iterator[object]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a value, including keys of maps."""
+    """Yield every text that a value contains, including the keys of mappings."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -49,7 +49,7 @@ MOST_ITEMS = 500
 
 
 def json_response(document: Mapping[str, object], status: int = 200) -> web.Response:
-    """Send a document as JSON, with anything that looks like a secret redacted."""
+    """Send a document as JSON. Values that look like secrets are redacted."""
     text = redact(json.dumps(document, allow_nan=False, default=str))
     return web.Response(status=status, text=text, content_type="application/json")
 
@@ -62,7 +62,7 @@ async def runs(request: web.Request) -> web.Response:
 
 
 async def run(request: web.Request) -> web.Response:
-    """Send the document of a run, or its row of the list if the run has no journal yet."""
+    """Send the document of a run; for a queued run without a journal, send its row of the list of runs."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
     return json_response(queued_row(site, run_id) or await run_document(site, run_id))
 
@@ -76,7 +76,7 @@ async def items(request: web.Request) -> web.Response:
 
 
 async def items_of_query(request: web.Request) -> Json:
-    """Return the page of items for a request's query."""
+    """Return one page of the items that match a request's query, with the cursor of the next page."""
     query, site, run_id = request.query, request.app[SITE], request.match_info["run_id"]
     wanted, item_filter, limit = wanted_of_query(query), ItemFilter.of(query), _limit(query.get("limit", ""))
     grid = partial(
@@ -112,7 +112,10 @@ def _offset(cursor: str) -> int:
 
 
 def _with_ranks(document: ItemGrid, outcomes: RunOutcomes | None) -> ItemGrid:
-    """Add the rank of the first evidence, the search time and the context tokens to each cell, if they are known."""
+    """Add the search time, the context tokens and the rank of the first evidence to each cell.
+
+    The document is returned unchanged while the outcomes are unknown.
+    """
     if outcomes is None:
         return document
     at = {(unit[0], unit[1]): place for place, unit in enumerate(outcomes["units"])}
@@ -133,10 +136,10 @@ def _more_of(column: JobOutcomes | None, place: int | None) -> Json:
 
 
 def wanted_of_query(query: Mapping[str, str]) -> ItemQuery:
-    """Read the filters of a query string.
+    """Read the state, the question type and the searched text of a query string.
 
     Raises:
-        RequestRefused: an unknown state.
+        RequestRefused: the state is unknown.
     """
     state = query.get("state") or None
     if state is not None and state not in set(State):
@@ -171,7 +174,7 @@ async def review(request: web.Request) -> web.Response:
 
 
 async def review_of_query(request: web.Request) -> Json:
-    """Return the answer to label for a request's query."""
+    """Return the answer that a person is to label next, as a request's query selects it."""
     site, run_id, query = request.app[SITE], request.match_info["run_id"], request.query
     return await review_document(site, run_id, after=query.get("after"), at=query.get("at"))
 
@@ -181,7 +184,7 @@ async def compare(request: web.Request) -> web.Response:
 
 
 async def comparison_of_query(request: web.Request) -> ShownComparison:
-    """Return the comparison of the jobs in a request's query: ``a``, ``b`` ... or several ``job``."""
+    """Compare the jobs that a request names in the parameters ``a`` to ``f`` or in several ``job`` parameters."""
     query = request.query
     named = [query[name] for name in "abcdef" if query.get(name)]
     return await compare_document(
@@ -198,7 +201,7 @@ async def leaderboard(request: web.Request) -> web.Response:
 
 
 async def board_of_query(request: web.Request) -> BoardDocument:
-    """Return the leaderboard for a request's query."""
+    """Return the leaderboard that a request's query selects."""
     query = request.query
     board_filter = LeaderboardFilter(
         view=query.get("view") or "benchmark",
@@ -235,7 +238,7 @@ async def description(request: web.Request) -> web.Response:
 
 
 async def start(request: web.Request) -> web.Response:
-    """Accept a run: the body is a run file's content as JSON."""
+    """Accept a run. The body of the request has the settings of a run file, as JSON."""
     from bench.web.admission import admit
 
     site = request.app[SITE]
@@ -283,7 +286,11 @@ async def _stop(request: web.Request, why: str) -> web.Response:
 
 
 async def stop_run(site: Site, run_id: str, why: str) -> str:
-    """Pause or cancel a run; raise NotFound if there is no such run."""
+    """Pause or cancel a run, as ``why`` says, and return its state.
+
+    Raises:
+        NotFound: the run does not exist.
+    """
     assert site.service is not None
     if not site.service.has_run(run_id):
         folder_of(site, run_id)
@@ -310,7 +317,7 @@ async def healthz(request: web.Request) -> web.Response:
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Report ready if the workspace can be read and, for a service, written with a write-ahead log."""
+    """Report whether the workspace can be read. A service that starts runs must also be able to write journals."""
     site = request.app[SITE]
     problem = None if site.workspace.is_dir() else "the workspace does not exist any more"
     if problem is None and not site.read_only:
@@ -320,7 +327,7 @@ async def readyz(request: web.Request) -> web.Response:
 
 
 def _unwritable(folder: Path) -> str | None:
-    """Try to create a database with a write-ahead log, as a journal does; return the problem, if any."""
+    """Create a test database with a write-ahead log, which a journal needs; return the problem, or None."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".ready-") as place:
@@ -382,6 +389,6 @@ ENDPOINTS = (
 
 
 def routes() -> list[web.RouteDef]:
-    """Return the routes of the API; ``explore`` and ``serve`` have equal routes."""
+    """Return the routes of the API; ``bench explore`` and ``bench serve`` have equal routes."""
     every = [web.route(one.method.upper(), f"/api/v1{one.path}", one.handler) for one in ENDPOINTS]
     return [*every, web.get("/healthz", healthz), web.get("/readyz", readyz)]

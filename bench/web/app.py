@@ -2,8 +2,8 @@
 
 Also in this module:
 
-* ``make_app``: the site as one aiohttp application, with the request guard, the API and the pages.
-* ``warm_up``: imports, templates and the check of every config when the site opens, so that no visitor waits for them.
+* ``make_app``: create the aiohttp application with the access checks, the API and the pages.
+* ``warm_up``: load modules, templates and configs when the site opens, so that the first visitor does not wait.
 
 Example::
 
@@ -47,12 +47,12 @@ from bench.web.token_file import ServiceToken
 
 MAX_BODY = 2**20
 COMPRESSED_TYPES = frozenset({"text/html", "text/csv", "text/markdown", "application/json", "image/svg+xml"})
-"""content types that are compressed"""
+"""content types of responses that are compressed"""
 STATIC = Path(__file__).with_name("static")
 
 
 def make_app(site: Site) -> web.Application:
-    """Create the application of a site."""
+    """Create the aiohttp application of a site."""
     app = web.Application(middlewares=[measure_response, guard], client_max_size=MAX_BODY)
     app[SITE], app[METRICS] = site, ServiceMetrics()
     app.on_response_prepare.append(add_headers)
@@ -64,7 +64,7 @@ def make_app(site: Site) -> web.Application:
 
 @web.middleware
 async def measure_response(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Count each response by its route, never by its path, and compress it."""
+    """Handle a request, compress the response, and count it under its route, which contains no ids."""
     began, status = time.monotonic(), HTTPStatus.INTERNAL_SERVER_ERROR.value
     try:
         response = await handler(request)
@@ -82,7 +82,7 @@ async def measure_response(request: web.Request, handler: Handler) -> web.Stream
 
 
 async def warm_up(workspace: Path) -> None:
-    """Warm up in a thread; a closing site does not wait for the thread."""
+    """Load modules, templates and configs in a thread. A site that closes does not wait for this thread."""
     await anyio.to_thread.run_sync(_warm_up, workspace, abandon_on_cancel=True)
 
 
@@ -102,7 +102,7 @@ def _warm_up(workspace: Path) -> None:
 TOKEN_VARIABLE = "MEMORYBENCH_TOKEN_FILE"  # noqa: S105  a name
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 SHORTEST = 8
-"""minimum number of characters of a secret: a shorter value can be an ordinary word"""
+"""minimum number of characters of a value to redact; a shorter value can be an ordinary word"""
 EXIT_SIGTERM = 143
 EXIT_SIGINT = 130
 LAST_PORT = 65_535
@@ -110,7 +110,7 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a site, from the command line."""
+    """The settings of a site that the command line gives."""
 
     workspace: Path
     environment: Environment = field(default_factory=Environment)
@@ -118,7 +118,7 @@ class Settings:
     port: int = 3000
     token_file: Path | None = None
     runs: bool = False
-    """True = ``serve``: runs can be started"""
+    """True for ``bench serve``, which can start runs"""
     max_runs: int = 1
     run: str | None = None
     static: bool = False
@@ -131,7 +131,7 @@ class OpenSite:
 
     url: str
     login: str
-    """the address with the token that logs a browser in; the plain address if no token is needed"""
+    """the address that logs a browser in with the token; the plain address if no token is needed"""
     secret: ServiceToken | None
     site: Site
     recovered: tuple[str, ...] = ()
@@ -139,11 +139,11 @@ class OpenSite:
 
 @asynccontextmanager
 async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
-    """Listen while the block runs; the end of the block pauses every run.
+    """Open a site that listens while the ``with`` block runs. At the end of the block, every run is paused.
 
     Raises:
-        UsageError: an invalid port; an address that other machines can reach, without a token file; in an exception
-        group: an address or port that cannot be used.
+        UsageError: the port is invalid, or other machines can reach the address and no token file is named.
+        ExceptionGroup: it contains a UsageError if the address or port cannot be used.
         Locked: another service uses the workspace.
     """
     if not 0 <= settings.port <= LAST_PORT:
@@ -196,7 +196,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
 
 
 async def serve_until_signal(settings: Settings, on_open: Callable[[OpenSite], None]) -> int:
-    """Serve until SIGINT or SIGTERM; return the exit code."""
+    """Serve a site until SIGINT or SIGTERM, and return the exit code of the signal."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with open_site(settings) as site:
             on_open(site)
@@ -212,7 +212,7 @@ async def serve_until_signal(settings: Settings, on_open: Callable[[OpenSite], N
 
 
 def redact_secrets(environment: Environment) -> None:
-    """Redact the value of every variable that is named like a secret from all responses."""
+    """Redact the value of each variable whose name contains a word such as KEY, if the value is not short."""
     every = Environment(values={**environment.values, **os.environ})
     for value in every.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
         if len(value) >= SHORTEST:
@@ -232,7 +232,7 @@ def _secret(settings: Settings) -> ServiceToken | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if an address can be reached only from this machine."""
+    """Return True if only this machine can reach the address."""
     if host.lower() == "localhost":
         return True
     try:

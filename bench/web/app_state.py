@@ -1,4 +1,4 @@
-"""The shared state of a site's handlers.
+"""The state that all request handlers of a site share.
 
 Example::
 
@@ -23,26 +23,26 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """One workspace at one address."""
+    """A site that shows one workspace."""
 
     workspace: Path
     environment: Environment
     cache: DocumentCache
     service: Service | None = None
-    """None = read-only"""
+    """starts and stops runs; None for a read-only site"""
     secret: ServiceToken | None = None
-    """None = no login: only this machine can reach the address"""
+    """the token that requests must have; None if only this machine can reach the site"""
     hosts: frozenset[str] = LOOPBACK
-    """names that are allowed in a Host header"""
+    """host names that are allowed in a Host header"""
     any_address: bool = False
-    """True if the site listens on all addresses: then any IP address is also allowed in a Host header"""
+    """True if the site listens on all addresses. Then a Host header may also be any IP address."""
     run: str | None = None
-    """the run that ``explore --run`` opens first"""
+    """the run whose page is the start page; None for the list of runs"""
 
     static: bool = False
-    """True if the pages are written to files: everything that needs a server is left out"""
+    """True if the pages are exported to files, without forms and links that need a server"""
     only: frozenset[str] = frozenset()
-    """the runs of a static site; empty = every run of the workspace"""
+    """runs that a static site contains; an empty set means every run of the workspace"""
 
     @property
     def read_only(self) -> bool:

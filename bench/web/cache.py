@@ -1,8 +1,8 @@
-"""Documents that are slow to create: cached until their source changes, refreshed in the background.
+"""Documents that are slow to create: cached until their source changes, and created in the background.
 
 Also in this module:
 
-* Work on large runs in another process: a fold of 100,000 items would block the pages in this process.
+* Create the documents of large runs in another process, because the work would block the pages in this process.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     shown.document, shown.fresh        # None and False while the first document is created
     await make_in_process(make_results, str(workspace), "r1")      # as: await make_results(str(workspace), "r1")
 
-A request waits a moment at most. Then it gets the latest known document, or none if there is none yet. So no page is
-slow, however large a run is. Small documents are ready within that moment.
+A request waits only a short time for a document. Then the page shows the latest known document, or says that there is
+none yet. So no page is slow, however large a run is.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ DocumentMaker = Callable[..., Awaitable[Document]]
 Stamp = tuple[tuple[int, int], ...]
 
 SHORT_WAIT_S = 0.04
-"""maximum seconds that a page waits for a slow document"""
+"""maximum seconds that a page waits for a document that is slow to create"""
 LONG_WAIT_S = 10.0
-"""maximum seconds that a page waits for a fast document, which an idle machine makes in a fraction of a second"""
+"""maximum seconds that a page waits for a document that is usually created in a fraction of a second"""
 SMALL_ITEMS = 3000
 STRUCTURE_ERRORS = (LookupError, TypeError, ValueError)
-"""errors while a file with an unexpected structure is read"""
+"""exceptions that code raises when a file does not have the expected structure"""
 MAX_DOCUMENTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedDocument(Generic[Document]):
-    """The latest known document, if any; ``fresh`` is true if the document is current."""
+    """The latest known document, or None if there is none; ``fresh`` is True if the document is current."""
 
     document: Document | None
     fresh: bool
@@ -60,7 +60,7 @@ class CachedDocument(Generic[Document]):
 
 @dataclass(slots=True)
 class DocumentCache:
-    """The cached documents of one site; the least recently requested are dropped first."""
+    """The cached documents of one site. A full cache drops the document that was requested least recently."""
 
     tasks: TaskGroup
     _known: dict[Hashable, tuple[Stamp, Mapping[str, object] | BenchError]] = field(default_factory=dict)
@@ -69,7 +69,11 @@ class DocumentCache:
     async def get(
         self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Document]], *, max_wait_s: float
     ) -> CachedDocument[Document]:
-        """Return the document of ``key`` at ``stamp``; after ``max_wait_s`` seconds, the latest known document."""
+        """Return the document of ``key``; create it with ``make`` if the cached document has another stamp.
+
+        If this takes longer than ``max_wait_s`` seconds, return the latest known document. The work continues in the
+        background.
+        """
         with anyio.move_on_after(max_wait_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
                 if key not in self._busy:
@@ -109,12 +113,12 @@ class DocumentCache:
 
 
 def max_wait_s(items: int) -> float:
-    """Return the maximum seconds to wait for a document of this many items."""
+    """Return the maximum seconds that a page waits for a document of a run with this many items."""
     return LONG_WAIT_S if items <= SMALL_ITEMS else SHORT_WAIT_S
 
 
 def stamp_of(*paths: Path) -> Stamp:
-    """Return a stamp that changes when one of the files changes."""
+    """Return the modification times and sizes of the files, which differ after a file has changed."""
     found = []
     for path in paths:
         stat = path.stat() if path.exists() else None
@@ -123,22 +127,27 @@ def stamp_of(*paths: Path) -> Stamp:
 
 
 PROCESS_NICENESS = 5
-"""niceness of the other process: pages and runs have priority"""
+"""niceness of the other process, so that pages and runs have priority"""
 
 
 async def make_off_loop(make: DocumentMaker[Document], *arguments: object, items: int) -> Document:
-    """Make a document without blocking the pages: in a thread, or with many items in another process."""
+    """Create a document without blocking the pages.
+
+    The work is done in a thread, or in another process if the run has many items.
+    """
     if items > SMALL_ITEMS:
         return await make_in_process(make, *arguments)
     return await anyio.to_thread.run_sync(partial(anyio.run, make, *arguments))
 
 
 async def make_in_process(make: DocumentMaker[Document], *arguments: object) -> Document:
-    """Make a document in another process; ``make`` is a function of a module, its arguments are plain JSON.
+    """Create a document in another process.
+
+    ``make`` must be a function of a module, and its arguments must be JSON values.
 
     Raises:
-        UsageError, JournalError: ``make`` raised this error in the other process.
-            JournalError: the other process failed.
+        UsageError: ``make`` raised a UsageError in the other process.
+        JournalError: ``make`` raised another error, or the other process failed.
     """
     command = [sys.executable, "-m", "bench.web.cache", make.__module__, make.__qualname__, json.dumps(arguments)]
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
@@ -151,7 +160,7 @@ async def make_in_process(make: DocumentMaker[Document], *arguments: object) -> 
 
 
 def document_from_result(result: Json) -> Json:
-    """Return the document that the other process reported, or raise the error that it reported."""
+    """Return the document in the JSON result of the other process, or raise the error in this result."""
     if "document" in result:
         document = result["document"]
         assert isinstance(document, dict)
@@ -161,13 +170,13 @@ def document_from_result(result: Json) -> Json:
 
 
 def main(module: str, name: str, arguments: str) -> None:
-    """Print the document or the error as JSON; runs in the other process."""
+    """Create a document, and print it or its error as JSON. This function runs in the other process."""
     os.nice(PROCESS_NICENESS)
     sys.stdout.write(json.dumps(result_json(getattr(importlib.import_module(module), name), json.loads(arguments))))
 
 
 def result_json(make: DocumentMaker[Mapping[str, object]], arguments: Sequence[object]) -> Json:
-    """Return the document, or the error, in the form that ``document_from_result`` expects."""
+    """Create a document, and return it or its error in the form that ``document_from_result`` reads."""
     try:
         return {"document": anyio.run(make, *arguments)}
     except BenchError as error:

@@ -1,10 +1,10 @@
-"""Charts as coordinates: templates draw them as SVG, without scripts, readable in gray and in dark mode.
+"""Compute the coordinates of charts; templates draw the charts as SVG.
 
-Also in this module:
+The SVG needs no script, and is readable in gray and in dark mode. Also in this module:
 
-* A chart of rows on one scale: a name, something drawn, and its value as text.
-* ``intervals``: values with their intervals, one per row, from zero, such as accuracy by provider or question type.
-* ``latencies``: one histogram of times per row over one logarithmic axis, with the median as a line.
+* ``RowChart``: rows on one horizontal scale; each row has a name, a drawing, and a value as text.
+* ``intervals``: values with their intervals, such as accuracy by provider or question type.
+* ``latencies``: one histogram of times per row, on a logarithmic scale, with the median as a line.
 * ``progress_chart``: the share of ended items over the time since the run began, one row per job.
 * ``scatter``: score against cost or time, one point per job, with the Pareto frontier.
 
@@ -17,10 +17,10 @@ Example::
     progress_chart([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
     scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
 
-Horizontal positions are in percent of the width, vertical ones in pixels, so text keeps its size on any screen. A chart
-also has its content as text: names on the left, values on the right. The fullest bin of a histogram has the full height
-of its row, so that shapes can be compared. A level line of ``progress_chart`` is time in which no item ended, such as
-a pause.
+Horizontal positions are in percent of the width, vertical positions in pixels. So text keeps its size on any screen. A
+chart also shows its content as text: names on the left, values on the right. In a histogram, the bar with the largest
+count has the full height of its row, so that shapes can be compared. A level line of ``progress_chart`` means that no
+item ended in this time, for example during a pause.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bench.web.formatting import Scale, Tick, anchored, duration, nice_top, plai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar of a histogram, in percents of its row."""
+    """One bar of a histogram; its position and size are in percent of its row."""
 
     left: float
     width: float
@@ -46,27 +46,27 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row; fields that are None or empty are not drawn."""
+    """One row of a chart. A field that is None or empty is not drawn."""
 
     name: str
     value: str = ""
     about: str = ""
-    """the whole row in words, for tooltips and screen readers"""
+    """the content of the row in words, for tooltips and screen readers"""
     group: str = ""
-    """name of the group; the rows of a group are shown together under this name"""
+    """name of the group under which the row is shown, together with the other rows of this group"""
     dot: float | None = None
     low: float | None = None
     high: float | None = None
     bars: tuple[Bar, ...] = ()
     rule: float | None = None
-    """position of a line in the row, such as the median"""
+    """position of a vertical line in the row, such as the median"""
     area: str = ""
-    """a path in percents of the row, from its lower left to its lower right corner"""
+    """the path of a filled area, in percent of the row, from the lower left to the lower right corner"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChart:
-    """A chart of rows on one scale, as a template draws it."""
+    """A chart whose rows share one horizontal scale."""
 
     title: str
     rows: tuple[ChartRow, ...]
@@ -76,12 +76,12 @@ class RowChart:
     axis: str = ""
     """the text below the ticks"""
     marks: tuple[Tick, ...] = ()
-    """dashed lines through all rows, such as the scores of no-memory and of the oracle"""
+    """dashed vertical lines through all rows, such as the scores of no-memory and of the oracle"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartValue:
-    """A value to show; a value of None gets no row."""
+    """A value to show in a chart, with its interval; a value that is None gets no row."""
 
     name: str
     value: float | None
@@ -92,11 +92,14 @@ class ChartValue:
 
 
 ReferenceLine = tuple[str, float]
-"""a reference line: its name and value"""
+"""name and value of a reference line"""
 
 
 def intervals(measured: Sequence[ChartValue], *, title: str, lines: Sequence[ReferenceLine] = ()) -> RowChart | None:
-    """Chart values with their intervals, one per row; None if there is no value."""
+    """Return a chart of values with their intervals, one row per value; None if no value is known.
+
+    The scale begins at zero. ``lines`` are drawn through all rows.
+    """
     known = [one for one in measured if one.value is not None]
     if not known:
         return None
@@ -121,7 +124,10 @@ def _row(one: ChartValue, scale: Scale) -> ChartRow:
 
 
 def forest(differences: Sequence[ChartValue], *, title: str) -> RowChart | None:
-    """Chart differences with their intervals around zero; None if there is no difference."""
+    """Return a chart of differences with their intervals, one row per difference; None if no difference is known.
+
+    Zero is in the middle of the scale.
+    """
     known = [one for one in differences if one.value is not None]
     if not known:
         return None
@@ -140,7 +146,7 @@ MOST_TICKS = 5
 
 
 def latencies(spreads: Sequence[tuple[str, LatencySpread]], *, title: str) -> RowChart | None:
-    """Chart histograms of latencies, one per row; None if nothing was timed."""
+    """Return a chart with one histogram of latencies per row; None if nothing was timed."""
     rows = [(name, spread, [one for one in spread.get("histogram", ()) if one[2]]) for name, spread in spreads]
     bins = [one for _, _, found in rows for one in found]
     if not bins:
@@ -151,7 +157,10 @@ def latencies(spreads: Sequence[tuple[str, LatencySpread]], *, title: str) -> Ro
 
 
 def _logarithmic_scale(least: int, largest: int) -> Scale:
-    """Return a logarithmic scale between two bin edges, with at most ``MOST_TICKS`` ticks at powers of ten."""
+    """Return a logarithmic scale from ``least`` to ``largest``, both in microseconds.
+
+    At most ``MOST_TICKS`` ticks are shown, at powers of ten.
+    """
     low, high = float(least), float(max(largest, least * 10))
     span = math.log10(high / low)
     powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
@@ -185,11 +194,14 @@ def _bar(one: Bin, fullest: int, scale: Scale) -> Bar:
 
 UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms"))
 Steps = Sequence[tuple[float, int]]
-"""(seconds since the run began, items that had ended by then)"""
+"""(seconds since the run began, number of items that had ended by then)"""
 
 
 def progress_chart(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | None:
-    """Chart the share of ended items over time from (name, items planned, steps); None if nothing ended."""
+    """Return a chart of the share of ended items over time, one row per job; None if no item has ended.
+
+    ``jobs`` are (name, number of planned items, steps).
+    """
     known = [(name, planned, steps) for name, planned, steps in jobs if steps and planned]
     if not known:
         return None
@@ -200,7 +212,7 @@ def progress_chart(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> Row
 
 
 def _time_scale(end_s: float) -> Scale:
-    """Return a scale from zero in the largest unit of which at least two have passed."""
+    """Return a scale from zero to ``end_s``, in the largest unit of which ``end_s`` is at least two."""
     size, unit = next((one for one in UNITS if end_s >= 2 * one[0]), UNITS[-1])
     scale = scale_from_zero(end_s / size)
     texts = [(tick.at, f"{tick.text} {unit}" if tick.at else "0") for tick in scale.ticks]
@@ -218,7 +230,7 @@ def _progress_row(name: str, planned: int, steps: Steps, scale: Scale, end: floa
 
 
 def _area(planned: int, steps: Steps, scale: Scale, end: float) -> str:
-    """Return the path of the steps; between two steps no item ended."""
+    """Return the SVG path of the area below the steps; it is level between two steps."""
     drawn = ["M0 100"]
     for at, ended in steps:
         drawn.append(f"H{scale.at(at):g}V{100 - 100 * ended / planned:.2f}")
@@ -227,12 +239,12 @@ def _area(planned: int, steps: Steps, scale: Scale, end: float) -> str:
 
 HEIGHT = 260
 ABOVE = 16
-"""pixels that stay free above the highest value"""
+"""free pixels above the highest value"""
 LABEL_CHARS = 18
 CHAR = 7
-"""maximum width of a character in pixels"""
+"""maximum width of a character of a label, in pixels"""
 NARROW = 270
-"""width of the plot on a small phone in pixels: labels that do not overlap there overlap nowhere"""
+"""width of the plot on a small phone in pixels; labels that do not overlap at this width never overlap"""
 LINE = 15
 SHIFTS = (0, LINE, -LINE, 2 * LINE, -2 * LINE, 3 * LINE, -3 * LINE, 4 * LINE, -4 * LINE)
 SIDES: tuple[Literal["start", "end"], ...] = ("start", "end")
@@ -240,36 +252,36 @@ SIDES: tuple[Literal["start", "end"], ...] = ("start", "end")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point: ``x`` in percent from the left, ``y`` in pixels from the top."""
+    """One point of a scatter chart: ``x`` in percent from the left, ``y`` in pixels from the top."""
 
     label: str
     about: str
     x: float
     y: float
     best: bool
-    """no other point is better in one dimension and at least as good in the other"""
+    """True if the point is on the Pareto frontier"""
     side: Literal["start", "end"]
-    """the side of the label that is at the point: start = the label is right of it, end = left of it"""
+    """the end of the label that is next to the point: with ``start`` the label is on the right of the point"""
     label_y: float
-    """differs from ``y`` if the label would otherwise cover something"""
+    """vertical position of the label; it differs from ``y`` if the label would cover something there"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """A chart of points with their frontier, as a template draws it."""
+    """A chart of points with their Pareto frontier."""
 
     title: str
     takes: str
     points: tuple[Point, ...]
     ticks: tuple[Tick, ...]
     rows: tuple[Tick, ...]
-    """the scale at the left; ``at`` in pixels"""
+    """ticks of the vertical scale; ``at`` is in pixels"""
     path: str
     logarithmic: bool
     lines: tuple[Tick, ...] = ()
-    """dashed horizontal lines; ``at`` in pixels"""
+    """dashed horizontal reference lines; ``at`` is in pixels"""
     band: tuple[float, float] | None = None
-    """top and height in pixels of the range between no-memory and oracle, in which a memory can make a difference"""
+    """top and height, in pixels, of the range between the scores of no-memory and of the oracle"""
     height: int = HEIGHT
 
 
@@ -281,9 +293,10 @@ def scatter(
     bounds: Collection[str] = (),
     lines: Sequence[ReferenceLine] = (),
 ) -> Scatter | None:
-    """Chart points (name, cost or time, score); None with fewer than two points and lines, or if all costs are 0.
+    """Return a chart of points (name, cost or time, score) with their Pareto frontier.
 
-    ``takes`` is the text of the axis of costs. ``bounds`` are names of points that are shown but never on the frontier.
+    Return None if there are fewer than two points and lines together, or if all costs are zero. ``takes`` is the text
+    below the horizontal scale. ``bounds`` are names of points that are shown but never on the frontier.
     """
     known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
     if len(known) + len(lines) < 2 or not any(x for _, x, _ in known):
@@ -309,7 +322,7 @@ def scatter(
 
 
 def _reference_lines(lines: Sequence[ReferenceLine], up: Scale) -> tuple[Tick, ...]:
-    """Return the reference lines; lines of the same value are joined."""
+    """Return the reference lines as ticks. Lines with the same value become one line with all their names."""
     names: dict[str, list[str]] = {}
     for name, value in lines:
         names.setdefault(f"{value:.2f}", []).append(name)
@@ -325,7 +338,10 @@ def _band(lines: Mapping[str, float], up: Scale) -> tuple[float, float] | None:
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
-    """Return the points of the Pareto frontier: no other point has at most their x and at least their y."""
+    """Return the points that are on the Pareto frontier.
+
+    A point is on the frontier if no other point has at most its ``x`` and at least its ``y``.
+    """
     return {(x, y) for x, y in points if not any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)}
 
 
@@ -348,7 +364,10 @@ def _height(percent: float) -> float:
 
 
 def _with_label_places(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Place each label as near as possible to its point without covering another label or point."""
+    """Return the points with places for their labels.
+
+    A label is as near as possible to its point, without covering another label or point.
+    """
     placed: list[Point] = []
     for point in sorted(points, key=lambda one: (one.y, one.x)):
         taken = [_label_box(other) for other in placed] + [_dot_box(other) for other in points if other is not point]
@@ -360,11 +379,11 @@ def _with_label_places(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 Box = tuple[float, float, float, float]
-"""left, right, top and bottom in pixels of a narrow plot"""
+"""left, right, top and bottom in pixels of a plot that is ``NARROW`` wide"""
 
 
 def _label_box(point: Point) -> Box:
-    """Return the box of a point's label."""
+    """Return the rectangle that a point's label covers."""
     at, width = point.x / 100 * NARROW, len(point.label) * CHAR
     left, right = (at + 8, at + 8 + width) if point.side == "start" else (at - 8 - width, at - 8)
     return left, right, point.label_y - LINE / 2, point.label_y + LINE / 2
@@ -384,7 +403,7 @@ def _is_inside(box: Box) -> bool:
 
 
 def _steps(line: Sequence[tuple[float, float]]) -> str:
-    """Return the path of the frontier as steps."""
+    """Return the SVG path of the frontier, which is drawn as steps."""
     if not line:
         return ""
     return f"M{line[0][0]:g} {line[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in line[1:])

@@ -18,20 +18,20 @@ from bench.web.documents.comparison_documents import BoardRow
 from bench.web.documents.run_documents import JobCounts, JobDigests, JobResult, ReportedRun
 
 LINES = ("oracle", "no-memory", "random")
-"""controls that plots show as lines; full-context, which can be used in practice, is a point"""
+"""control providers that charts draw as lines; full-context is a point, because it can be used in practice"""
 PHASES = ("search", "answer")
-"""phases whose times are compared between jobs"""
+"""phases whose latencies the page of a run compares between jobs"""
 
 
 class Headline(MetricDocument):
-    """The headline metric of a job; ``so_far`` = items are pending."""
+    """The main metric of a job; ``so_far`` is True while some items have not ended."""
 
     metric: str
     so_far: bool
 
 
 class RunJob(TypedDict):
-    """One job of a run as pages show it."""
+    """A job of a run, with the values that pages show."""
 
     name: str
     progress: JobCounts
@@ -41,7 +41,7 @@ class RunJob(TypedDict):
 
 
 def jobs_of(run: ReportedRun) -> list[RunJob]:
-    """Join progress, digests and numbers of each job of a run's document."""
+    """Return the jobs of a run. Each joins the progress, settings and results of one job of the document."""
     progress, results = run["progress"]["jobs"], run["results"]
     numbers: Sequence[JobResult | None] = results["jobs"] if results else [None] * len(progress)
     return [
@@ -51,7 +51,10 @@ def jobs_of(run: ReportedRun) -> list[RunJob]:
 
 
 def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
-    """Return the first metric with a value of a valid job, if any; without interval while items are pending."""
+    """Return the first metric that has a value; None if there is none or the job is INVALID.
+
+    While some items have not ended, the metric has no interval.
+    """
     if result is None or not result["valid"]:
         return None
     name = next((name for name, one in result["metrics"].items() if one["n"]), None)
@@ -63,7 +66,7 @@ def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
 
 
 def _names(records: Sequence[JobDigests]) -> list[str]:
-    """Name each job by its provider, and by the benchmark and models in which the jobs differ."""
+    """Return a name for each job: its provider, then the benchmark and models if they differ between the jobs."""
     facets = [(record["benchmark"], *record["models"].values()) for record in records]
     telling = [at for at, column in enumerate(zip(*facets, strict=True)) if len(set(column)) > 1]
     return [
@@ -76,7 +79,7 @@ def _names(records: Sequence[JobDigests]) -> list[str]:
 
 
 def run_charts(jobs: Sequence[RunJob]) -> dict[str, list[RowChart]]:
-    """Return the charts of a run's page by section."""
+    """Return the charts of a run's page, grouped by section of the page."""
     return {
         "accuracy": [chart for group in _by_metric(jobs) for chart in (_overall(*group), _types(*group)) if chart],
         "latency": [chart for phase in PHASES if (chart := _latency(jobs, phase)) is not None],
@@ -85,7 +88,10 @@ def run_charts(jobs: Sequence[RunJob]) -> dict[str, list[RowChart]]:
 
 
 def _by_metric(jobs: Sequence[RunJob]) -> Iterator[tuple[str, list[tuple[RunJob, Headline]]]]:
-    """Yield the jobs with the same benchmark and headline metric, the best first."""
+    """Yield groups of jobs that have the same benchmark and main metric; in a group, the best job is first.
+
+    Jobs whose main metric has a unit are left out.
+    """
     groups: dict[str, list[tuple[RunJob, Headline]]] = {}
     for job in jobs:
         headline = job["headline"]
@@ -106,7 +112,7 @@ def _overall(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | 
 
 
 def _types(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | None:
-    """Chart the headline by question type; None if there is only one type."""
+    """Chart the main metric of each job by question type; None if there are less than two types."""
     split = [(job["name"], one["breakdown"].get("question_type", {})) for job, one in jobs]
     labels = sorted({label for _, found in split for label in found})
     rows = [chart_value(name, found[label], label) for label in labels for name, found in split if label in found]
@@ -135,13 +141,16 @@ def _progress(jobs: Sequence[RunJob]) -> RowChart | None:
 
 
 def forest_chart(pair: ComparedPair) -> RowChart | None:
-    """Chart the difference of every compared share with its interval, by family; None without shares."""
+    """Chart the difference of each compared share with its interval; None if no share was compared.
+
+    The rows are grouped by the metric family that is tested together.
+    """
     rows = [row for row in pair["rows"] if row["delta"] is not None and _is_share(row)]
     return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
 
 
 def _is_share(row: ComparedRow) -> bool:
-    """Return True for a share; times and money have other scales and would hide the shares."""
+    """Return True if both values are shares (0 to 1). Times and money would need another scale."""
     return row["family"] != "percentiles" and max(abs(row["a"] or 0), abs(row["b"] or 0)) <= 1
 
 
@@ -155,7 +164,10 @@ def _difference(row: ComparedRow) -> ChartValue:
 
 
 def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Scatter | None]:
-    """Chart the values of a table's rows: with intervals, against latency, and against cost."""
+    """Chart a leaderboard table in three ways: values with intervals, values against latency, values against cost.
+
+    ``kind`` is a question type; an empty text means the values over all items.
+    """
     every = [(row, one) for row in rows if (one := ranking_metric(row, kind)) is not None]
     lines = [
         (row["provider"], value)
@@ -191,7 +203,7 @@ def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Sc
 
 
 def type_chart(rows: Sequence[BoardRow]) -> RowChart | None:
-    """Chart the values by question type and provider; None without question types."""
+    """Chart the values of each row by question type; None if no row has question types."""
     labels = sorted({label for row in rows for label in row["question_types"]})
     measured = [
         _board_value(row, one, label)
@@ -207,5 +219,8 @@ def _board_value(row: BoardRow, one: BoardMetric, group: str = "") -> ChartValue
 
 
 def ranking_metric(row: BoardRow, kind: str) -> BoardMetric | None:
-    """Return the metric that a row is ranked by: its headline, or its headline for question type ``kind``, if any."""
+    """Return the metric by which a row is ranked; None if the row does not have it.
+
+    ``kind`` is a question type; an empty text means the main metric over all items.
+    """
     return row["question_types"].get(kind) if kind else row["metrics"].get(row["headline"] or "")

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, the same in ``explore`` and ``serve``.
+"""The OpenAPI document of the API; ``bench explore`` and ``bench serve`` have the same document.
 
 Example::
 
@@ -19,7 +19,7 @@ OPEN = ("/healthz", "/readyz")
 
 
 class ApiEndpoint(NamedTuple):
-    """One method of a path of the API."""
+    """One HTTP method of one path of the API."""
 
     method: str
     path: str
@@ -28,12 +28,12 @@ class ApiEndpoint(NamedTuple):
     query: str = ""
     """names of the query parameters, separated by spaces"""
     status: int = 200
-    """status of success"""
+    """HTTP status of a successful response"""
 
 
 @cache
 def openapi_document(endpoints: tuple[ApiEndpoint, ...]) -> Json:
-    """Return the OpenAPI document of these endpoints."""
+    """Return the OpenAPI document that describes these endpoints."""
     from bench.config.json_schema import DescribedJsonSchema
     from bench.config.run import RunRequest
 

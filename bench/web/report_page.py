@@ -1,11 +1,11 @@
-"""The one-page report: the result, its uncertainty, and the reasons for lost items, as template values.
+"""The one-page report of a run as template values: the results, how certain they are, and why items were lost.
 
 Example::
 
     report_page = report_page_of(await run_document(site, "r1"), outcomes, tested)
     report_page["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
 
-Times and tokens are those of the run. Money is without the judge, because a memory in use has no judge.
+Times and tokens are those of the run. Costs do not include the judge, because a memory in use has no judge.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from bench.web.figures import LINES, Headline, RunJob, chart_value, jobs_of
 from bench.web.formatting import number
 
 MAX_LOSS_SENTENCES = 5
-"""maximum number of systems whose losses are stated in sentences; the chart has all of them"""
+"""maximum number of providers whose lost items are explained in sentences; the chart shows all providers"""
 FEW_ITEMS = 30
-"""a cell of the heat map with fewer items is pale"""
+"""number of items below which a cell of the heat map is pale"""
 SHADES = 9
 STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("answer_wrong", LOSS_WORDS[LossKind.ANSWER_WRONG], ("answer_wrong",)),
@@ -48,17 +48,20 @@ STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("failed", "failed", ("error", "not_ready", "unsupported")),
 )
-"""id, words, kinds of loss; in the order in which an item can be lost, the last step first"""
+"""(id, words, causes) of each class of lost items.
+
+The classes follow the steps at which an item can be lost, the last step first.
+"""
 LEGEND = (("right", "right"), *((name, words) for name, words, _ in STAGES), ("pending", "pending"))
 ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored", "unsupported", "not_ready", "error")
 
 
 LeadTest = ComparedRow | Literal["waits"] | None
-"""the paired test of a group's first two systems; ``waits`` = the test is being computed, None = no test"""
+"""the paired test of the two best jobs of a group; ``waits`` while the test is being computed, None without a test"""
 
 
 class BarPart(TypedDict):
-    """A part of a bar: its count, its left end and its width in percent."""
+    """A part of a bar: number of items, left end and width. Left end and width are in percent of the whole bar."""
 
     name: str
     words: str
@@ -68,7 +71,7 @@ class BarPart(TypedDict):
 
 
 class ReportRow(RunJob):
-    """One system of a report."""
+    """One job of a report."""
 
     side: str
     provider: str
@@ -94,10 +97,10 @@ def report_page_of(
     *,
     testing: bool = False,
 ) -> Json:
-    """Build the report from the document of a run.
+    """Build the report of a run as template values.
 
-    ``outcomes`` is None while the outcomes are being computed. ``tested`` is group -> the paired test of the
-    first two systems; ``testing`` is true while missing tests are being computed.
+    ``outcomes`` is None while the outcomes are being computed. ``tested`` is group -> paired test of the two best jobs.
+    ``testing`` is True while missing tests are being computed.
     """
     waits: LeadTest = "waits" if testing else None
     groups = [
@@ -107,9 +110,9 @@ def report_page_of(
 
 
 def leaders_of(run: ReportedRun) -> dict[str, tuple[str, str]]:
-    """Return the best job and the runner-up of each group, named as in a comparison.
+    """Return group -> names of its best job and its runner-up, as a comparison names them.
 
-    A group without a runner-up of another provider is left out.
+    A group is left out if it has no runner-up, or if both jobs have the same provider.
     """
     found = {}
     for key, rows in _grouped(_rows(run, None)).items():
@@ -121,7 +124,10 @@ def leaders_of(run: ReportedRun) -> dict[str, tuple[str, str]]:
 
 
 def _runner_up(ranked: Sequence[ReportRow]) -> ReportRow | None:
-    """Return the first row with another value than the best, else the second row, if any."""
+    """Return the best row whose value differs from the value of the first row.
+
+    If all values are equal, return the second row; None if there is only one row.
+    """
     behind = [row for row in ranked if _value(row) != _value(ranked[0])]
     return next(iter([*behind, *ranked[1:]]), None)
 
@@ -161,7 +167,7 @@ def _row(job: RunJob, side: str, outcomes: JobOutcomes | None) -> ReportRow:
 
 
 def _segments(counts: Mapping[str, int], planned: int) -> list[BarPart]:
-    """Return the counts by state as parts of a bar, pending items last."""
+    """Return a bar with one part per state of the items. The last part is the items that have not ended."""
     order = {state: at for at, state in enumerate(ORDER)}
     found = sorted(counts.items(), key=lambda one: order.get(one[0], len(ORDER)))
     pending = planned - sum(counts.values())
@@ -189,7 +195,7 @@ def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[BarPart]:
 
 
 def _per_question(query: QueryCostDocument) -> float | None:
-    """Return USD per question; None if no known cost is above zero."""
+    """Return USD per question; None if the known cost is zero."""
     usd = float(query["cost_usd"])
     return usd / query["questions"] if usd > 0 else None
 
@@ -198,7 +204,10 @@ def _per_question(query: QueryCostDocument) -> float | None:
 
 
 def _grouped(rows: Sequence[ReportRow]) -> dict[str, list[ReportRow]]:
-    """Group the rows by benchmark, metric and models, the best first; controls and rows without a value are last."""
+    """Group the rows by benchmark, models and main metric.
+
+    In a group, the best row is first. Rows without a value, and then control providers, are last.
+    """
     named: dict[str, str] = {}
     for row in rows:
         if row["headline"] is not None:
@@ -250,7 +259,7 @@ def _group(key: str, rows: Sequence[ReportRow], tested: LeadTest) -> Json:
 
 
 def _notes(rows: Sequence[ReportRow]) -> list[str]:
-    """Return the notes on the numbers; a note on several systems is one line with the names of these systems."""
+    """Return each note on the results once, after the names of the jobs that it concerns."""
     owners: dict[str, list[str]] = {}
     for row in rows:
         for note in row["result"]["notes"] if row["result"] else []:
@@ -282,7 +291,7 @@ def _tokens(metric: str, rows: Sequence[ReportRow], lines: Sequence[ReferenceLin
 def heat_map(
     names: Sequence[Mapping[str, object]], split: Sequence[Mapping[str, MetricDocument | BoardMetric]]
 ) -> Json | None:
-    """Build a table of question types by systems; None if there is only one type."""
+    """Return a table with one row per question type and one column per job; None if there are less than two types."""
     labels = sorted({label for one in split for label in one})
     if len(labels) < 2:
         return None
@@ -303,7 +312,7 @@ def _heat_cell(one: MetricDocument | BoardMetric | None, scale: float) -> Json |
 
 
 def _matrix(rows: Sequence[ReportRow]) -> Json:
-    """Build a table of all metrics by systems."""
+    """Return a table with one row per metric and one column per job."""
     shown = [(row, row["result"]["metrics"]) for row in rows if row["result"]]
     names = list(dict.fromkeys(name for _, table in shown for name in table))
     return {
@@ -327,7 +336,7 @@ def _matrix_cell(row: ReportRow, one: MetricDocument | None) -> MetricDocument |
 
 
 def _sentences(metric: str, rows: Sequence[ReportRow], tested: LeadTest) -> list[str]:
-    """Return the result, its certainty, and the main losses as sentences."""
+    """Return sentences on the result of a group, on its certainty, and on the main causes of lost items."""
     ranked = [row for row in rows if row["ranks"]]
     invalid = [row["name"] for row in rows if row["invalid"]]
     limits = [text for row in ranked[:MAX_LOSS_SENTENCES] for text in _loss_sentences(row)]
@@ -362,7 +371,7 @@ def _lead(metric: str, ranked: Sequence[ReportRow], tested: LeadTest) -> list[st
 
 
 def _certainty(tested: LeadTest, names: Sequence[str]) -> str:
-    """Describe the certainty of a lead by the result of the paired test."""
+    """Return a sentence on how certain a lead is, according to the paired test of the two best jobs."""
     if isinstance(tested, str):
         return "The paired test of the two is being computed."
     if tested is None:
@@ -387,7 +396,10 @@ def _value_with_interval(one: Headline) -> str:
 
 
 def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> list[str]:
-    """Describe how much of the gap between no memory and the oracle the best system closes."""
+    """Return a sentence that compares the best job with two control providers: no-memory and oracle.
+
+    The sentence names the share of the difference between the controls that the best job achieves.
+    """
     values = {row["provider"]: row["headline"]["value"] for row in rows if row["headline"] and row["bound"]}
     floor, ceiling = values.get("no-memory"), values.get("oracle")
     if not best or floor is None or ceiling is None or ceiling <= floor:
@@ -400,7 +412,7 @@ def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow
 
 
 def _loss_sentences(row: ReportRow) -> list[str]:
-    """Describe the two most frequent causes of a system's lost items."""
+    """Return a sentence on the two most frequent causes of a job's lost items."""
     lost = [one for one in row["losses"] or [] if one["name"] not in ("right", "pending")]
     total = sum(one["count"] for one in lost)
     if not total:

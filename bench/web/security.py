@@ -1,10 +1,11 @@
-"""Access control: Host and Origin, methods, ids in paths, token, cookie, csrf, and response headers.
+"""Access control of the site: middleware that checks each request before a handler sees it.
+
+The checks are, in this order: Host and Origin, path, HTTP method, token or cookie, and CSRF token. ``docs/server.md``
+names the attack that each check prevents.
 
 Example::
 
     web.Application(middlewares=[guard])
-
-The checks run in this order, before any handler; ``docs/server.md`` names the attack that each check prevents.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bench.web.rendering import error_response
 
 
 def equal_texts(given: object, expected: str) -> bool:
-    """Compare two texts in constant time."""
+    """Return True if the texts are equal. The comparison takes constant time."""
     return isinstance(given, str) and hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
@@ -43,14 +44,14 @@ HEADERS = {
 OPEN_PATHS = frozenset(
     {"/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/login", "/favicon.ico", "/verify.html"}
 )
-"""paths that need no token: they have no data of the workspace"""
+"""paths that need no token, because they contain no data of the workspace"""
 READ_METHODS = ("GET", "HEAD")
 CSRF_FIELD = "csrf_token"
 CSRF_HEADER = "X-CSRF-Token"
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the security headers to a response; headers that the response already has are kept."""
+    """Add the security headers to a response, except those that the response already has."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     static = request.path.startswith("/static/")  # revalidated by its ETag, because an update changes it
@@ -59,7 +60,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 @web.middleware
 async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Pass a request to its handler, or respond with the reason of the refusal."""
+    """Pass a permitted request to its handler; respond to any other request with the reason for the refusal."""
     site = request.app[SITE]
     try:
         _check_host(request, site)
@@ -73,7 +74,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _check_host(request: web.Request, site: Site) -> None:
-    """Refuse an unknown Host (DNS rebinding) and a foreign Origin (a request of another site)."""
+    """Refuse a Host that is not an address of this service (DNS rebinding), and an Origin of another site."""
     host = request.headers.get("Host", "")
     name = _name(f"//{host}")
     if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
@@ -139,7 +140,11 @@ async def _csrf(request: web.Request) -> object:
 
 
 async def form_of(request: web.Request) -> Form:
-    """Return the fields of a form; raise RequestRefused if they cannot be read."""
+    """Return the fields of a form.
+
+    Raises:
+        RequestRefused: the form cannot be read.
+    """
     try:
         return await request.post()
     except (ValueError, LookupError) as error:

@@ -5,8 +5,8 @@ Example::
     await export_site(Path("."), Path("site"))                        # every run: site/index.html, site/runs/r1/...
     await export_site(Path("."), Path("site"), frozenset({"r1"}))     # the pages of one run
 
-The site listens on this machine during the export. Each linked page becomes a file, and links become relative. A link
-to a page that needs a server becomes plain text.
+A site on this machine serves the pages during the export, and each linked page is saved as a file. Links become
+relative. A link to a page that needs a server becomes plain text.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ PAGE_QUERY = {
     "/items": ("provider", "benchmark", "state", "type", "loss", "cursor"),
     "/report": ("download",),
 }
-"""query parameters that make a separate page, by the beginning or end of the path"""
+"""query parameters that a saved page depends on, by the beginning or end of its path; other parameters are dropped"""
 WHOLE_SITE = ("/leaderboard", "/receipts", "/providers/")
-"""pages over several runs, which only an export of all runs contains"""
+"""beginnings of paths whose pages show several runs; an export of selected runs does not contain these pages"""
 PLAIN = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]{0,119}")
 NAMED = re.compile(r"(?:verify\.html|static/.*|.*/results\.\w+|receipts/[^/]+/[^/]+)")
 
@@ -56,14 +56,14 @@ class SiteExport:
 
     files: int = 0
     problems: list[tuple[str, int]] = field(default_factory=list)
-    """(address, status) of each error answer; the file of such an address holds the text of the error"""
+    """(address, HTTP status) of each page that returned an error; the file of such a page holds the error page"""
 
 
 async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = frozenset()) -> SiteExport:
-    """Write the pages of these runs, or of the whole workspace.
+    """Write the pages of these runs into a folder; without ``runs``, write the pages of the whole workspace.
 
     Raises:
-        UsageError: an unknown run, or a folder with files that bench did not write.
+        UsageError: a run does not exist, or the folder contains files that bench did not write.
     """
     known = run_ids(workspace)
     for name in runs:
@@ -83,7 +83,7 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
 
 
 class _Crawler:
-    """A crawl of the site: the addresses seen so far, and the addresses still to read."""
+    """A crawl of the site: ``seen`` are all addresses found so far, ``waiting`` those that are not yet saved."""
 
     def __init__(self, session: aiohttp.ClientSession, base: str, folder: Path, runs: frozenset[str]) -> None:
         self.session, self.base, self.folder, self.runs = session, base, folder, runs
@@ -112,7 +112,7 @@ class _Crawler:
         self.written.files += 1
 
     async def _read(self, address: str) -> tuple[str, bytes]:
-        """Request a page again until no part of it is still being computed."""
+        """Request a page, repeatedly while a part of it is still being computed; return its content type and bytes."""
         while True:
             async with self.session.get(URL(self.base + address, encoded=True)) as answer:
                 kind, body = answer.content_type, await answer.read()
@@ -132,7 +132,10 @@ class _Crawler:
         return LINK.sub(linked, ANCHOR.sub(unwrapped, text))
 
     def _target(self, address: str, to: str) -> str | None:
-        """Return the file of a link as a relative path; None if the link has no file."""
+        """Return the relative path from a page to the file of a link; None if the link has no file.
+
+        The linked page is also added to the pages to save.
+        """
         to = unescape(to)
         if to.startswith("#"):
             return to
@@ -147,7 +150,10 @@ class _Crawler:
 
 
 def address_of(link: str, runs: frozenset[str]) -> str | None:
-    """Return the page of a link; None if the page needs a server or belongs to none of the chosen runs."""
+    """Return the address of the page that a link opens, with only the query parameters that the page depends on.
+
+    Return None if the page needs a server, or shows other runs than the chosen ones.
+    """
     parts = urlsplit(link)
     found = PAGES.fullmatch(parts.path)
     if parts.netloc or found is None or (runs and not _shows_only(parts.path, parts.query, found["run"], runs)):
@@ -162,7 +168,7 @@ def address_of(link: str, runs: frozenset[str]) -> str | None:
 
 
 def _shows_only(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool:
-    """Return True if a page shows only the chosen runs."""
+    """Return True if a page shows no run other than the chosen runs."""
     if path.startswith("/receipts/"):
         return unquote(path.split("/")[2]) in runs
     compared = [value.rpartition(":")[0] for name, value in parse_qsl(query) if path == "/compare" and name in "ab"]
@@ -171,7 +177,10 @@ def _shows_only(path: str, query: str, run: str | None, runs: frozenset[str]) ->
 
 
 def file_of(address: str) -> str:
-    """Return the file of a page, relative to the site's folder; an unusual name becomes its digest."""
+    """Return the path of a page's file in the folder of the site.
+
+    A name with unusual characters or of unusual length is replaced by a hash.
+    """
     path, _, query = address.partition("?")
     name = "/".join(part if PLAIN.fullmatch(part) else _digest(part) for part in path.strip("/").split("/") if part)
     if name == "favicon.ico":

@@ -1,8 +1,8 @@
-"""The document of a comparison, as in ``bench compare --json``, with the verdict in words.
+"""The document of a comparison, as in ``bench compare --json``, with the result in words.
 
 Also in this module:
 
-* The leaderboard's document: the views of ``bench leaderboard``, filtered, with further fields for pages.
+* The document of the leaderboard, with filters and with values that only pages show.
 
 Example::
 
@@ -58,7 +58,7 @@ MAX_COMPARED = 6
 
 
 class ShownPair(ComparedPair):
-    """A compared pair of jobs with the verdict in words and the items on which one side is better."""
+    """The comparison of two jobs, with the result in words and the items on which one job is better."""
 
     conclusion: list[str]
     load: str
@@ -73,12 +73,12 @@ ShownComparison = ComparisonDocument[ShownPair]
 async def compare_document(
     site: Site, names: Sequence[str], *, metrics: Sequence[str] = (), benchmark: str | None = None, force: bool = False
 ) -> ShownComparison:
-    """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
+    """Compare jobs that are named ``RUN:PROVIDER[:MODEL]``.
 
     Raises:
-        RequestRefused: fewer than two jobs, or more than ``MAX_COMPARED``.
-        Busy: large runs are being compared; ask again.
-        UsageError: the jobs are not like for like; the message has each difference.
+        RequestRefused: fewer than two jobs are named, or more than ``MAX_COMPARED``.
+        Busy: the comparison of large runs is being computed; ask again.
+        UsageError: the settings of the jobs differ; the message names each difference.
     """
     if not 2 <= len(names) <= MAX_COMPARED:
         text = f"the number of jobs to compare is {len(names)}, expected 2 to {MAX_COMPARED}"
@@ -93,9 +93,10 @@ async def compare_document(
 
 
 def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
-    """Return the runs and jobs of the form of a comparison: as requested, else two jobs of the newest run.
+    """Return the values of the form that selects two jobs to compare.
 
-    A requested job is dropped if the form names another run for its side, because the user has changed the run.
+    ``sides`` is run id -> job names. Without a request, the values are two jobs of the newest run. A requested job is
+    dropped if the form names another run beside it, because the user has changed the run.
     """
     found: Json = {"whole": True}
     taken = ""
@@ -120,7 +121,7 @@ async def _planned_items(folder: Path) -> int:
 async def comparison_of(
     workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
 ) -> ShownComparison:
-    """Compare jobs, and return the document."""
+    """Compare jobs, and return the document of the comparison; ``workspace`` is a path."""
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison_rows import conclusion_sentences, load_difference
     from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
@@ -144,7 +145,7 @@ async def comparison_of(
 
 
 async def _flipped_items(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
-    """Return the first items on which one side is better, with question, expected answer and both answers."""
+    """Return the first of these items, with the question, the expected answer and the answers of both jobs."""
     found: list[Json] = [{"item": item, "slug": slug_of(item)} for item in items[:FLIPS_SHOWN]]
     for name, side in (("a", pair.a), ("b", pair.b)):
         async with Reader.open(workspace / CHECKPOINTS / side.run_id) as reader:
@@ -167,24 +168,24 @@ async def _answer_of(reader: Reader, record: JobRecord, name: str, item: str) ->
 
 FLIPS_SHOWN = 20
 MATRIX_VIEWS = ("overall", "provider")
-"""views whose rows hold one value per benchmark"""
+"""views of the leaderboard whose rows have one value per benchmark"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardFilter:
-    """The filter of the leaderboard; None = no restriction."""
+    """The filter of the leaderboard. A field that is None does not restrict the rows."""
 
     view: str = "benchmark"
     benchmark: str | None = None
     provider_type: str | None = None
     model: str | None = None
-    """an answering, judge or embedding model"""
+    """the name of a model that answers, judges or embeds in the job"""
     question_type: str | None = None
-    """rank by the values of this question type instead of the values over all items"""
+    """the question type whose values rank the rows; None to rank by the values over all items"""
 
 
 class BoardRow(JobRow):
-    """A row of the leaderboard with its name, its cost as text and its receipt."""
+    """A row of the leaderboard with its name, its cost as text, and the address of its receipt."""
 
     name: str
     cost: str
@@ -194,7 +195,7 @@ class BoardRow(JobRow):
 
 
 class BoardTable(TableDocument[BoardRow]):
-    """A table of the leaderboard; if ``grid`` is set, pages show ``grid`` and do not read ``rows``."""
+    """A table of the leaderboard. If ``grid`` is set, pages show ``grid`` instead of ``rows``."""
 
     saying: list[str]
     leaders: tuple[str, str] | None
@@ -203,7 +204,7 @@ class BoardTable(TableDocument[BoardRow]):
 
 
 class BoardDocument(TypedDict):
-    """The document of ``bench leaderboard --json`` with further fields for pages."""
+    """The document of ``bench leaderboard --json``, with values that only pages show."""
 
     benchmarks: list[str]
     filters: Json
@@ -212,10 +213,12 @@ class BoardDocument(TypedDict):
 
 
 async def leaderboard_document(site: Site, board_filter: LeaderboardFilter) -> BoardDocument:
-    """Return the newest complete valid job of each provider and set of models; only comparable rows share a table.
+    """Return the leaderboard: the newest complete valid job of each provider and set of models.
+
+    A table contains only rows that are comparable with each other.
 
     Raises:
-        RequestRefused: an unknown view.
+        RequestRefused: the view is unknown.
     """
     if board_filter.view not in VIEWS:
         raise RequestRefused(400, "usage", f"there is no view {board_filter.view!r}", f"known: {', '.join(VIEWS)}")
@@ -249,7 +252,10 @@ async def leaderboard_document(site: Site, board_filter: LeaderboardFilter) -> B
 
 
 def _not_ranked(site: Site, table: RankingTable, invalid: Sequence[RankedJob]) -> list[Json]:
-    """Return the newest INVALID job of each provider that has the setting of a table but no row in it."""
+    """Return the newest INVALID job of each provider that has no row in the table.
+
+    A job counts only if its settings are those of the table.
+    """
     settings = {one.first.setting for one in table.standings}
     there = {one.first.job.provider for one in table.standings}
     found: dict[str, Json] = {}
@@ -262,7 +268,7 @@ def _not_ranked(site: Site, table: RankingTable, invalid: Sequence[RankedJob]) -
 
 
 def _why_invalid(report: Path, provider: str) -> str:
-    """Return the first reason in the published report of a run; empty if there is no report."""
+    """Return the first reason in a run's report why the job of this provider is INVALID; empty if not known."""
     try:
         jobs = json.loads(report.read_bytes())["results"]["jobs"]
         return next((str(one["invalid"][0]) for one in jobs if one["provider"] == provider and one["invalid"]), "")
@@ -280,7 +286,7 @@ def _matches(place: RankedJob, board_filter: LeaderboardFilter) -> bool:
 
 
 def _filters(board: Sequence[RankedJob]) -> Json:
-    """Return the choices of each filter."""
+    """Return the values that each filter of the leaderboard can have."""
     jobs = [place.job for place in board]
     models = (name for job in jobs for name in (job.answering_model, job.judge_model, job.embedding_model))
     return {
@@ -310,7 +316,7 @@ def _board_rows(
 
 
 def _per_question(place: RankedJob) -> float | None:
-    """Return the cost of a question; None if a price is unknown, because the sum would be too low."""
+    """Return USD per question; None if the price of any call is unknown."""
     job = place.job
     if job.cost_usd is None or job.data.get("cost_unknown_calls") or not job.n_planned:
         return None

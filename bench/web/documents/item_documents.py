@@ -1,4 +1,4 @@
-"""Documents of items: a page of the grid, and one item with all its data.
+"""Documents of items: a page of the table of items, and one item with all its data.
 
 Example::
 
@@ -39,13 +39,16 @@ from bench.web.errors import NotFound, slug_of
 
 
 def select_jobs(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
-    """Return the jobs of one benchmark (default: the first job's) and, if named, one provider."""
+    """Return the jobs of a benchmark, and only those of ``provider`` if it is given.
+
+    ``benchmark`` None means the benchmark of the first job.
+    """
     named = benchmark or (jobs[0].benchmark if jobs else None)
     return [job for job in jobs if job.benchmark == named and (provider is None or job.provider == provider)]
 
 
 class GridRow(TypedDict):
-    """The keys of an item of the grid that the API reads; one cell per job."""
+    """A row of the table of items, with one cell per job. Only the keys that the API reads are declared."""
 
     item_id: str
     corpus: str
@@ -53,7 +56,7 @@ class GridRow(TypedDict):
 
 
 class ItemGrid(TypedDict):
-    """The keys of a page of items x jobs that the API reads."""
+    """A page of the table of items. Only the keys that the API reads are declared."""
 
     jobs: list[Json]
     items: list[GridRow]
@@ -70,10 +73,10 @@ async def grid_document(
     provider: str | None = None,
     chosen_units: Sequence[Unit] | None = None,
 ) -> tuple[ItemGrid, int]:
-    """Return a page of items x jobs, and the number of ``chosen_units`` that were read for it.
+    """Return a page of the table of items, and the number of ``chosen_units`` that were read for the page.
 
     ``provider`` restricts the page to the jobs of this provider. ``chosen_units`` are items that the caller has
-    selected: all are shown, or with ``wanted.text`` the first ``limit`` that contain this text.
+    selected. All of them are shown; with ``wanted.text``, only the first ``limit`` items that contain this text.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read_jobs(reader.meta.extra)
@@ -141,7 +144,7 @@ def _cell(cell: ItemOutcome | None, job: JobRecord) -> Json | None:
 
 
 class ItemHit(TypedDict):
-    """The keys of a hit that this module reads."""
+    """A search hit. Only the keys that this module reads are declared."""
 
     rank: int
     content: NotRequired[str]
@@ -150,7 +153,7 @@ class ItemHit(TypedDict):
 
 
 class ItemSide(TypedDict):
-    """The keys of an item in one job that this module and pages read."""
+    """The data of an item in one job. Only the keys that this module and the pages read are declared."""
 
     benchmark: str
     provider: str
@@ -162,7 +165,7 @@ class ItemSide(TypedDict):
 
 
 class ItemDocument(TypedDict):
-    """One item: ``chips`` has one line per provider, ``sides`` all data of each shown provider."""
+    """One item: ``chips`` has a short state for every provider, ``sides`` has all data for each selected provider."""
 
     run_id: str
     item_id: str
@@ -173,13 +176,13 @@ class ItemDocument(TypedDict):
 
 
 async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> ItemDocument:
-    """Return all data of one item: question, hits of each provider, answers, verdicts, attempts, times, loss.
+    """Return all data of one item: question, hits, answers, verdicts, attempts, times, and cause of failure.
 
     ``provider`` names one provider, or several separated by commas. Evidence that a provider did not return is shown
     with the text that another provider returned.
 
     Raises:
-        NotFound: there is no such item, or the item has not begun.
+        NotFound: the run has no such item, or the item has not begun.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         records = read_jobs(reader.meta.extra)
@@ -202,7 +205,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
 
 
 def _evidence_texts(sides: Sequence[ItemSide]) -> dict[str, str]:
-    """Return evidence id -> the shortest text that a provider returned for this evidence."""
+    """Return evidence id -> text. If several hits hold the same evidence, the shortest text is returned."""
     texts: dict[str, str] = {}
     for side in sides:
         for hit in side["hits"]:
@@ -215,7 +218,7 @@ def _evidence_texts(sides: Sequence[ItemSide]) -> dict[str, str]:
 
 
 def _missed(side: ItemSide, texts: Mapping[str, str]) -> list[Json]:
-    """Return the evidence that a provider did not return; empty if that cannot be known."""
+    """Return the evidence that a provider did not return; empty if no hit names its sources, or before the search."""
     hits = side["hits"]
     if side["search"] is None or (hits and all(hit["source_ids"] is None for hit in hits)):
         return []
@@ -224,7 +227,7 @@ def _missed(side: ItemSide, texts: Mapping[str, str]) -> list[Json]:
 
 
 def _chip(side: ItemSide) -> Json:
-    """Return the state of the item with one provider, and the rank of the first evidence."""
+    """Return the state of the item with one provider, and the rank of the first hit that holds evidence."""
     rank = next((hit["rank"] for hit in side["hits"] if hit["evidence"]), None)
     return {"provider": side["provider"], "state": side["state"], "rank": rank, "has_evidence": bool(side["evidence"])}
 
@@ -232,7 +235,10 @@ def _chip(side: ItemSide) -> Json:
 async def _side(
     reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
 ) -> tuple[ItemSide, object] | None:
-    """Return all data of an item in one job, and its question with answers; None if the item has not begun."""
+    """Return all data of an item in one job, and the question with its expected answers.
+
+    Return None if the item has not begun.
+    """
     epochs = await reader.item(job.chain, item, corpus=corpus)
     if not epochs:
         return None
@@ -276,7 +282,7 @@ async def _side(
 
 
 async def _hits(reader: Reader, search: JournaledPhase | None, scored: JournaledPhase | None) -> list[Json]:
-    """Return the hits in the provider's order; ``evidence`` = the hit holds a turn or session with the answer."""
+    """Return the hits of a search in the provider's order. ``evidence`` is True if a hit holds evidence."""
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
     kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
     slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []
@@ -290,7 +296,10 @@ async def _hits(reader: Reader, search: JournaledPhase | None, scored: Journaled
 
 
 def _spent(attempts: Sequence[JournaledPhase]) -> Json:
-    """Sum time per phase, tokens and cost over all attempts of an item (cost None = some price is unknown)."""
+    """Return time per phase, tokens and cost, summed over all attempts of an item.
+
+    The cost is None if the price of any call is unknown.
+    """
     phases: dict[str, int] = {}
     for one in attempts:
         phases[str(one.key.phase)] = phases.get(str(one.key.phase), 0) + (attempt_us(one.times_us) or 0)

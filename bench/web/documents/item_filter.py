@@ -1,4 +1,4 @@
-"""Filter and order of a run's items: by outcome, cause, evidence, and differences between systems.
+"""Filter and sort the items of a run by outcome, cause of failure, evidence, and differences between systems.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     positions(outcomes, ItemFilter(sort="latency", by="bm25"))      # the slowest search of bm25 first
     position_of(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
 
-The outcomes are those of `bench.report.item_outcomes`; a text is searched for in the journal, not here.
+`bench.report.item_outcomes` computes the outcomes. This module does not search for texts: the journal does.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ SORT_VALUES: Mapping[str, tuple[Callable[[JobOutcomes, int], float | None], Call
     "tokens": (lambda job, at: job["tokens"][at], lambda found: -max(found)),
     "differ": (lambda job, at: job["values"][at], lambda found: min(found) - max(found)),
 }
-"""order -> (value of one job, sort key from the values of all jobs); the smallest key comes first"""
+"""name of the order -> (value of an item in one job, sort key from the values of all jobs); smallest sort key first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFilter:
-    """The filter and order of a list of items; None = no restriction."""
+    """The filter and order of a list of items. A filter that is None includes every item."""
 
     provider: str | None = None
     benchmark: str | None = None
@@ -68,14 +68,17 @@ class ItemFilter:
     error: str | None = None
     sort: str = "item"
     by: str | None = None
-    """the provider whose outcomes order the items; None = all ranked providers"""
+    """provider whose outcomes determine the order of the items
+
+    None means ``provider``. If ``provider`` is None too, the outcomes of all providers that are not controls count.
+    """
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> ItemFilter:
-        """Read a query string.
+        """Read the filter and order from a query string.
 
         Raises:
-            RequestRefused: an unknown value of ``show``, ``loss`` or ``sort``.
+            RequestRefused: the value of ``show``, ``loss`` or ``sort`` is unknown.
         """
         for name, known in (("show", SHOWS), ("loss", list(LossKind)), ("sort", ORDERS)):
             if query.get(name) and query[name] not in known:
@@ -94,7 +97,7 @@ class ItemFilter:
 
     @property
     def needs_outcomes(self) -> bool:
-        """True if the filter or order needs the outcomes of all items, not only a search of the journal."""
+        """True if the outcomes of all items must be known; False if a search of the journal is enough."""
         return any((self.show, self.loss, self.error)) or self.sort != "item"
 
 
@@ -115,14 +118,14 @@ LOSS_WORDS: Mapping[str, str] = {
 
 
 class _PositionCache:
-    """The cached positions of the latest outcomes, so that paging does not filter again."""
+    """The positions found for the latest outcomes, cached so that the next page of a list does not filter again."""
 
     outcomes: RunOutcomes | None = None
     chosen: ClassVar[dict[ItemFilter, list[int]]] = {}
 
 
 def positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
-    """Return the positions of the matching items in the requested order; cached for the latest outcomes."""
+    """Return the positions of the items that match the filter, in the order that the filter requests."""
     if _PositionCache.outcomes is not outcomes or len(_PositionCache.chosen) >= MAX_CACHED:
         _PositionCache.outcomes = outcomes
         _PositionCache.chosen.clear()
@@ -158,7 +161,7 @@ def _positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
 
 
 def _sort_key(sort: str, jobs: Sequence[JobOutcomes]) -> Callable[[int], tuple[bool, float]]:
-    """Return the sort key of a position; items without a value come last."""
+    """Return a function that computes the sort key of an item's position. Items without a value come last."""
     value_of, fold = SORT_VALUES[sort]
 
     def key(at: int) -> tuple[bool, float]:
@@ -182,11 +185,14 @@ JOB_CONDITIONS: Mapping[str, Callable[[JobOutcomes, int], bool]] = {
     "found_wrong": lambda job, at: bool(job["ranks"][at]) and job["states"][at] in WRONG_STATES,
     "missed": lambda job, at: job["ranks"][at] == 0 and job["states"][at] not in ("error", "not_ready", "unsupported"),
 }
-"""value of ``show`` -> whether an item of one job matches it"""
+"""value of ``show`` -> function that returns True if the item at a position matches this value in one job"""
 
 
 def _matches_across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:
-    """Return True if the ranked systems together match ``show``; a system that failed on the item is ignored."""
+    """Return True if the outcomes of an item in several jobs match ``show``.
+
+    Jobs in which the item failed are ignored. A value of ``show`` that concerns one job always matches.
+    """
     scored = [job["states"][at] in RIGHT_STATES for job in jobs if job["states"][at] in SCORED]
     if show == "differ":
         return len(set(scored)) > 1
@@ -196,7 +202,10 @@ def _matches_across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> b
 
 
 def position_of(outcomes: RunOutcomes, wanted: ItemFilter, item: str) -> Json | None:
-    """Return the position of an item under the filter, with its neighbors; None if the item does not match."""
+    """Return the place of an item in the filtered list, with the previous and the next item.
+
+    Return None if the item does not match the filter.
+    """
     found = [outcomes["units"][at][1] for at in positions(outcomes, wanted)]
     if item not in found:
         return None

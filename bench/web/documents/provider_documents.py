@@ -1,4 +1,6 @@
-"""One provider: its config and keys, and its jobs in the workspace, newest first, compared by settings.
+"""One provider: its config, the keys that it needs, and its jobs in the workspace, grouped by setting.
+
+Jobs of one setting have the same task, models and data. The newest job comes first.
 
 Example::
 
@@ -31,14 +33,14 @@ from bench.web.documents.workspace_documents import ReceiptKey, config_document,
 from bench.web.errors import NotFound
 
 MAX_JOBS = 60
-"""maximum number of jobs shown, newest first"""
+"""maximum number of jobs that the page shows; older jobs are left out"""
 
 
 async def provider_document(site: Site, name: str) -> Json:
-    """Return a provider with its jobs by setting; variants (``name@variant``) count as the same provider.
+    """Return a provider with its jobs, grouped by setting. Jobs of its variants (``name@variant``) are included.
 
     Raises:
-        NotFound: the provider has no config and no job.
+        NotFound: no config, job or run names the provider.
     """
     jobs = await _jobs(site.workspace, name)
     facts = await anyio.to_thread.run_sync(_facts, site, name)
@@ -58,14 +60,14 @@ async def provider_document(site: Site, name: str) -> Json:
 
 
 def _setting_key(one: RankedJob) -> tuple[str, ...]:
-    """Return the key of a job's setting: task, models and data. An INVALID job has a key too."""
+    """Return a key that is equal for jobs with the same task, models and data."""
     dataset = one.job.data.get("dataset")
     content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
     return (*one.setting, str(content), one.job.embedding_model or "")
 
 
 async def _is_in_a_run(site: Site, name: str) -> bool:
-    """Return True if a run names the provider, also one that is queued, running or not folded yet."""
+    """Return True if any run uses the provider, even if the run has no results yet."""
     rows = (await runs_document(site))["runs"]
     return any(name == one.partition("@")[0] for row in rows for one in row.get("providers", ()))
 
@@ -80,7 +82,7 @@ async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
 
 
 def _facts(site: Site, name: str) -> Json | None:
-    """Return the document of ``bench describe`` and which variables are set; None if there is no such config."""
+    """Return the facts of ``bench describe`` and which variables are set; None if the provider has no valid config."""
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.description import detailed_entry, variables
     from bench.settings import DryRunEnvironment
@@ -105,7 +107,7 @@ async def _config(site: Site, name: str) -> Json | None:
 
 
 async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
-    """Return the version that each provider of a run reported: adapter and upstream."""
+    """Return provider -> version that it reported in this run, as ``adapter / upstream``."""
     folder = workspace / CHECKPOINTS / run_id
     if not (folder / JOURNAL).is_file():
         return {}
@@ -125,7 +127,7 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
 def _setting(
     group: Sequence[RankedJob], signed: Mapping[ReceiptKey, str], versions: Mapping[str, dict[str, str]]
 ) -> Json:
-    """Return the jobs of one setting, newest first, each with the change since the valid job before it."""
+    """Return the jobs of one setting. Each job has the change of its value since the previous valid job."""
     first = group[0]
     rows = [
         {**_row(one, signed, versions.get(one.job.run_id, {})), **_change(one, group[at + 1 :])}
@@ -153,7 +155,10 @@ def _side(one: RankedJob) -> str:
 
 
 def _change(job: RankedJob, older: Sequence[RankedJob]) -> Json:
-    """Return the valid job of the same variant before this one, and the change of the value since then."""
+    """Return the previous valid job of the same variant, and the change of the value since that job.
+
+    Both are None if this job is INVALID or has no previous job.
+    """
     now = _valid_headline(job)
     for one in older if now else ():
         then = _valid_headline(one)

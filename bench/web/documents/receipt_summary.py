@@ -1,4 +1,4 @@
-"""A receipt in one line, whether it may be quoted, and its badge.
+"""A receipt as one row of a list, and as a badge.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     one["headline"], one["signer"]          # {"metric": "accuracy", "value": 0.79, ...}, "ops"
     badge("demo bm25", "accuracy 0.79", "VALID")       # an SVG for a README
 
-A receipt is not trusted: a value of an unexpected type is left out.
+The content of a receipt is not trusted: a value of an unexpected type is left out.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ HEADLINE = "accuracy"
 SCORES = ("judged", "deterministic")
 COLORS = {"VALID": "#1a7f4b", "UNTRUSTED": "#8a5a00", "SUPERSEDED": "#8a5a00"}
 CHAR = 7.2
-"""maximum width of a character of a badge in pixels"""
+"""maximum width of a character in a badge, in pixels"""
 LONGEST = 60
 TRUSTED = ("trust", "ok")
-"""check and status of the finding that names the key in the trust store"""
+"""check and status of the finding whose detail is the name of the signing key in the trust store"""
 CHECK_WORDS = {
     "tagged_commit": "a tagged commit of bench",
     "clean_tree": "no local changes",
@@ -37,11 +37,11 @@ CHECK_WORDS = {
     "signature": "a trusted signature",
     "rerun_identical": "a rerun with equal results",
 }
-"""the names of the checklist in words"""
+"""name of a check -> the same in words"""
 
 
 def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> Json:
-    """Return the columns of a receipt in the list."""
+    """Return the values of a list row: main score, signer, commit, and the checks that the receipt does not meet."""
     return {
         "headline": headline_of(document),
         "n": _nested(document, "counts", "scored"),
@@ -52,7 +52,7 @@ def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> 
 
 
 def headline_of(document: Mapping[str, object]) -> Json | None:
-    """Return the accuracy if there is one, else the first score."""
+    """Return the accuracy in a receipt, or its first score if it has no accuracy; None if it has no score."""
     scores = document.get("scores")
     found: dict[str, Mapping[str, object]] = {}
     for group in SCORES:
@@ -79,7 +79,7 @@ def _nested(value: object, *names: str) -> object:
 
 
 def badge(left: str, right: str, verdict: str) -> str:
-    """Draw a badge as SVG: two texts and the verdict."""
+    """Return a badge as SVG; it shows the texts ``left`` and ``right`` and the verdict on the receipt."""
     texts = [_cut(left), _cut(right), verdict]
     widths = [round(len(text) * CHAR + 14) for text in texts]
     edges = [0, widths[0], widths[0] + widths[1]]
@@ -103,7 +103,7 @@ def _cut(text: str) -> str:
 
 
 def badge_of(row: Json) -> str:
-    """Return the badge of a row of the list of receipts."""
+    """Return the SVG badge of a receipt; ``row`` is the receipt's row in the list of receipts."""
     statement = row.get("statement")
     names = [_nested(statement, name, "name") for name in ("benchmark", "provider")]
     headline = row.get("headline")

@@ -1,4 +1,4 @@
-"""The one-page report of a run, as values of a page and as a self-contained file.
+"""The one-page report of a run, as template values and as a self-contained HTML file.
 
 Example::
 
@@ -44,12 +44,12 @@ TableFormat = Literal["csv", "md"]
 
 
 async def outcomes_of(site: Site, run_id: str) -> CachedDocument[RunOutcomes]:
-    """Return the outcome of every item of a run, as far as it is known now."""
+    """Return the latest known outcomes of all items of a run."""
     return await _cached(site, run_id, outcomes_at)
 
 
 async def _cached(site: Site, run_id: str, make: DocumentMaker[Document], *arguments: str) -> CachedDocument[Document]:
-    """Return what ``make`` makes from the workspace, the run id and ``arguments``, as far as it is known now."""
+    """Return the latest known result of ``make``, which gets the workspace, the run id and ``arguments``."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         items = planned_items(read_jobs(reader.meta.extra))
@@ -59,13 +59,13 @@ async def _cached(site: Site, run_id: str, make: DocumentMaker[Document], *argum
 
 
 async def outcomes_at(place: str, run_id: str) -> RunOutcomes:
-    """Read the outcomes of a run of this workspace now."""
+    """Read the outcomes of all items of a run; ``place`` is the path of the workspace."""
     async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
         return await item_outcomes(reader)
 
 
 async def report_page_document(site: Site, run: ReportedRun) -> tuple[Json, bool]:
-    """Return the report of a run's document, and True if a part of it is still being computed."""
+    """Return the report of a run, and True if a part of the report is still being computed."""
     outcomes = await outcomes_of(site, run["run_id"])
     tested, waiting = await _lead_tests(site, run)
     report_page = report_page_of(run, outcomes.document, tested, testing=waiting)
@@ -73,9 +73,9 @@ async def report_page_document(site: Site, run: ReportedRun) -> tuple[Json, bool
 
 
 async def _lead_tests(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow], bool]:
-    """Return the paired test of the two leaders of each group, and True if a test is still being computed.
+    """Compare the two best jobs of each group of jobs with a paired test.
 
-    A run that is not complete has no tests.
+    Return group -> test, and True if a test is still being computed. A run that is not complete has no tests.
     """
     found: dict[str, ComparedRow] = {}
     waiting = False
@@ -103,7 +103,7 @@ def _headline_of(key: str, document: ShownComparison) -> dict[str, ComparedRow]:
 
 
 async def report_page_file(reader: Reader, report: Report, workspace: Path) -> str:
-    """Render the report of a folded journal as one page without script, links and network."""
+    """Return the report of a run as one HTML page that needs no script, link or network."""
     run = await _run_of(reader, report)
     tested: dict[str, ComparedRow] = {}
     if reader.path.resolve().parent.parent == (workspace / CHECKPOINTS).resolve() and run["state"] == "complete":
@@ -122,7 +122,7 @@ async def report_page_file(reader: Reader, report: Report, workspace: Path) -> s
 
 
 async def _run_of(reader: Reader, report: Report) -> ReportedRun:
-    """Convert a report to the run document that the page is made of."""
+    """Convert a report to the run document from which the page is built."""
     records = [job.record for job in report.jobs]
     return {
         "run_id": report.run_id,
@@ -134,22 +134,22 @@ async def _run_of(reader: Reader, report: Report) -> ReportedRun:
 
 
 async def results_text(site: Site, run_id: str, form: TableFormat) -> str:
-    """Return the tables of a run as CSV or Markdown.
+    """Return the result tables of a run as CSV or Markdown.
 
     Raises:
-        Busy: the tables are being created; ask again.
+        Busy: the tables are being computed; ask again.
     """
     shown = await _cached(site, run_id, text_at, form)
     return str(require_document(shown, "the tables are being computed")["text"])
 
 
 async def text_at(place: str, run_id: str, form: TableFormat) -> Json:
-    """Fold a journal, and return its tables under the key ``text``."""
+    """Compute the results of a run from its journal, and return their tables as the value of ``text``."""
     async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
         report = await fold(reader)
     return {"text": csv_text(report) if form == "csv" else report_markdown(report)}
 
 
 def receipts_of(found: Mapping[tuple[str, str, str, str | None, str | None], str]) -> list[Json]:
-    """Return the receipts of a run with their badges."""
+    """Return provider, address and badge of each receipt; ``found`` is job -> address of its receipt."""
     return [{"provider": names[2], "address": path, "badge": f"{path}.svg"} for names, path in found.items()]

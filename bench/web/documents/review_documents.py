@@ -1,4 +1,6 @@
-"""Human labels of a judge's verdicts, in the browser and over HTTP: the same journal rows as the TSV file.
+"""Label answers in the browser or over HTTP, to check the verdicts of a judge.
+
+The labels are stored in the journal, like the labels from the TSV file of ``bench review``.
 
 Example::
 
@@ -20,7 +22,10 @@ from bench.web.errors import RequestRefused
 
 
 async def review_document(site: Site, run_id: str, *, after: str | None = None, at: str | None = None) -> Json:
-    """Return the answer to label: entry ``at`` if it exists, else the next entry without a label after ``after``."""
+    """Return the answer that a person is to label.
+
+    This is the answer with the id ``at``. If there is none, it is the next answer after ``after`` that has no label.
+    """
     async with Reader.open(folder_of(site, run_id)) as reader:
         sheet = await read_sheet(reader)
         entry = sheet.entries.get(at or "") or sheet.pending(after)
@@ -31,7 +36,7 @@ async def review_document(site: Site, run_id: str, *, after: str | None = None, 
 
 
 async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> None:
-    """Draw ``n`` answers of each memory system and answering model for people to label."""
+    """Draw ``n`` answers of each provider and answering model, for people to label."""
     assert site.service is not None
     folder, count = folder_of(site, run_id), _whole("n", n, 1)
     async with site.service.labelling:
@@ -39,7 +44,7 @@ async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> 
 
 
 async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> None:
-    """Write labels of drawn answers to the journal; True means right.
+    """Write labels to the journal. ``labels`` is id of a drawn answer -> True if the answer is right.
 
     Raises:
         RequestRefused: a label is not a boolean, or an answer is not in the sample.

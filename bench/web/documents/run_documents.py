@@ -2,21 +2,21 @@
 
 Also in this module:
 
-* The numbers of each run as in ``bench results --json``, with the times of each job.
-* The times of a phase as percentiles, and a histogram of its latency: network and provider, as in the metrics.
+* The results of a run as in ``bench results --json``, with the times of each job.
+* The times of a phase as percentiles, and a histogram of the latency, which is the time of network and provider.
 
 Example::
 
     document = await run_document(site, "r1")
     document["progress"]["jobs"][0]["counts"], document["progress"]["ended"]
     shown = await results_of(site, "r1", items=160)
-    shown.document, shown.fresh        # None and False during the first fold
+    shown.document, shown.fresh        # None and False while the results are computed for the first time
     latency_spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
 
-A finished run has its numbers in ``results/RUN/report.json``. If the file is missing or older than the journal, the
-journal is folded in the background.
+The results of a finished run are in ``results/RUN/report.json``. If this file is missing or older than the journal, the
+results are computed from the journal in the background.
 
-``total`` is the time of the whole attempt, with the time in our own queue and limiter.
+``total`` is the time of the whole attempt, including the time that it waited for a free request or a rate limit.
 """
 
 from __future__ import annotations
@@ -53,14 +53,17 @@ FORM_FLAGS = (
     "benchmarks", "providers", "answering_model", "judge_model", "k", "sample", "limit", "seed", "max_cost", "note",
     "run_id",
 )  # fmt: skip
-"""flags that the page for a new run offers"""
+"""flags of a run that the form for a new run offers"""
 PARTS = ("latency", "total", "queue", "limiter", "network", "provider")
 EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
 """bin edges in microseconds: six bins of equal logarithmic width per decade, from 10 µs to 1000 s"""
 
 
 class LatencySpread(TypedDict):
-    """The times of one phase of a job, in microseconds: percentiles by part, and a histogram of the latency."""
+    """The times of one phase of a job in microseconds.
+
+    ``p50`` and ``p95`` are percentiles of the latency and of its parts. ``histogram`` counts latencies.
+    """
 
     n: int
     n_sampled: int
@@ -70,7 +73,7 @@ class LatencySpread(TypedDict):
 
 
 class JobResult(JobDocument):
-    """The results of a job, with the times of its phases and the items that had ended by each second."""
+    """The results of a job, with the times of its phases; ``ends`` is (second of the run, items ended by then)."""
 
     times: dict[str, LatencySpread]
     ends: list[tuple[float, int]]
@@ -80,7 +83,10 @@ Results = ResultsDocument[JobResult]
 
 
 def latency_spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySpread:
-    """Return percentiles of the latency and its parts, and a histogram of the latency; all in microseconds."""
+    """Return percentiles of the latency and of its parts, and a histogram of the latency; all times in microseconds.
+
+    ``count`` is the number of all measured attempts, of which ``sample`` can be a part.
+    """
     whole = [{"latency": attempt_us(times) or 0, **times} for times in sample]
     columns = {part: sorted(times.get(part, 0) for times in whole) for part in PARTS}
     return {
@@ -93,7 +99,7 @@ def latency_spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySp
 
 
 def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (from, to, count) per bin, from the first to the last non-empty bin."""
+    """Return (start, end, count) for each bin of a histogram, from the first to the last bin that is not empty."""
     counts = [0] * (len(EDGES) + 1)
     for value in column:
         counts[bisect_right(EDGES, value)] += 1
@@ -103,25 +109,25 @@ def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 async def results_of(site: Site, run_id: str, *, items: int) -> CachedDocument[Results]:
-    """Return the latest known numbers of a run; ``items`` is the number of its items."""
+    """Return the latest known results of a run; ``items`` is the number of its items."""
     make = partial(_make_results, site.workspace, run_id, items)
     stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
     return await site.cache.get(("report", run_id), stamp, make, max_wait_s=max_wait_s(items))
 
 
 def journal_stamp(folder: Path) -> Stamp:
-    """Return a stamp that changes when the journal of a run changes."""
+    """Return the modification times and sizes of a journal's files, which differ after the journal has changed."""
     return stamp_of(folder / JOURNAL, folder / f"{JOURNAL}-wal")
 
 
 async def _make_results(workspace: Path, run_id: str, items: int) -> Results:
-    """Make the document; a stored report is fast to read, whatever the size of its run."""
+    """Create the document of results: from the stored report, which is fast, or else from the journal."""
     folded = 0 if _stored_report(workspace, run_id) is not None else items
     return await make_off_loop(make_results, str(workspace), run_id, items=folded)
 
 
 async def make_results(place: str, run_id: str) -> Results:
-    """Return the document of ``bench results --json``, with times and ends of each job."""
+    """Return the document of ``bench results --json``; each job also has its times, and when its items ended."""
     workspace = Path(place)
     async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
         records = read_jobs(reader.meta.extra)
@@ -133,7 +139,7 @@ async def make_results(place: str, run_id: str) -> Results:
 
 
 async def with_times(reader: Reader, document: ResultsDocument[JobDocument], records: Sequence[JobRecord]) -> Results:
-    """Return a document of results with times and ends of each job."""
+    """Add to each job of a results document its times, and when its items ended."""
     jobs: list[JobResult] = [
         {
             **job,
@@ -155,7 +161,7 @@ async def _times(reader: Reader, record: JobRecord) -> dict[str, LatencySpread]:
 
 
 def _stored_report(workspace: Path, run_id: str) -> ReportDocument | None:
-    """Read the published report; None if it is missing or older than the journal."""
+    """Read the stored report of a run; None if the report is missing or older than the journal."""
     path = workspace / "results" / run_id / "report.json"
     newest = max(at for at, _ in journal_stamp(workspace / CHECKPOINTS / run_id))
     try:
@@ -168,7 +174,7 @@ def _stored_report(workspace: Path, run_id: str) -> ReportDocument | None:
 
 
 def _join_report(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDocument[JobDocument] | None:
-    """Join the parts ``results`` and ``measured`` of a report; None if the file has another structure."""
+    """Join the two parts of a stored report, ``results`` and ``measured``; None if the file has another structure."""
     try:
         results, measured = report["results"], report["measured"]
         pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))
@@ -193,11 +199,11 @@ def _join_job(fixed: DeterministicJob, timed: MeasuredJob, record: JobRecord) ->
 
 
 def folder_of(site: Site, run_id: str) -> Path:
-    """Return the folder of a run of this workspace.
+    """Return the folder of a run.
 
     Raises:
-        BadId: this is not a run id.
-        NotFound: there is no such run.
+        BadId: the text cannot be a run id.
+        NotFound: the run does not exist.
     """
     folder = site.workspace / CHECKPOINTS / checked(run_id)
     if not (folder / JOURNAL).is_file():
@@ -206,7 +212,7 @@ def folder_of(site: Site, run_id: str) -> Path:
 
 
 class JobCounts(TypedDict):
-    """The number of ended items of a job."""
+    """How many items of a job have ended, failed, and have each state."""
 
     job: str
     benchmark: str
@@ -220,7 +226,7 @@ class JobCounts(TypedDict):
 
 
 class RunProgress(TypedDict):
-    """The number of ended items of a run; ``counted`` False = not read yet."""
+    """How many items of a run have ended and failed. ``counted`` is False if the journal has not been read yet."""
 
     planned: int
     ended: int
@@ -231,7 +237,7 @@ class RunProgress(TypedDict):
 
 
 async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[RunProgress, bool]:
-    """Return the counts of ended items per job, and True if the counts are as new as the journal.
+    """Return how many items of each job have ended, and True if these counts are as new as the journal.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -249,7 +255,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
-    """Return the number of items of all jobs, repeats included: a measure of how much there is to read."""
+    """Return the number of items of all jobs, in which an item counts once per repeat."""
     return sum(job.n_repeats for job in jobs)
 
 
@@ -259,7 +265,7 @@ async def _read_progress(folder: Path, jobs: tuple[JobRecord, ...]) -> RunProgre
 
 
 JobState = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
-"""counts by state, the reasons why a job is INVALID, and its most frequent failures"""
+"""state -> number of items, the reasons why a job is INVALID, and its most frequent failures"""
 
 
 async def _job_state(reader: Reader, job: JobRecord) -> JobState:
@@ -275,7 +281,7 @@ async def _job_state(reader: Reader, job: JobRecord) -> JobState:
 
 
 def progress_json(counted: Iterable[tuple[JobRecord, *JobState]]) -> RunProgress:
-    """Return the progress of a run from the counts of its jobs."""
+    """Return the progress of a run; ``counted`` holds each job with the counts of its items."""
     rows: list[JobCounts] = [
         {
             "job": job.key,
@@ -301,7 +307,7 @@ def progress_json(counted: Iterable[tuple[JobRecord, *JobState]]) -> RunProgress
 
 
 class JobDigests(TypedDict):
-    """The settings and digests of a job, as far as pages read them."""
+    """The settings and digests of a job. Only the keys that pages read are declared."""
 
     benchmark: str
     provider: str
@@ -309,7 +315,7 @@ class JobDigests(TypedDict):
 
 
 class ReportedRun(TypedDict):
-    """The parts of a run that its report is made of."""
+    """The part of a run's document from which the report of the run is built."""
 
     run_id: str
     state: str
@@ -319,14 +325,14 @@ class ReportedRun(TypedDict):
 
 
 class RunDocument(ReportedRun):
-    """The keys of a run's document that pages read."""
+    """The document of a run. Only the keys that pages read are declared."""
 
     plan_digest: str
     again: Json
 
 
 async def run_document(site: Site, run_id: str) -> RunDocument:
-    """Return one run: state, progress, the digests of each job, and the numbers of the run if they are folded."""
+    """Return a run: state, progress, the settings and digests of each job, and the results if they are known."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         status = await reader.status()
@@ -360,12 +366,15 @@ async def run_document(site: Site, run_id: str) -> RunDocument:
 
 
 def event_json(event: object) -> Json:
-    """Return an event of a journal without its data."""
+    """Return kind, scope, message and time of a journal event."""
     return {name: str(getattr(event, name)) for name in ("kind", "scope", "message", "at")}
 
 
 def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Name each (provider, answering model) as a comparison does: with the model if a provider has several."""
+    """Return the name of each job in a comparison: the provider, and the answering model if the provider has several.
+
+    ``jobs`` are (provider, answering model).
+    """
     models: dict[str, set[str | None]] = {}
     for provider, model in jobs:
         models.setdefault(provider, set()).add(model)
@@ -373,7 +382,7 @@ def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
 
 
 def record_json(job: JobRecord) -> JobDigests:
-    """Return the settings and digests of a job."""
+    """Return the settings of a job, and the digests of its data and configs."""
     digests = {
         "job": job.key,
         "benchmark": job.benchmark,
@@ -395,10 +404,10 @@ def record_json(job: JobRecord) -> JobDigests:
 
 
 async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
-    """Return the numbers of a run.
+    """Return the results of a run.
 
     Raises:
-        Busy: the numbers are being computed; ask again.
+        Busy: the results are being computed; ask again.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read_jobs(reader.meta.extra)
@@ -406,7 +415,11 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
 
 
 def require_document(shown: CachedDocument[Document], what: str) -> Document:
-    """Return the document; raise its problem, or Busy while it is being created."""
+    """Return the document, or raise the error that its creation raised.
+
+    Raises:
+        Busy: there is no document yet; ``what`` is the message.
+    """
     if shown.problem is not None:
         raise shown.problem
     if shown.document is None:

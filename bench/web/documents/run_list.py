@@ -1,4 +1,6 @@
-"""The list of runs: state and validity from the journals, cost and the best provider from the derived database.
+"""The list of runs.
+
+State and validity of a run come from its journal. Cost and best provider come from the database of results.
 
 Example::
 
@@ -26,11 +28,11 @@ from bench.web.documents.run_documents import journal_stamp, progress_of, side_n
 from bench.web.errors import check_run_id as checked
 
 ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
-"""states that last until the journal of the run changes"""
+"""states of a run that do not change while its journal is unchanged"""
 
 
 class RunRow(TypedDict):
-    """One run of the list; a queued or unreadable run has fewer keys."""
+    """A run in the list of runs. The row of a queued or unreadable run has fewer keys."""
 
     run_id: str
     state: str
@@ -52,16 +54,16 @@ class RunRow(TypedDict):
 
 
 Summary = tuple[str | None, Json | None]
-"""the cost and the headline of a run, from the derived database"""
+"""cost in USD and main score of a run, as the database of results has them; None if not known"""
 _rows: dict[Path, tuple[Stamp, RunRow]] = {}
-"""cached rows of the list by run folder, valid until the journal changes"""
+"""run folder -> cached row of the list, with the state of the journal for which the row is valid"""
 _summaries: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
-"""cached summaries by database file, valid until the file changes"""
+"""database file -> cached summaries of runs, with the state of the file for which they are valid"""
 NO_SUMMARY: Summary = (None, None)
 
 
 async def runs_document(site: Site) -> dict[str, list[RunRow]]:
-    """Return the site's runs: first the runs without a journal, then the others, the newest journal first."""
+    """Return all runs: first the requested runs that have no journal yet, then the others, newest first."""
     waiting = site.service.states() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}
@@ -82,7 +84,7 @@ async def runs_document(site: Site) -> dict[str, list[RunRow]]:
 
 
 def queued_row(site: Site, run_id: str) -> RunRow | None:
-    """Return the row of a run of the service that has no journal yet; None for any other run."""
+    """Return the list row of a requested run that has no journal yet; None for any other run."""
     standing = site.service.states().get(checked(run_id)) if site.service else None
     if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
         return None
@@ -104,7 +106,7 @@ def _queued_row(run_id: str, standing: str) -> RunRow:
 
 
 async def summaries_of(workspace: Path) -> dict[str, Summary]:
-    """Return the cost and the best provider of each run from the derived database."""
+    """Return run id -> cost and main score of the run, from the database of results."""
     path = workspace / "results" / RESULTS_FILE
     stamp = stamp_of(path)
     kept = _summaries.get(path)
@@ -131,7 +133,11 @@ def _cost(jobs: Sequence[JobSummary]) -> str | None:
 
 
 async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
-    """Return the headline of the best valid job of the first benchmark; of a control only if there is no other job."""
+    """Return the main score of the best valid job of a run; None if no valid job has a score.
+
+    Only the benchmark that is first by name counts. The score of a control provider is returned only if there is no
+    other.
+    """
     first = min((job.benchmark for job in jobs), default="")
     valid = [job for job in jobs if job.valid and job.benchmark == first]
     places = [RankedJob(job=job, metrics=await database.metrics(job)) for job in valid]

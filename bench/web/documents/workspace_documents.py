@@ -1,8 +1,8 @@
-"""The configs of a workspace with their errors, and one config with its text; without secrets.
+"""The configs and receipts of a workspace.
 
 Also in this module:
 
-* The receipts of a workspace, verified again when a receipt, a trusted key or the public log has changed.
+* A receipt is verified again when a receipt, a trusted key or the public log has changed.
 * The newest receipt of each job.
 
 Example::
@@ -10,8 +10,8 @@ Example::
     await configs_document(site)
     (await receipts_document(site))["receipts"][0]["verdict"]
 
-A config has only the names of variables with secrets, so its text contains no secret. Text that looks like a key is
-redacted anyway.
+A config contains the names of variables with secrets, but not the secrets. Text that looks like a key is redacted in
+any case.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _problems_by_file: dict[tuple[Path, Stamp], list[Json]] = {}
 
 
 async def configs_document(site: Site) -> Json:
-    """Return every config with its problems."""
+    """Return every config with the problems that were found in it."""
     found = await anyio.to_thread.run_sync(all_configs, site.workspace)
     for entry in found["providers"]:
         assert isinstance(entry["needs"], list)
@@ -53,7 +53,7 @@ async def configs_document(site: Site) -> Json:
 
 
 def all_configs(workspace: Path) -> dict[str, list[Json]]:
-    """Return every config by kind; a config is checked again only when its file changed."""
+    """Return kind -> configs of this kind. A config is checked again only if its file has changed."""
     catalog = Catalog.load(workspace)
     return {kind: [_entry(catalog, workspace, entry) for entry in catalog.entries(kind)] for kind in KINDS}
 
@@ -75,7 +75,7 @@ def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
 
 
 def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
-    """Return the variables that a provider requires; cached until its file changes."""
+    """Return the environment variables that a provider requires; cached until the provider's file changes."""
     return _needs_at(entry.path, stamp_of(entry.path))
 
 
@@ -91,7 +91,7 @@ def _needs_at(path: Path, stamp: Stamp) -> tuple[str, ...]:
 
 
 def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
-    """Return the problems of a config; cached until its file changes."""
+    """Return the problems found in a config. The result is cached until the config's file changes."""
     key = (entry.path, stamp_of(entry.path))
     if key not in _problems_by_file:
         _problems_by_file[key] = _check(catalog, entry)
@@ -108,10 +108,10 @@ def _check(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
 
 
 async def config_document(site: Site, kind: str, name: str) -> Json:
-    """Return one config with its text.
+    """Return one config with the text of its file.
 
     Raises:
-        NotFound: there is no such config.
+        NotFound: the config does not exist.
     """
     catalog = Catalog.load(site.workspace)
     entries = [entry for one in KINDS if one == kind for entry in catalog.entries(one) if entry.name == name]
@@ -129,16 +129,16 @@ def _shown_path(workspace: Path, path: Path) -> str:
 
 
 PUBLISHED = "published"
-"""the folder of results that holds the public log"""
+"""name of the folder in ``results`` that contains the public log"""
 ReceiptKey = tuple[str, str, str, str | None, str | None]
-"""run, benchmark, provider, answering model, judge model"""
+"""the job of a receipt: run, benchmark, provider, answering model, judge model"""
 QUICK_BYTES = 2_000_000
-"""total size of receipt files up to which the page waits until all are verified"""
+"""total bytes of receipt files up to which a page waits until all receipts are verified"""
 STATEMENT_KEYS = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
 
 
 async def receipts_document(site: Site) -> Json:
-    """Return every receipt of the workspace, of runs and of the public log, with its verification."""
+    """Return every receipt of the runs and of the public log, with the result of its verification."""
     files = _files(site.workspace)
     beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
     trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
@@ -157,7 +157,7 @@ async def receipts_document(site: Site) -> Json:
 
 
 async def receipt_row(site: Site, path: Path) -> Json:
-    """Return the row of one receipt; while receipts are being verified, only its file and a placeholder verdict."""
+    """Return the list row of a receipt. Before the receipt is verified, its verdict is ``being verified``."""
     place = str(path.relative_to(site.workspace.resolve()))
     rows = (await receipts_document(site))["receipts"]
     known = [row for row in rows if row["file"] == place] if isinstance(rows, list) else []
@@ -165,13 +165,13 @@ async def receipt_row(site: Site, path: Path) -> Json:
 
 
 def _files(workspace: Path) -> list[Path]:
-    """Return the files of all receipts; the receipts of the public log come first."""
+    """Return the files of all receipts; those of the public log come first."""
     found = [path for path in (workspace / "results").glob("*/receipts/*.json") if path.is_file()]
     return sorted(found, key=lambda path: (path.parts[-3] != PUBLISHED, path))
 
 
 async def verify_receipts(place: str, names: Sequence[str]) -> Json:
-    """Verify these receipts and the public log."""
+    """Verify the receipts in these files, and the public log."""
     from bench.receipt.log.log_store import has_log
     from bench.receipt.log.public_log import CheckedLog
     from bench.receipt.signing.trust_store import FILE as TRUSTED
@@ -201,7 +201,7 @@ def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
 
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[ReceiptKey, str]:
-    """Return the address of each job's newest receipt, without verifying it."""
+    """Return job -> address of its newest receipt. The receipts are not verified."""
     from bench.canonical import parse_file
 
     found: dict[ReceiptKey, str] = {}
@@ -225,7 +225,7 @@ def _name(part: object) -> str:
 
 
 def _model(document: Mapping[str, object], role: str) -> str | None:
-    """Return the model of a role as ``provider/name``, the name that runs use; None if the role has none."""
+    """Return the model that a receipt names for a role, as ``provider/name``; None if the receipt names none."""
     models = document.get("models")
     for one in models if isinstance(models, list) else ():
         if isinstance(one, Mapping) and one.get("role") == role:
@@ -234,10 +234,10 @@ def _model(document: Mapping[str, object], role: str) -> str | None:
 
 
 def receipt_file(site: Site, run: str, name: str) -> Path:
-    """Return the file of a receipt by run (or ``published``) and name; only files of the workspace's results.
+    """Return the file of a receipt. ``run`` is a run id, or ``published`` for a receipt of the public log.
 
     Raises:
-        NotFound: there is no such receipt.
+        NotFound: the run has no such receipt.
     """
     folder = site.workspace / "results" / run / "receipts"
     path = (folder / name).resolve()
