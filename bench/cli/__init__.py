@@ -1,6 +1,6 @@
-"""The command line: ``bench COMMAND``. This module runs a command and maps errors to messages and exit codes.
+"""The command line: ``bench COMMAND``. This module runs a command and converts errors to messages and exit codes.
 
-The modules of the commands are named in :mod:`bench.cli.app` and imported when their command is called.
+:mod:`bench.cli.app` lists the commands. The module of a command is imported when the command is called.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from bench.errors import BenchError, DiskFull, UsageError, is_disk_full, only_er
 EXIT_BUG = 1
 EXIT_BROKEN_PIPE = 141
 READS_DATA = frozenset(("run", "plan", "describe", "validate"))
-"""commands that may read large data files, and show the progress of reading"""
+"""commands that show the progress of reading, because their data files can be large"""
 OBJECTS_A_COLLECTION = 50_000
-"""Threshold of the garbage collector; the default of Python (700) slows down the start of a run."""
+"""Number of new objects after which Python collects garbage. The default (700) makes the start of a run slow."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; errors are printed, never raised."""
+    """Run one command line, and return its exit code. Errors are printed, never raised."""
     gc.set_threshold(OBJECTS_A_COLLECTION)
     console.prepare_streams()
     interrupts.listen()
@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def print_error(problem: BenchError) -> None:
-    """Print an error; if stdout cannot be written, for example because the disk is full, print it on stderr."""
+    """Print an error. If stdout cannot be written, for example on a full disk, print the error on stderr."""
     console.discard_output()
     try:
         console.error(problem)
@@ -94,7 +94,7 @@ def print_error(problem: BenchError) -> None:
 
 
 def add_command_hint(problem: BenchError, rest: Sequence[str]) -> None:
-    """Let a usage error without a specific hint point to the help of the command."""
+    """If a usage error has no hint of its own, set a hint that names the help of the command."""
     if isinstance(problem, UsageError) and problem.hint == UsageError.default_hint and rest:
         problem.hint = f"bench {rest[0]} --help shows the flags"
 
@@ -108,7 +108,7 @@ def from_os_error(problem: OSError) -> BenchError:
 
 
 def dispatch_ungrouped(arguments: list[str]) -> int:
-    """Run the command; an exception group that contains a single error raises that error."""
+    """Run the command. If it raises an exception group with a single error, raise this error instead."""
     try:
         return dispatch(arguments)
     except BaseExceptionGroup as group:
@@ -119,7 +119,7 @@ def dispatch_ungrouped(arguments: list[str]) -> int:
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Run the command that the arguments name."""
+    """Run the command that the arguments name, and return its exit code."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -142,7 +142,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def show_traceback() -> None:
-    """Print the traceback of the current error on stderr, without secrets."""
+    """Print the traceback of the exception that is being handled on stderr, with secrets redacted."""
     import traceback
 
     from bench.events import redact

@@ -1,7 +1,8 @@
-"""The table of commands: name, one line of help, and the function in ``bench.cli.commands``, which is imported on use.
+"""The table of all commands: name, line of help, and function in ``bench.cli.commands``.
 
-The text of ``bench --help`` is made from this table and stored in ``help.txt``, so that showing it imports nothing.
-``python -m bench.cli.app`` writes the file; a test checks that it is current.
+The module of a function is imported when its command is called. The text of ``bench --help`` is made from this table
+and stored in ``help.txt``, so that no import is needed to show it. ``python -m bench.cli.app`` writes this file, and a
+test checks that the file is current.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ OTHER_NAMES = {
     "start": "run",
     "test": "doctor",
 }
-"""names that other tools use for a command -> our command"""
+"""name of a command in other tools -> name of our command"""
 POINTERS = {
     "init": "bench new provider NAME or bench new benchmark NAME writes a config; bench run needs no config",
     "login": "keys of services are environment variables: bench describe PROVIDER names them",
@@ -132,7 +133,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 
 def build() -> App:
-    """Build the parser without importing any command module."""
+    """Return the parser of the command line. No module of a command is imported for it."""
     app = App(
         name="bench",
         help="Measure AI memory systems on memory benchmarks.",
@@ -146,12 +147,12 @@ def build() -> App:
 
 
 def examples(name: str) -> str:
-    """Return the example command lines that end the help of a command."""
+    """Return the examples at the end of the help of a command."""
     return "\n".join(["Examples:", "", *(f"    {line}" for line in EXAMPLES[name])])
 
 
 def call(arguments: Sequence[str]) -> int:
-    """Parse and run one command; return its exit code.
+    """Parse the arguments, run the command, and return its exit code.
 
     Raises:
         UsageError: the command, a flag or a value is unknown or missing.
@@ -172,7 +173,11 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _known_command(arguments: Sequence[str]) -> Sequence[str]:
-    """Replace another tool's name of a command by ours; raise UsageError for an unknown command."""
+    """Return the arguments with the name of one of our commands; a name from another tool is replaced.
+
+    Raises:
+        UsageError: there is no such command.
+    """
     from difflib import get_close_matches
 
     command, rest = arguments[0], arguments[1:]

@@ -1,7 +1,7 @@
 """The only module that prints: results on stdout, everything else on stderr.
 
-Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest. They never
-use ``print`` or ``sys`` themselves. Hidden characters in external text are printed as visible escapes.
+Commands print results with :func:`table`, :func:`json_value` or :func:`line`, and everything else with :func:`note`.
+They never use ``print`` or ``sys``. Hidden characters in external text are printed as visible escapes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 GAP = 3
 WORDS = 16
-"""Minimum width of a column of words; longer texts are wrapped."""
+"""Minimum width of a column with texts of several words. Longer texts are wrapped."""
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr UTF-8 independent of the locale; a closed stream is replaced by the null device."""
+    """Set stdout and stderr to UTF-8, whatever the locale is. A closed stream is replaced by the null device."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -41,7 +41,10 @@ def prepare_streams() -> None:
 
 
 def discard_output() -> None:
-    """Redirect stdout or stderr to the null device if writing fails, so that the process exits without a message."""
+    """Redirect stdout and stderr to the null device if they cannot be written.
+
+    So the process can exit without a message of Python.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -50,24 +53,27 @@ def discard_output() -> None:
 
 
 def dump(value: object, *, indent: int | None = None) -> str:
-    """Return ``value`` as JSON text that is valid UTF-8, with hidden characters escaped."""
+    """Return ``value`` as JSON text in valid UTF-8, with hidden characters escaped."""
     return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def require_one_format(flags: Mapping[str, bool]) -> None:
-    """Raise UsageError if more than one output format is given; ``--json`` is a format too."""
+    """Raise UsageError if the user gave more than one output format.
+
+    ``flags`` is name of a flag -> True if it was given. The flag ``--json`` counts too.
+    """
     asked = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} exclude each other", hint="give one of them")
 
 
 def json_value(value: object) -> None:
-    """Print one JSON document on stdout."""
+    """Print a value as an indented JSON document on stdout."""
     sys.stdout.write(dump(value, indent=2) + "\n")
 
 
 def json_line(value: object) -> None:
-    """Print one JSON line on stdout and flush it, so that a reader of the event stream gets it immediately."""
+    """Print a value as one line of JSON on stdout, and flush it, so that a reading program gets it immediately."""
     sys.stdout.write(dump(value) + "\n")
     sys.stdout.flush()
 
@@ -78,19 +84,19 @@ def line(text: str = "") -> None:
 
 
 def raw(text: str) -> None:
-    """Print text on stdout unchanged, for documents that a tool reads (markdown, csv)."""
+    """Print a text on stdout unchanged, for example Markdown or CSV that another program reads."""
     sys.stdout.write(text)
 
 
 def note(text: str) -> None:
-    """Print one line on stderr, unless ``-q`` was given."""
+    """Print one line on stderr; print nothing if ``-q`` was given."""
     if not current.get().quiet:
         sys.stderr.write(visible(text) + "\n")
         sys.stderr.flush()
 
 
 def error(problem: BenchError) -> None:
-    """Print the message and the hint of an error: two lines on stderr, or one JSON object on stdout."""
+    """Print the message and the hint of an error: two lines on stderr, or with ``--json`` one object on stdout."""
     from bench.events import redact
 
     message, hint = redact(str(problem)), redact(problem.hint)
@@ -102,7 +108,10 @@ def error(problem: BenchError) -> None:
 
 
 def show_reading() -> None:
-    """Show the progress of reading large data: one updated line on a terminal, else one line per 10 %."""
+    """From now on, show the progress when large data files are read.
+
+    On a terminal, one line is updated. Elsewhere, a line is printed per 10 %.
+    """
     from bench.datasets.rows.reading import progress_sink
 
     progress_sink.to = None if current.get().quiet else _ReadingLine()
@@ -124,7 +133,7 @@ class _ReadingLine:
 
 
 def width() -> int:
-    """Return the width of tables in columns: the width of the terminal, or 100 without a terminal."""
+    """Return the width of the terminal in columns; 100 without a terminal."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
@@ -135,7 +144,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def has_color(stream: TextIO) -> bool:
-    """Return True if output on ``stream`` is colored."""
+    """Return True if output on ``stream`` may be colored."""
     return is_terminal(stream) and current.get().color and not os.environ.get("NO_COLOR")
 
 
@@ -148,11 +157,12 @@ def table(
     optional: Sequence[int] = (),
     breaks: Sequence[int] = (),
 ) -> None:
-    """Print a table on stdout; ``right`` are the positions of columns with numbers.
+    """Print a table on stdout.
 
-    Numbers, words and identifiers are never cut or folded. If the table is wider than the terminal, its ``optional``
-    columns are left out, in their order; if the table still does not fit, each row is printed as a block of lines. In a
-    pipe, rows are never split. A line is drawn above the rows in ``breaks``.
+    Numbers, identifiers and single words are never cut. If the table is wider than the terminal, the ``optional``
+    columns are left out, one after the other. If the table is still too wide, each row is printed as lines of name and
+    value, but never in a pipe. ``right`` are the positions of columns with numbers. A line is drawn above each row in
+    ``breaks``.
     """
     lines = [tuple(map(visible, row)) for row in rows]
     columns = [_TableColumn.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]
@@ -168,7 +178,7 @@ def table(
 
 
 def grids(tables: Iterable[Grid]) -> None:
-    """Print tables one below the other, with their notes."""
+    """Print tables one below the other, each with its notes."""
     for grid in tables:
         table(grid.head, grid.rows, title=grid.title, right=grid.right, optional=grid.optional, breaks=grid.breaks)
         for text in grid.notes:
@@ -179,7 +189,7 @@ def grids(tables: Iterable[Grid]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TableColumn:
-    """A column of a table and the width that it needs."""
+    """A column of a table, with the minimum width at which no word of the column is cut."""
 
     at: int
     name: str
@@ -236,7 +246,7 @@ def _page(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]], break
 
 
 def _blocks(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]]) -> str:
-    """Return each row as lines of name and value; long texts are wrapped between words."""
+    """Return the rows of a table as text, with one line of name and value per cell. Long texts are wrapped."""
     names = max(len(one.name) for one in columns)
     blocks = []
     for row in lines:
@@ -261,6 +271,6 @@ def _wrapped(text: str, start: str) -> list[str]:
 
 
 def paragraph(text: str) -> None:
-    """Print a paragraph of a result on stdout, wrapped between words."""
+    """Print a text on stdout, wrapped between words to the width of the terminal."""
     for part in textwrap.wrap(visible(text), width(), break_long_words=False, break_on_hyphens=False):
         raw(part + "\n")

@@ -24,12 +24,12 @@ Maybe = Annotated[str | None, Parameter()]
 
 
 def split_values(given: Sequence[str] | None) -> list[str]:
-    """Return the values of a list flag; a value may also contain several values separated by commas."""
+    """Return the values of a flag that takes a list. A given text can contain several values, separated by commas."""
     return [word for text in given or () for word in text.split(",") if word]
 
 
 def whole_number(_type: object, tokens: Sequence[Token]) -> int:
-    """Parse an integer; the parser's own conversion would round 1.5."""
+    """Parse an integer for the parser of flags, whose own conversion would round 1.5."""
     try:
         return int(tokens[0].value)
     except ValueError:
@@ -37,7 +37,7 @@ def whole_number(_type: object, tokens: Sequence[Token]) -> int:
 
 
 def whole_numbers(_type: object, tokens: Sequence[Token]) -> list[int]:
-    """Parse a list of integers; a value may also contain several integers separated by commas."""
+    """Parse a list of integers. A text can contain several integers, separated by commas."""
     parts = [token.evolve(value=part) for token in tokens for part in token.value.split(",") if part]
     return [whole_number(int, [part]) for part in parts]
 
@@ -193,10 +193,10 @@ NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker", "d
 
 
 def given_flags(flags: SelectionFlags) -> Json:
-    """Return the flags that were given on the command line, under the names that a run file uses.
+    """Return the flags that were given on the command line, under the names of a run file.
 
     Raises:
-        UsageError: a list flag without a value.
+        UsageError: a list flag has no value.
     """
     found: Json = {}
     for field in fields(flags):
@@ -223,10 +223,10 @@ def _whole(text: str, flag: str) -> int:
 
 
 def run_or_newest(run_id: str | None) -> str:
-    """Return ``run_id``, or the newest run of the workspace, which is noted on stderr.
+    """Return ``run_id``; without it, return the newest run of the workspace and print a note on stderr.
 
     Raises:
-        UsageError: no name is given, and the workspace has no run.
+        UsageError: no run is named, and the workspace has no run.
     """
     from bench.journal.paths import run_ids
 

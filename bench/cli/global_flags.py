@@ -1,6 +1,6 @@
-"""Flags that can be before or after any command: ``bench -q run`` = ``bench run -q``.
+"""Flags of all commands, which can be before or after the command: ``bench -q run`` is equal to ``bench run -q``.
 
-These flags are removed from the arguments before the parser of the command reads them::
+These flags are removed from the arguments before the parser of the command reads the arguments::
 
     flags, rest = split(["results", "r1", "--json"])      # flags.json is True, rest is ["results", "r1"]
 """
@@ -75,7 +75,9 @@ current: ContextVar[Globals] = ContextVar("bench_globals", default=Globals())  #
 
 
 def split(arguments: Sequence[str]) -> tuple[Globals, list[str]]:
-    """Split the global flags from ``arguments``; everything after ``--`` is left unchanged.
+    """Return the values of the global flags, and the arguments without these flags.
+
+    Arguments after ``--`` are never global flags.
 
     Raises:
         UsageError: a global flag has no value or an invalid value.

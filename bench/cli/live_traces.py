@@ -4,8 +4,10 @@ Example::
 
     sent = await send_traces(folder, follow=True)      # OTEL_EXPORTER_OTLP_ENDPOINT names the collector
 
-The spans and their ids are the same as with ``otlp-json``. This process only reads the journal, so
-sending does not slow the run down. The exporter of OpenTelemetry sends the spans: its variables and retries apply."""
+The spans and their ids are the same as with ``otlp-json``. This process only reads the journal, so sending does not
+slow the run down. The spans are sent by OpenTelemetry's exporter, which reads its own environment variables and repeats
+failed requests.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ BATCH = 100
 
 
 async def send_traces(folder: Path, *, follow: bool) -> int:
-    """Send the traces of the ended items, with ``follow`` until the run ends; return the number of items.
+    """Send the traces of all ended items, and return the number of these items.
+
+    With ``follow``, wait for more items until the run ends.
 
     Raises:
         ConfigError: the extra [otel] is not installed.
@@ -62,7 +66,10 @@ def _exporter() -> Any:
 
 
 async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict[str, int]) -> int:
-    """Send the traces of items that have ended since the last call; return the number of items."""
+    """Send the traces of the items of one job that have ended since the last call; return the number of these items.
+
+    ``sent`` is job -> position in the journal of the last item that was sent; it is updated.
+    """
     count = 0
     while ended := await reader.ended_since(record.key, sent.get(record.key, 0), BATCH):
         spans: list[ReadableSpan] = []
@@ -82,7 +89,7 @@ async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict
 
 
 def _readable(resource: Mapping[str, object], spans: Sequence[Mapping[str, object]]) -> Iterator[ReadableSpan]:
-    """Convert the spans of ``otlp-json`` for OpenTelemetry's exporter."""
+    """Convert spans in the format of ``otlp-json`` to spans that OpenTelemetry's exporter accepts."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import Event, ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope

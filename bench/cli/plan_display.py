@@ -1,4 +1,4 @@
-"""``bench plan``: show what a run would do, its cost and time, and each setting with its source."""
+"""``bench plan``: show what a run would do, its cost and time, and where each setting comes from."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from bench.visible import counted
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:
-    """Print the plan as tables or JSON; ``unset`` are variables that a run requires and that are not set.
+    """Print the plan of a run as tables or JSON.
 
-    ``detect`` is a difference of scores (0 to 1): the number of items needed to detect it is shown as well.
+    ``unset`` are environment variables that the run requires but that are not set. ``detect`` is a difference of two
+    scores (0 to 1); the number of items that are needed to detect this difference is also shown.
     """
     found = estimate(plan)
     powers = [] if detect is None else [_power(one, detect) for one in _benchmarks(plan)]
@@ -57,7 +58,10 @@ def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
 
 
 class PlannedPower(NamedTuple):
-    """The smallest difference that the selected items can show, and how many items a wanted difference needs."""
+    """The smallest difference between two providers that the selected items can show.
+
+    It also has the number of items that a given difference needs.
+    """
 
     benchmark: str
     unit: str
@@ -104,7 +108,7 @@ def _show_powers(powers: Sequence[PlannedPower], detect: float) -> None:
 
 
 def _cache_text(plan: Plan) -> str:
-    """Return a line on the call cache; the number of saved calls is unknown until the prompts are known."""
+    """Return a line on the call cache: its mode, its file, and the number of stored replies."""
     from bench.models.call_cache import CACHE_FILE, count_replies
 
     path = plan.workspace / CHECKPOINTS / CACHE_FILE
@@ -145,7 +149,7 @@ def _show_jobs(plan: Plan) -> None:
 
 
 def _shared_value_text(name: str, value: str) -> str:
-    """Format a value that all jobs share, for the title."""
+    """Format a value that all jobs share, for the title of the table of jobs."""
     if name == "items":
         return f"{counted(int(value), 'item(|s)')} each" if value.isdecimal() else f"{value} items each"
     return f"no {name} model" if value in ("none", "-") else f"{name} {value}"
@@ -161,7 +165,7 @@ def _shared_text(lane: Lane) -> str:
 
 
 def _batch_text(lane: Lane) -> str:
-    """Format the number of memories per add call; "" for a built-in provider, which makes no calls."""
+    """Format the number of memories per add call; an empty text for a built-in provider, which makes no calls."""
     return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
 
 
@@ -183,7 +187,7 @@ def _show_traffic(found: Estimate) -> None:
 
 
 def _seconds(time_s: float | None) -> str:
-    """Format a duration in seconds; a dash if the duration is unknown, as without a rate limit."""
+    """Format a number of seconds; None becomes a dash."""
     if time_s is None:
         return "-"
     return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"
@@ -195,7 +199,10 @@ def _show_settings(plan: Plan, flags: RunFlags) -> None:
 
 
 def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
-    """Return (name, value, source) for each setting; the source is flag, run file or default."""
+    """Return (name, value, source) for each setting; the source is flag, run file or default.
+
+    Defaults without a value are left out.
+    """
     on_line = given_flags(flags)
     found = []
     for name in RunRequest.model_fields:
@@ -207,7 +214,7 @@ def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
 
 
 def _setting_text(value: object) -> str:
-    """Format a setting as text: yes and no, and names with their values."""
+    """Format the value of a setting as text; a boolean becomes yes or no, an object becomes its names and values."""
     if isinstance(value, BaseModel):
         return _setting_text(value.model_dump(mode="json", exclude_unset=True))
     if isinstance(value, tuple | list):

@@ -1,7 +1,6 @@
-"""Show the progress of a run: as plain lines, as JSON events, or as a table. Each display only polls the progress.
+"""Show the progress of a run: as plain lines, as JSON events, or as a table that is redrawn on a terminal.
 
-On a terminal, the table of jobs is redrawn in place: phase bars, running score, rates, cost. :func:`ticking` calls a
-function repeatedly while a block runs.
+Each display reads the progress at regular intervals while the engine works.
 
 Example::
 
@@ -9,8 +8,8 @@ Example::
     async with follow(display):
         outcome = await execute(plan, settings, display)
 
-``display_for(flags)`` selects a display; :func:`follow` updates it while the engine works. Values that all jobs share
-are in the launch lines and get no column. Bars shrink with the terminal.
+The table has one row per job: phase bars and the score so far. A value that all jobs share is printed at the start of
+the run and has no column. On a narrow terminal, the table has numbers instead of bars.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ PLAIN_EVERY_S = 10.0
 
 
 class Display(Protocol):
-    """An observer of the engine whose ``tick`` is also called every ``every_s`` seconds of the run."""
+    """An observer of the engine. During a run, its ``tick`` is also called every ``every_s`` seconds."""
 
     every_s: float
 
@@ -58,7 +57,10 @@ class Display(Protocol):
 
 
 def display_for(flags: Globals) -> Display:
-    """Return a live table on a terminal, plain lines elsewhere, JSON events with ``--json``, nothing with ``none``."""
+    """Return the display that the global flags select.
+
+    By default, it is a live table on a terminal, and plain lines elsewhere.
+    """
     if flags.json or flags.display == "json":
         return JsonDisplay()
     if flags.display == "none" or flags.quiet:
@@ -70,7 +72,7 @@ def display_for(flags: Globals) -> Display:
 
 @asynccontextmanager
 async def follow(display: Display) -> AsyncIterator[None]:
-    """Tick the display while the block runs; close it afterwards, also on an error."""
+    """Update the display while the ``with`` block runs, and close the display afterwards, also after an error."""
     try:
         async with ticking(display.every_s, display.tick):
             yield
@@ -79,7 +81,7 @@ async def follow(display: Display) -> AsyncIterator[None]:
 
 
 def launch_text(progress: Progress) -> list[str]:
-    """Return the lines shown at launch: run id, benchmarks, providers, models and start time."""
+    """Return the lines to print at the start of a run: run id, benchmarks, providers, models and start time."""
     jobs = list(progress.jobs.values())
     models = sorted({model for job in jobs for model in (job.answering, job.judge) if model and model != "none"})
     return [
@@ -92,7 +94,7 @@ def launch_text(progress: Progress) -> list[str]:
 
 
 def stop_text(reason: Stop, in_flight: int) -> str:
-    """Return the message that is shown when a stop is requested, within 200 ms of a signal."""
+    """Return the message to print when a stop is requested."""
     return (
         f"stopping ({reason}): waiting up to 8 s for {counted(in_flight, 'request(|s)')} in flight; "
         f"press Ctrl-C again to stop now"
@@ -100,7 +102,7 @@ def stop_text(reason: Stop, in_flight: int) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """Format a duration as in ``3m 20s``; an unknown duration is a dash."""
+    """Format a number of seconds, for example ``3m 20s``; None becomes a dash."""
     if seconds is None:
         return "-"
     whole = int(seconds)
@@ -111,7 +113,7 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def totals_text(progress: Progress) -> str:
-    """Return one line with the totals of the run."""
+    """Return one line with the totals of the run, such as ended items, cost and remaining time."""
     parts = [
         f"{progress.ended}/{progress.planned} items{share_text(progress.ended, progress.planned)}",
         counted(progress.memories, "memor(y|ies) ingested"),
@@ -126,7 +128,7 @@ def totals_text(progress: Progress) -> str:
 
 
 def share_text(part: int, whole: int) -> str:
-    """Format a share as in `` (40%)``; it is rounded down, so that 100 % means that everything is done."""
+    """Format a share, for example `` (40%)``. The percentage is rounded down, so that 100 % means that all is done."""
     return f" ({100 * part // whole}%)" if whole else ""
 
 
@@ -137,7 +139,7 @@ def cost_text(progress: Progress) -> str:
 
 
 class QuietDisplay:
-    """A display that only reports that the run stops."""
+    """A display that prints a message only if the run is stopped."""
 
     every_s = PLAIN_EVERY_S
 
@@ -154,7 +156,7 @@ class QuietDisplay:
 
 
 class PlainDisplay:
-    """Plain lines without escape codes: some at launch, then one line every ten seconds."""
+    """Plain lines without escape codes: some lines at the start of the run, then one line every ten seconds."""
 
     every_s = PLAIN_EVERY_S
 
@@ -182,7 +184,10 @@ class PlainDisplay:
 
 
 class JsonDisplay:
-    """One JSON object per line on stdout: launch, progress, stopping. The command itself prints ``done``."""
+    """Events on stdout, as one JSON object per line: launch, progress and stopping.
+
+    The command itself prints the event ``done``.
+    """
 
     every_s = PLAIN_EVERY_S
 
@@ -239,7 +244,7 @@ class JsonDisplay:
 EVERY_S = 0.25
 BAR_CELLS = 8
 COLUMNS_FOR_BARS = 110
-"""terminal width in columns from which each phase has a bar; a narrower terminal shows only the numbers"""
+"""minimum width of a terminal in columns for bars of phases; a narrower terminal shows only numbers"""
 BARS = (Phase.INGEST, Phase.SEARCH, Phase.ANSWER)
 
 
@@ -307,7 +312,7 @@ NAMES = ("benchmark", "provider", "answering")
 
 
 def column_names(progress: Progress) -> list[str]:
-    """Return the columns for a run: the provider, and other names only if jobs differ in them."""
+    """Return the names of the columns; a benchmark or model that all jobs share gets no column."""
     jobs = list(progress.jobs.values())
     same = {
         "benchmark": len({job.benchmark for job in jobs}) == 1,
@@ -317,7 +322,7 @@ def column_names(progress: Progress) -> list[str]:
 
 
 def job_cells(progress: Progress, job: JobProgress, head: list[str], cells: int) -> list[str]:
-    """Return the cells of one job under ``head``."""
+    """Return the cells of a job for the columns in ``head``; ``cells`` is the width of a bar, 0 for no bar."""
     lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(f"{key}|"))
     texts = {
         "benchmark": visible(job.benchmark),
@@ -337,7 +342,7 @@ def job_cells(progress: Progress, job: JobProgress, head: list[str], cells: int)
 
 
 def score_text(job: JobProgress) -> str:
-    """Format the running score with the interval that the final table would show for the items scored so far."""
+    """Format the score of a job so far, with its interval over the items that have been scored."""
     if job.score is None:
         return "-"
     from bench.stats import RunningSums, interval_of
@@ -348,7 +353,7 @@ def score_text(job: JobProgress) -> str:
 
 
 def bar_text(done: int, total: int, cells: int = BAR_CELLS) -> str:
-    """Format a bar of ``cells`` characters with its numbers; a phase without work is a dash."""
+    """Format a bar of ``cells`` characters with its numbers. A phase without work (``total`` 0) becomes a dash."""
     if total == 0:
         return "-"
     full = min(cells, cells * done // total)
@@ -357,7 +362,10 @@ def bar_text(done: int, total: int, cells: int = BAR_CELLS) -> str:
 
 @asynccontextmanager
 async def ticking(every_s: float, tick: Callable[[], None]) -> AsyncIterator[None]:
-    """Call ``tick`` every ``every_s`` seconds inside the block; an error of the block is raised unchanged."""
+    """Call ``tick`` every ``every_s`` seconds while the ``with`` block runs.
+
+    An exception that the block raises is not wrapped in an exception group.
+    """
 
     async def tick_forever() -> None:
         while True:

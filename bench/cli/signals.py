@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM outside a run: before the engine handles signals, and after it has ended.
+"""Handle Ctrl-C and SIGTERM before and after a run.
 
-During a run the engine handles signals (``bench.engine.stopping``). Before and after, a signal ends the command with
-the exit code of the signal and a message on the state of the run::
+During a run, the engine handles signals (``bench.engine.stopping``). Before and after, a signal ends the command with
+the exit code of the signal, and a message says in which state the run is::
 
     listen()                                            # SIGTERM raises, as SIGINT does
     stage("nothing was called yet", hint="give the command again")
@@ -23,7 +23,7 @@ EXIT_SIGTERM = 143
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as SIGINT does."""
+    """SIGTERM was received. It ends a command in the same way as Ctrl-C."""
 
 
 class CommandInterrupted(BenchError):
@@ -34,7 +34,7 @@ class CommandInterrupted(BenchError):
 
 @dataclass(slots=True)
 class Stage:
-    """The text and hint of the message that an interruption prints."""
+    """The text and the hint that are printed if a signal ends the command."""
 
     text: str = "no run was in progress"
     hint: str = "give the command again"
@@ -44,18 +44,21 @@ _stage = Stage()
 
 
 def listen() -> None:
-    """Let SIGTERM raise `Terminated`; after a run has ended, the default action would end the process silently."""
+    """From now on, raise `Terminated` on SIGTERM, in the main thread.
+
+    Without this, SIGTERM after a run would end the process without a message.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
 
 
 def stage(text: str, *, hint: str) -> None:
-    """Set the text and hint that an interruption prints from now on."""
+    """Set the text and the hint to print if a signal ends the command from now on."""
     _stage.text, _stage.hint = text, hint
 
 
 def ended(interrupt: KeyboardInterrupt) -> int:
-    """Print the message on an interruption; return the exit code of the command."""
+    """Print the message about a signal that ended the command, and return the exit code of the signal."""
     terminated = isinstance(interrupt, Terminated)
     # an interrupt that crossed an exec() of text has CPython end by signal 2 whatever the exit code; this forgets it
     exec("")  # noqa: S102 - nothing is run

@@ -212,7 +212,7 @@ def folder_of(site: Site, run_id: str) -> Path:
 
 
 class JobCounts(TypedDict):
-    """How many items of a job have ended, failed, and have each state."""
+    """The progress of a job: how many items are planned, ended and failed, and how many items have each state."""
 
     job: str
     benchmark: str
@@ -226,7 +226,7 @@ class JobCounts(TypedDict):
 
 
 class RunProgress(TypedDict):
-    """How many items of a run have ended and failed. ``counted`` is False if the journal has not been read yet."""
+    """The progress of a run and of its jobs; ``counted`` is False if the journal has not been read yet."""
 
     planned: int
     ended: int
