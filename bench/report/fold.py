@@ -46,26 +46,29 @@ from bench.report.sanity import WarningSign, sanity_signs
 from bench.report.searches import flag_notes, probe_notes, unmapped_notes
 
 DEFAULT_DIMENSIONS = ("question_type", "group")
-"""dimensions that every breakdown has"""
+"""item properties by which every report breaks down its metrics"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationProof:
-    """Results of the isolation checks of a lane (emptiness probes and canaries)."""
+    """The results of the isolation checks of a lane.
+
+    They check that a new namespace is empty, and that a search finds no memory of another corpus.
+    """
 
     level: str
     probed: int = 0
     passed: int = 0
     failed: int = 0
     sentinels: int = 0
-    """number of corpora in which a memory was found after the ingest"""
+    """number of corpora in which a search found a stored memory after the ingest"""
     not_cleared: int = 0
     leaks: tuple[str, ...] = ()
-    """one text per failed check, with both namespaces"""
+    """one sentence per failed check, with the namespaces of both corpora"""
     hits: int = 0
-    """number of hits; 0 for a provider whose hits cannot be mapped to memories"""
+    """number of hits; 0 if the provider's hits cannot be mapped to memories"""
     unmapped_hits: int = 0
-    """number of hits that map to no memory of their corpus"""
+    """number of hits that match no memory of the searched corpus"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,34 +77,38 @@ class JobReport:
 
     record: JobRecord
     n_planned: int
-    """number of planned items; an item with repeats ends with its last repeat"""
+    """number of planned items; an item with several repeats counts once"""
     counts: Mapping[State, int]
     failed_repeats: int
-    """number of failed repeats, also if other repeats of the item succeeded"""
+    """number of failed repeats of items, including repeats of items that succeeded in another repeat"""
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
     spent: Mapping[str, Mapping[str, UsageTotals]]
-    """owner of rows (lane, answers, the job itself) -> role -> calls; jobs can share an owner"""
+    """key that owns journal rows (of the lane, the answers or the job) -> role -> its calls; several jobs can share a
+    key"""
     isolation: IsolationProof
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
-    """metric -> its score with and without doubted golds; empty without an overlay"""
+    """metric -> score with and without doubtful gold answers; empty if the benchmark has no overlay"""
     invalid: tuple[str, ...] = ()
-    """reasons why the job has no headline number; empty = valid"""
+    """reasons why the job is INVALID and has no headline number; empty for a valid job"""
     commonest: ErrorCount | None = None
-    """the most common error of an INVALID job"""
+    """the most common error of a job that is INVALID; None for a valid job"""
     notes: tuple[str, ...] = ()
     signs: tuple[WarningSign, ...] = ()
-    """warning signs that many items share; their texts are also in ``notes``"""
+    """suspicious properties that many items share; their texts are also in ``notes``"""
     calibration: tuple[JudgeCalibration, ...] = ()
-    """results of the job's judge on the built-in probes, one per prompt; empty if not measured"""
+    """error rates of the job's judge on the built-in probes, one entry per judge prompt; empty if not measured"""
     reused: Mapping[str, object] = field(default_factory=dict)
-    """the run that ingested the corpora, and its cost; empty if this run ingested them"""
+    """data on the run that ingested the corpora, with its cost; empty if this run ingested them"""
     memory_cost: MemoryCost | None = None
-    """cost of the build and of each question; None if nothing was searched"""
+    """cost of building the memory and of each question; None if nothing was searched"""
 
     @property
     def usage(self) -> dict[str, UsageTotals]:
-        """Calls and tokens by role; shared calls count for each job that shares them."""
+        """Role -> calls and tokens of the job.
+
+        Calls that several jobs share are counted in full for each of them.
+        """
         found: dict[str, UsageTotals] = {}
         for by_role in self.spent.values():
             for role, one in by_role.items():
@@ -126,9 +133,9 @@ class JobReport:
 
     @property
     def headline(self) -> Measurement | None:
-        """The benchmark's first metric with a value, or its first metric if none has a value.
+        """The measurement that ranks the job; None if the job is INVALID or has no metrics.
 
-        None for a job that is INVALID or lists no metric.
+        It is the benchmark's first metric with a value, or its first metric if none has a value.
         """
         if not self.valid:
             return None
@@ -145,7 +152,7 @@ class Report:
     reason: str
     plan_digest: str
     gaps: tuple[tuple[int, int], ...]
-    """ranges of positions that no run covers (1-based, inclusive)"""
+    """(first, last) item positions, counted from 1, that the run does not cover"""
     jobs: tuple[JobReport, ...]
     notes: tuple[str, ...] = ()
     stored: bool = True
@@ -153,7 +160,7 @@ class Report:
 
     @property
     def partial(self) -> bool:
-        """True unless the run is complete; the numbers of a partial report can still change."""
+        """True if the run is not complete, so that its numbers can still change."""
         return self.status is not RunState.COMPLETE
 
     def job(self, benchmark: str, provider: str) -> JobReport:
@@ -165,7 +172,9 @@ class Report:
 
 
 async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None = None) -> Report:
-    """Fold a journal into a report; ``benchmark`` restricts the jobs, ``by`` adds dimensions to every breakdown.
+    """Aggregate the rows of a journal into a report.
+
+    ``benchmark`` restricts the jobs. ``by`` adds item properties by which the metrics are broken down.
 
     Raises:
         UsageError: no item has one of the dimensions ``by``, or no job has this benchmark.
@@ -196,7 +205,10 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Add a note to a job with retrieval metrics if another job of the benchmark has a different evidence level."""
+    """Add a note to jobs whose retrieval metrics are not comparable with another job of the benchmark.
+
+    These are jobs that find evidence on another level (turn, session or text) than the other job.
+    """
     for job in jobs:
         others = [
             other.record
@@ -315,14 +327,17 @@ def _build_notes(record: JobRecord) -> tuple[str, ...]:
 
 
 async def repeats_of(reader: Reader, record: JobRecord, counts: OutcomeCounts) -> Mapping[State, int]:
-    """Return the number of repeats by state; without epochs, the number of items."""
+    """Return state -> number of item repeats in this state.
+
+    Without epochs, each item has one repeat.
+    """
     return counts.states if record.epochs == 1 else await reader.states(record.key)
 
 
 async def job_invalid_reasons(
     reader: Reader, record: JobRecord, counts: OutcomeCounts, probes: Sequence[ProbeRow], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
-    """Return the reasons why a job has no headline number; empty if it is valid."""
+    """Return the reasons why a job is INVALID and has no headline number; empty for a valid job."""
     events = [event for _, event in await reader.events()]
     return invalid_reasons(
         repeats,
@@ -337,7 +352,11 @@ async def job_invalid_reasons(
 
 
 async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State, int]) -> list[str]:
-    """Return the notes on a job's judge: shared model family, missing verdicts, measured errors, human review."""
+    """Return notes on a job's judge.
+
+    They report a model family shared with the answering model, missing verdicts, error rates on probes, and labels by
+    people.
+    """
     judge = record.models.judge
     if judge in (None, "none"):
         return []
@@ -349,7 +368,7 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
 
 
 def _cluster_notes(measured: Iterable[Measurement]) -> list[str]:
-    """Return one note if an interval is based on a single conversation."""
+    """Return a note if an interval is based on a single conversation; else an empty list."""
     alone = (one.interval.method for one in measured if one.interval is not None and ONE_CLUSTER in one.note)
     return [f"{ONE_CLUSTER} ({method})" for method in islice(alone, 1)]
 
@@ -359,21 +378,24 @@ def _n_failed(states: Mapping[State, int]) -> int:
 
 
 def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
-    """Return a note with the number of failed repeats, which the counts of items do not include."""
+    """Return a note with the number of failed repeats of items; empty if none failed or items are not repeated."""
     if record.epochs == 1 or not failed:
         return ()
     return (f"{failed} of {record.n_repeats} repeats failed; an item counts as failed if all of its repeats failed",)
 
 
 def _max_error_rate(reader: Reader) -> float:
-    """Return the share of failed items above which a job is INVALID, from the last process of the run."""
+    """Return the share of failed items above which a job is INVALID.
+
+    It is the setting of the last process of the run.
+    """
     latest = reader.resumes[-1].data.get("operation") if reader.resumes else None
     settings = {**reader.meta.request, **(latest if isinstance(latest, Mapping) else {})}
     return float(str(settings.get("max_error_rate", 0.02)))
 
 
 def isolation_proof(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:
-    """Count the results of the isolation checks of a job's lane."""
+    """Count the passed and failed isolation checks of a job's lane."""
     checks = deciding_probes(probes)
     return IsolationProof(
         level=str(reader.meta.request.get("isolation", "probe")),

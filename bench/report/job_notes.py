@@ -49,7 +49,7 @@ from bench.scalars import Json
 from bench.visible import counted
 
 MIN_CUT_PROMPTS = 3
-"""minimum number of cut prompts to report: fewer can come from differences between tokenizers"""
+"""minimum number of cut prompts to report; fewer may only show that two tokenizers count differently"""
 WINDOW_HINT = (
     "the endpoint's context window is smaller than the prompt: enlarge it (Ollama: num_ctx), "
     "or set context for the model in configs/models"
@@ -73,7 +73,7 @@ WITHOUT_TEXT: Mapping[str, str] = {
     "refused": "refused by the endpoint's filter",
     "empty": "empty, although the model stopped by itself; an empty answer is never correct",
 }
-"""flag of an answer, or kind of its error -> its description in the note"""
+"""flag or error kind of an answer without text -> its description in the note"""
 SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     TOOL_CALL_TEXT: "that (is|are) only a tool call, written as text, and scored as sent: no tool was offered; switch "
     "tools off at the endpoint, or choose another model",
@@ -109,11 +109,11 @@ SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     "text, such as contains, count (it|them) as right; a judge does not",
     ODD: "that (contains|contain) hidden, look-alike or decomposed characters, so an equal gold may not match",
 }
-"""flag of an answer -> its description in the note"""
+"""flag of a suspicious answer -> its description in the note"""
 
 
 async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[str, int]) -> list[str]:
-    """Return notes on the answers and verdicts of a job, such as cut, refused, empty or cached ones."""
+    """Return notes on unusual answers and verdicts of a job, such as cut, refused, empty or cached replies."""
     if record.models.answering is None:
         return []
     answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
@@ -133,14 +133,14 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
 
 
 async def cache_notes(reader: Reader, record: JobRecord) -> list[str]:
-    """Return a note on the number of a job's replies from the call cache; empty without such replies."""
+    """Return a note with the number of a job's replies that came from the call cache; empty if none did."""
     return cached_notes(
         await reader.flagged(record.answer_owner, Phase.ANSWER), await reader.flagged(record.key, Phase.EVALUATE)
     )
 
 
 def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
-    """Return a note on the number of replies from the call cache; empty without such replies."""
+    """Return a note with the number of replies that came from the call cache; empty if none did."""
     found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
     if not found:
         return []
@@ -152,7 +152,10 @@ def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItem
 
 
 def _vendor_saving_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
-    """Return a note on the money that batches and the vendor's prompt cache saved; empty if neither was used."""
+    """Return a note on the money that was saved by batches and by the vendor's prompt cache.
+
+    The result is empty if neither was used.
+    """
     found = [one for one in (*answers, *verdicts) if CACHED not in one.flags]
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
     ways = {PROMPT_CACHED: "the vendor's prompt cache was used for", BATCHED: "batches were used for"}
@@ -180,7 +183,7 @@ def _finish_notes(answers: Sequence[FlaggedItems], error_kinds: Mapping[str, int
 
 
 def _suspicious_answer_notes(answers: Sequence[FlaggedItems]) -> list[str]:
-    """Return one note per kind of suspicious answer text, with a count and an example."""
+    """Return one note per kind of suspicious answer, with the number of such answers and an example."""
     found = []
     for flag, text in SUSPICIOUS_ANSWERS.items():
         if count := _count(answers, flag):
@@ -235,9 +238,10 @@ ANSWER = "answer"
 
 
 async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measure]) -> dict[str, GoldScores]:
-    """Return the raw and corrected score and the ceiling of every answer metric with values in 0..1.
+    """Return the scores of each answer metric with and without the items with a doubtful gold answer.
 
-    The result is empty without an overlay.
+    A metric is left out if a value is outside 0..1 or if a lower value is better. The result is empty if the benchmark
+    has no overlay (file of doubtful gold answers).
     """
     if record.overlay is None:
         return {}
@@ -258,7 +262,7 @@ async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measu
 
 
 async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return metric -> item -> mean value over the epochs."""
+    """Return metric -> item -> mean of the item's values over all epochs."""
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     async for batch in reader.values(record.key):
         for name in names:
@@ -269,7 +273,10 @@ async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> di
 
 
 async def _corrected_values(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
-    """Return listed item -> metric -> value against the corrected answer, as far as a rescore computed it."""
+    """Return item -> metric -> value against the corrected gold answer.
+
+    It has the items of the overlay for which a rescore computed such values.
+    """
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:
         for one in await reader.item(record.chain, item):
@@ -281,13 +288,13 @@ async def _corrected_values(reader: Reader, record: JobRecord) -> dict[str, Mapp
 
 
 class GoldSection(TypedDict, total=False):
-    """The report's section on the overlay."""
+    """The report's section on doubtful gold answers."""
 
     gold: Json
 
 
 def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> GoldSection:
-    """Return the report's section on the overlay; empty if the job has no overlay."""
+    """Return the report's section on doubtful gold answers; empty if the job has no overlay."""
     if record.overlay is None:
         return {}
     about = {"overlay": record.overlay.name, "sha256": record.overlay.sha256, "source": record.overlay.source}
@@ -296,7 +303,11 @@ def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> GoldSectio
 
 
 def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
-    """Return one note per metric: its raw and corrected score, its ceiling, and whether the raw score is above it."""
+    """Return one note per metric on the effect of doubtful gold answers.
+
+    It has the raw score, the corrected score and the highest possible score, and whether the raw score is higher than
+    possible.
+    """
     found = []
     for name, one in scores.items():
         labels = counted(one.n_listed, "questionable label(|s)")

@@ -24,7 +24,7 @@ from bench.visible import visible
 
 
 def markdown(grid: Grid) -> str:
-    """Return the grid as a Markdown table with its title and notes."""
+    """Return a table as Markdown, with its title and notes."""
     rule = ["---:" if index in grid.right else "---" for index in range(len(grid.head))]
     lines = [f"### {_cell(grid.title)}", "", _line(grid.head), _line(rule), *map(_line, grid.rows)]
     lines += ["", *(f"- {_cell(note)}" for note in grid.notes)] if grid.notes else []
@@ -36,13 +36,16 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text on one line, escaped so that it contains no markup, link or cell border."""
+    """Return a text as a table cell: on one line, with all markup escaped."""
     escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|`*" else sign for sign in visible(text))
     return " ".join(escaped.split()).replace("](", "]&#40;")
 
 
 def csv_text(report: Report) -> str:
-    """Return the report as CSV: one line per job, metric and label, with unrounded values."""
+    """Return the report as CSV with unrounded values.
+
+    Each line is one metric of a job, for all items or for the items with one label.
+    """
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow(CSV_HEAD)
@@ -86,7 +89,7 @@ ul { padding-left: 1.2rem; color: color-mix(in srgb, currentColor 75%, transpare
 
 
 def grids_page(title: str, grids: Sequence[Grid]) -> str:
-    """Return the grids as an HTML page; every text is escaped."""
+    """Return tables as one HTML page; every text is escaped."""
     body = "\n".join(_grid(grid) for grid in grids)
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"

@@ -33,7 +33,7 @@ SAMPLE_CORPORA = 4
 MIN_ITEMS = 20
 MIN_SEARCHES = 10
 MIN_CORPUS = 4
-"""minimum number of searches in a corpus to report that all of them found the same hits"""
+"""minimum number of searches in a corpus; with fewer, equal hits of all searches are not reported"""
 EXAMPLES = 3
 WRONG_SHARE = 0.4
 CONTRARY_SHARE = 0.2
@@ -43,7 +43,7 @@ MIN_CONTRARY = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningSign:
-    """A property that many of the checked items share."""
+    """A suspicious property that many of the checked items share."""
 
     kind: str
     what: str
@@ -54,13 +54,13 @@ class WarningSign:
 
     @property
     def text(self) -> str:
-        """A sentence with the count and some of the items."""
+        """A sentence on the property, with the number of items and some examples."""
         some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
         return f"{self.what} in {self.count} of {counted(self.of, 'checked item(|s)')} ({some}): {self.hint}"
 
 
 async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[WarningSign]:
-    """Compare a sample of the ended items of a job, and return the warning signs."""
+    """Check a sample of the ended items of a job, and return a warning sign for each suspicious property."""
     names = sorted({one.corpus for one in facts.corpora}) or [""]
     starts = ["", *names[len(names) // SAMPLE_CORPORA :: max(1, len(names) // SAMPLE_CORPORA)]][:SAMPLE_CORPORA]
     found = await ended_from(reader, record.chain, starts, SAMPLE_ITEMS // len(starts))
@@ -78,7 +78,7 @@ async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> li
 
 
 class _GoldAnswers:
-    """The gold answers of items, read only when a check needs them."""
+    """Reads the gold answers of items when they are first needed."""
 
     def __init__(self, reader: Reader, items: Sequence[EndedItem]) -> None:
         self._reader = reader
@@ -106,7 +106,7 @@ def _answer(item: EndedItem) -> str:
 
 
 async def _same_answer(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
-    """Check whether most items have the same answer although their golds differ."""
+    """Return a sign if most items have the same answer although their gold answers differ."""
     forms = {one.item: form_of(_answer(one)) for one in found if one.state != State.ABSTAINED and _answer(one).strip()}
     if len(forms) < MIN_ITEMS:
         return None
@@ -130,7 +130,7 @@ async def _same_answer(found: Sequence[EndedItem], golds: _GoldAnswers) -> Warni
 
 
 async def _same_verdict(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
-    """Check whether the judge gave all answers the same verdict, including clearly wrong or clearly right ones."""
+    """Return a sign if the judge gave all answers the same verdict although some are clearly right or clearly wrong."""
     judged = _judged_answers(found)
     if len(judged) < MIN_ITEMS or len({correct for correct, _ in judged.values()}) > 1:
         return None
@@ -155,7 +155,7 @@ async def _same_verdict(found: Sequence[EndedItem], golds: _GoldAnswers) -> Warn
 
 
 def _judged_answers(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
-    """Return item -> (verdict of the judge, answer)."""
+    """Return item -> (the judge's verdict, the answer)."""
     return {
         one.item: (one.verdicts[0].correct, _answer(one))
         for one in found
@@ -164,7 +164,7 @@ def _judged_answers(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
 
 
 async def _contrary_verdicts(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
-    """Check whether verdicts are inverted: right answers are called incorrect and wrong answers correct."""
+    """Return a sign if verdicts are inverted: right answers are judged incorrect and wrong answers correct."""
     judged = _judged_answers(found)
     if len(judged) < MIN_ITEMS:
         return None
@@ -190,7 +190,10 @@ async def _contrary_verdicts(found: Sequence[EndedItem], golds: _GoldAnswers) ->
 
 
 def _contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
-    """Return True if an answer contains a gold, False if it shares no word with any gold, else None."""
+    """Return True if an answer contains a gold answer, and False if it shares no word with any.
+
+    None means that the answer shares words with a gold answer and does not contain one.
+    """
     answer_words, form = set(words(answer)), form_of(answer)
     if any(gold and form_of(gold) in form for gold in golds):
         return True
@@ -201,18 +204,21 @@ def _contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
 
 
 def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
-    """Return the evidence ids of each hit; empty without hits, or if hits map to no ids."""
+    """Return the evidence ids of each hit of an item.
+
+    The result is empty if there are no hits, or if the hits map to no ids.
+    """
     searched = item.phases.get(Phase.SEARCH)
     slots = None if searched is None or not searched.ok else searched.data.get("retrieved")
     return tuple(tuple(map(str, slot)) for slot in slots) if isinstance(slots, list) else ()
 
 
 Result = tuple[EndedItem, tuple[object, ...]]
-"""an item, and the ids of its hits; the texts of the hits if the hits map to no ids"""
+"""(item, ids of its hits); for hits without ids, their texts"""
 
 
 async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
-    """Return the search results of items; hits without ids are represented by their texts."""
+    """Return the items with the ids of their hits; a hit without ids is represented by its text."""
     ids = [(one, _retrieved(one)) for one in found]
     bare = {one.phases[Phase.SEARCH].last.entry: one for one, slots in ids if not slots and Phase.SEARCH in one.phases}
     texts = []
@@ -223,7 +229,7 @@ async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Re
 
 
 def _same_hits(found: Sequence[Result]) -> WarningSign | None:
-    """Check whether all questions of a corpus got the same hits in the same order."""
+    """Return a sign if all questions of a corpus got the same hits in the same order."""
     by_corpus: dict[str, list[Result]] = defaultdict(list)
     for result in found:
         by_corpus[result[0].corpus].append(result)
@@ -243,7 +249,7 @@ def _same_hits(found: Sequence[Result]) -> WarningSign | None:
 
 
 def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign | None:
-    """Check whether most searches returned the same number of hits, less than k, although more memories are stored."""
+    """Return a sign if most searches found the same number of hits, less than k, although more memories are stored."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
     sizes = [(one, whole_number(data.get("returned")) or 0) for one, data in searched]
@@ -270,7 +276,10 @@ def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign 
 
 
 def _late_hits(found: Sequence[EndedItem]) -> WarningSign | None:
-    """Check whether most first hits are evidence of the previous question: results are one question late."""
+    """Return a sign if most first hits are evidence of the previous question.
+
+    The service then seems to return each result one question late.
+    """
     by_corpus: dict[str, list[tuple[int, EndedItem]]] = defaultdict(list)
     for one in found:
         if any(_retrieved(one)):

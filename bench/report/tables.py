@@ -27,12 +27,12 @@ DEFAULT_WIDTH = 160
 SHARE_BOUND = 1.0
 MILLISECONDS = "ms"
 LONGEST_ERROR = 200
-"""maximum number of characters of an error below a table"""
+"""maximum length in characters of an error text below a table"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A table: title, head, rows of text, right-aligned columns, and notes."""
+    """A table: title, column names, rows of text, right-aligned columns, and notes."""
 
     title: str
     head: tuple[str, ...]
@@ -40,7 +40,7 @@ class Grid:
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
-    """columns that are left out on a narrow screen, in this order, because they contain nothing notable"""
+    """positions of the columns that may be left out on a narrow screen; the first is left out first"""
     breaks: tuple[int, ...] = ()
     """positions of the rows above which a line is drawn"""
 
@@ -52,10 +52,11 @@ class Grid:
 
 
 def overview(report: Report, *, width: int = DEFAULT_WIDTH) -> list[Grid]:
-    """Return one table per benchmark and track: provider, models, headline with interval, counts, question types.
+    """Return one table per benchmark and track, with one row per job.
 
-    If anything costs money, a table with the cost of each memory follows; then the results of judge calibrations.
-    ``width`` is the maximum number of characters of a line: as many question types as fit are shown.
+    A row has the headline metric with its interval, counts of items, and values by question type. A table with the cost
+    of each memory system follows if anything costs money, then a table of judge calibrations. ``width`` is the maximum
+    number of characters of a line; question types that do not fit are left out.
     """
     groups = by_benchmark(report)
     costs = [grid for jobs in groups if (grid := _cost_grid(jobs)) is not None]
@@ -63,7 +64,7 @@ def overview(report: Report, *, width: int = DEFAULT_WIDTH) -> list[Grid]:
 
 
 def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
-    """Return a table of the cost of the build and of a question; None if nothing costs money."""
+    """Return a table with the cost of building each memory and of one question; None if nothing costs money."""
     named = [(text, job.memory_cost) for job, text in zip(jobs, job_texts(jobs), strict=True)]
     known = [(text, cost) for text, cost in named if cost is not None and (cost.has_money or cost.query.totals.calls)]
     if not any(cost.has_money for _, cost in known):
@@ -80,7 +81,7 @@ def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
 
 
 def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
-    """Return a table with one row per calibrated judge and prompt; empty without calibrations."""
+    """Return a table with one row per calibrated judge and judge prompt; empty without calibrations."""
     rows = tuple(dict.fromkeys(one.cells for job in jobs for one in job.calibration))
     head = ("judge", "prompt", "wrong accepted (FPR)", "right refused (FNR)", "unparsed", "verdict")
     return [Grid(title="Judge calibration", head=head, rows=rows, right=(4,))] if rows else []
@@ -98,19 +99,23 @@ def _overview_grid(report: Report, jobs: Sequence[JobReport], width: int) -> Gri
 
 
 def matrix(report: Report) -> list[Grid]:
-    """Return one table per benchmark with the values of all metrics for all jobs."""
+    """Return one table per benchmark, with the value of every metric in every job."""
     return [_metric_grid(jobs, job_texts(jobs)) for jobs in by_benchmark(report)]
 
 
 def breakdown(report: Report, dimension: str) -> list[Grid]:
-    """Return one table per benchmark: the headline metric by the labels of one dimension."""
+    """Return one table per benchmark, with the headline metric for each label of one item property.
+
+    ``dimension`` names the property, such as ``question_type``.
+    """
     return [grid for jobs in by_benchmark(report) if (grid := _label_grid(jobs, dimension)) is not None]
 
 
 def by_benchmark(report: Report) -> list[list[JobReport]]:
-    """Group the jobs that may share a table: one benchmark, one track, one headline metric.
+    """Group the jobs that may share a table: same benchmark, track and headline metric.
 
-    The best job is first. Controls, which are not ranked, and jobs without a value are last.
+    In each group, the best job is first. Jobs without a value follow the ranked jobs, and controls (such as oracle) are
+    last.
     """
     groups: dict[tuple[str, str, str], list[JobReport]] = {}
     names: dict[str, str] = {}
@@ -156,7 +161,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
 
 
 def _uninformative_columns(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
-    """Yield the columns of an overview that only show that nothing failed and nothing was left out."""
+    """Yield the positions of the columns that are 0 in every row, or repeat the value of another column."""
     value, as_zero, failed, excluded = first, first + 1, first + 3, first + 4
     for at in (excluded, failed):
         if all(row[at] == "0" for row in rows):
@@ -214,12 +219,15 @@ def _failed(job: JobReport) -> int:
 
 
 def _failed_text(job: JobReport, failed: int) -> str:
-    """Format the number of failed items, with the number of pending items in brackets."""
+    """Format the number of failed items; if items are pending, their number follows in brackets."""
     return f"{max(0, failed - job.n_pending)} ({job.n_pending} pending)" if job.n_pending else str(failed)
 
 
 def models_text(models: ModelNames) -> str:
-    """Return answering model, judge and embedding model as text, as far as they are used."""
+    """Return the names of the answering model, the judge and the embedding model as text.
+
+    A judge or embedding model that is not used is left out.
+    """
     named = [models.answering or "none"]
     if models.judge:
         named.append(f"judge {models.judge}")
@@ -238,7 +246,10 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
-    """Return the notes of a table; a note that several jobs share is one line with the names of these jobs."""
+    """Return the notes below a table.
+
+    A note that several jobs have is one line that begins with the names of these jobs.
+    """
     # a file of external results has no stored run, and no flag adds answers to it
     hint = (
         ["retrieval only: answer metrics need --answering-model"]
@@ -292,7 +303,7 @@ def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
 
 
 def job_texts(jobs: Sequence[JobReport]) -> list[str]:
-    """Return a short name per job: the provider, and the models that differ between the jobs."""
+    """Return a short name per job: the provider, followed by the models that are not the same in all jobs."""
     roles = [
         role
         for role in ("embedding", "answering", "judge")
@@ -305,7 +316,7 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _keyless(job: JobReport, role: str) -> bool:
-    """Return True if the job uses no model in this role, which does not count as a difference."""
+    """Return True if the job has no embedding model, which is not counted as a different model."""
     return role == "embedding" and job.record.models.embedding is None
 
 
@@ -326,12 +337,12 @@ def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
 
 
 def value_cell(one: Measurement | None) -> str:
-    """Format a value of a table; a dash where nothing was scored."""
+    """Format a value for a table cell; "-" if there is no value."""
     return "-" if one is None else number(one.value, one.unit)
 
 
 def with_interval(one: Measurement) -> str:
-    """Format a value with its interval, if there is one, as in ``0.7918 [0.7650, 0.8101]``."""
+    """Format a value, followed by its interval if there is one: ``0.7918 [0.7650, 0.8101]``."""
     text = number(one.value, one.unit)
     if one.interval is None:
         return text
@@ -339,7 +350,11 @@ def with_interval(one: Measurement) -> str:
 
 
 def number(value: float | None, unit: str | None = None) -> str:
-    """Format a number: four decimals for shares, fewer for larger numbers; USD and ms have a precision of their own."""
+    """Format a number with a precision that fits it.
+
+    A share has four decimals, and a larger number has one. Milliseconds have two decimals below 100 and none above; USD
+    has up to six.
+    """
     if value is None:
         return "-"
     if unit == "USD":
@@ -352,7 +367,10 @@ def number(value: float | None, unit: str | None = None) -> str:
 
 
 def brief(value: float | None, unit: str | None = None) -> str:
-    """Format a number for a sentence: two decimals for a share, or more if it would be shown as zero."""
+    """Format a number for a sentence.
+
+    A share has two decimals, or four if two decimals would show zero.
+    """
     share = unit is None and value is not None and abs(value) <= SHARE_BOUND
     two = f"{value:.2f}" if share else ""
     return two if two and (float(two) or not value) else number(value, unit)
@@ -362,5 +380,5 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def safe_row(cells: Iterable[object]) -> list[object]:
-    """Escape texts of a CSV row that a spreadsheet would read as a formula."""
+    """Escape the cells of a CSV row that a spreadsheet would run as a formula."""
     return [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]

@@ -25,17 +25,17 @@ JUDGE_ERROR = "judge error: the share of answers on which a judge is wrong, esti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisputeSide:
-    """One set of answers with its verdicts under every cell (judge and prompt)."""
+    """One set of answers, with the verdicts of every cell (judge and prompt) on it."""
 
     panel: Panel
     source: str
-    """the run, receipt or file of the answers, and how much of the file could not be read"""
+    """the run, receipt or file that the answers are from; for a file, also how much of it could not be read"""
     context: str = UNKNOWN
-    """share of the corpus that the answering model read"""
+    """share of the corpus in the prompt of the answering model, as text"""
     leaks: str = UNKNOWN
-    """result of the check whether the answer prompt contains the expected answer or the question type"""
+    """result of the check whether the answer prompt shows the expected answer or the question type"""
     reviews: tuple[Review | None, ...] = ()
-    """one review per cell from labels by people; empty without labels"""
+    """labels by people, one review per cell; empty without labels"""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,10 @@ class DisputeSide:
 
     @property
     def label_sentence(self) -> str | None:
-        """A sentence on people's labels: accuracy, and the cells with the lowest error; None without labels."""
+        """A sentence on labels by people; None without labels.
+
+        It has the corrected accuracy, and the cells whose judge error is lowest.
+        """
         known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
         if not known:
             return None
@@ -56,7 +59,10 @@ class DisputeSide:
         )
 
     def to_json(self) -> Json:
-        """Return the side as JSON; with labels, also the error of each cell and the corrected accuracy."""
+        """Return the set of answers as JSON.
+
+        With labels by people, it includes the judge error of each cell and the corrected accuracy.
+        """
         found = self.panel.to_json()
         known = next((one.corrected for one in self.reviews if one is not None), None)
         if known is not None:
@@ -67,13 +73,13 @@ class DisputeSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispute:
-    """The sides of a dispute; every side has the same cells in the same order."""
+    """Several sets of answers; each has verdicts of the same cells (judge and prompt), in the same order."""
 
     benchmark: str
     sides: tuple[DisputeSide, ...]
 
     def leaders(self) -> list[tuple[str, str | None]]:
-        """Return (cell, side with the highest value) per cell; the side is None for a tie."""
+        """Return, for each cell, (name of the cell, side with the highest value); the side is None for a tie."""
         found: list[tuple[str, str | None]] = []
         for at, cell in enumerate(self.sides[0].panel.cells):
             values = {side.name: side.panel.cells[at].value or 0.0 for side in self.sides}
@@ -82,7 +88,7 @@ class Dispute:
         return found
 
     def conclusions(self) -> list[str]:
-        """Return sentences: the range of values of each side, and whether the order depends on judge and prompt."""
+        """Return sentences: the lowest and highest value of each side, and whether one side leads in every cell."""
         found = []
         for side in self.sides:
             cells = side.panel.cells
@@ -117,7 +123,7 @@ def _value(cell: PanelCell) -> float:
 
 
 def dispute_grids(found: Dispute) -> list[Grid]:
-    """Return the main table, then per side its agreement table and the items on which its cells differ."""
+    """Return the main table, then two tables per side: agreement of the cells, and items on which they differ."""
     details = [grid(side.panel) for side in found.sides for grid in (agreement_grid, differing_grid)]
     return [_table(found), *details]
 

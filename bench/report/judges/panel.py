@@ -5,8 +5,8 @@ Example::
     panel = Panel(side="run r: bm25", cells=(PanelCell(judge="openai/a", prompt="strict", ...), ...), types=types)
     panel.agreement().alpha, panel.majority(), panel.differing()[:10]
 
-A cell is one judge with one prompt. Answers without a verdict of a cell are left out of the cell's value and of its
-pairs.
+A cell is one judge with one prompt. An answer without a verdict of a cell is not counted in the cell's value and in the
+cell's pairs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
 from bench.visible import counted
 
 SHOWN = 20
-"""maximum number of differing items in a table; the JSON has all"""
+"""maximum number of items in a table of items on which judges differ; the JSON has all of these items"""
 FIRST_ROW = (
     "flips: answers with another verdict than in the first row; kappa: Cohen's kappa with the first row, 1 for full "
     "agreement, 0 for agreement by chance"
@@ -40,40 +40,46 @@ DIGEST = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelCell:
-    """The verdicts of one judge with one judge prompt on the answers of one side."""
+    """The verdicts of one judge with one judge prompt on one set of answers."""
 
     judge: str
     prompt: str
     sha256: tuple[str, ...]
-    """digests of the judge prompts that were used, most frequent first"""
+    """SHA-256 digests of the judge prompts that were used, most frequent first"""
     verdicts: Mapping[AnswerKey, bool | None]
     clustered: bool = False
-    """True if the interval is computed over corpora, as in the results of the run"""
+    """True if the interval is computed over corpora instead of items"""
 
     @property
     def name(self) -> str:
-        """Judge and prompt, as tables show them."""
+        """Judge and prompt as text for tables."""
         return f"{self.judge}, {self.prompt}"
 
     @property
     def decided(self) -> dict[AnswerKey, float]:
-        """Answer -> its verdict as 0 or 1, in sorted order; answers without a verdict are left out."""
+        """Answer -> 1 for right or 0 for wrong, in sorted order; answers without a verdict are left out."""
         return {key: float(one) for key, one in sorted(self.verdicts.items()) if one is not None}
 
     @property
     def value(self) -> float | None:
-        """The share of decided answers that the cell calls right; None if there are none."""
+        """The share of answers with a verdict that the cell calls right; None without verdicts."""
         found = self.decided.values()
         return sum(found) / len(found) if found else None
 
     @property
     def interval(self) -> Interval | None:
-        """The interval of the value, over corpora if ``clustered``; it does not include the judge's error."""
+        """The interval of the value, computed over corpora if ``clustered``.
+
+        The judge's own error is not part of the interval.
+        """
         return _interval(self.decided, clustered=self.clustered)
 
 
 class PairAgreement(NamedTuple):
-    """The agreement of cells ``a`` and ``b`` (positions in the panel) on the answers for which both have a verdict."""
+    """The agreement of two cells on the answers for which both have a verdict.
+
+    ``a`` and ``b`` are the positions of the cells in the panel.
+    """
 
     a: int
     b: int
@@ -83,7 +89,7 @@ class PairAgreement(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The agreement of all cells on some answers."""
+    """The agreement of all cells on a set of answers."""
 
     n: int
     unanimous: int
@@ -93,17 +99,20 @@ class Agreement(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """All cells over the answers of one side."""
+    """The verdicts of all cells (judge and prompt) on one set of answers."""
 
     side: str
     benchmark: str
     cells: tuple[PanelCell, ...]
     types: Mapping[AnswerKey, str]
     texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
-    """question, expected answer and answer of the answers on which cells differ"""
+    """for each answer on which cells differ: its question, expected answer and text"""
 
     def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
-        """Return kappa of each pair and Krippendorff's alpha of all cells, over all answers or only ``only``."""
+        """Return the kappa of each pair of cells, and Krippendorff's alpha of all cells.
+
+        ``only`` restricts the answers; None means all answers.
+        """
         keys = sorted(self.types if only is None else only)
         rows = [[cell.verdicts.get(key) for cell in self.cells] for key in keys]
         whole = [row for row in rows if None not in row]
@@ -115,17 +124,21 @@ class Panel:
         )
 
     def by_type(self) -> dict[str, Agreement]:
-        """Return the agreement of each question type."""
+        """Return question type -> agreement of all cells on the answers of this type."""
         kinds = sorted(set(self.types.values()))
         return {kind: self.agreement([key for key, one in self.types.items() if one == kind]) for kind in kinds}
 
     def votes(self, key: AnswerKey) -> tuple[int, int]:
-        """Return the number of cells that call an answer right, and the number that call it wrong."""
+        """Return (number of cells that call the answer right, number of cells that call it wrong)."""
         given = [cell.verdicts.get(key) for cell in self.cells]
         return sum(one is True for one in given), sum(one is False for one in given)
 
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
-        """Return (share of answers right by majority, interval, number of decided answers, number of ties)."""
+        """Return (share, its interval, number of decided answers, number of ties) of the votes of all cells.
+
+        The share is the part of the decided answers that more cells call right than wrong. A tie is an answer that as many
+        cells call right as wrong; it is not a decided answer.
+        """
         votes = {key: self.votes(key) for key in sorted(self.types)}
         decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}
         ties = sum(right == wrong and right > 0 for right, wrong in votes.values())
@@ -133,12 +146,12 @@ class Panel:
         return value, _interval(decided, clustered=self.cells[0].clustered), len(decided), ties
 
     def differing(self) -> list[AnswerKey]:
-        """Return the answers on which cells differ, the most divided first."""
+        """Return the answers that some cells call right and others wrong, the most evenly divided first."""
         votes = {key: self.votes(key) for key in sorted(self.types)}
         return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
 
     def to_json(self) -> Json:
-        """Return the panel as JSON, with all answers on which cells differ."""
+        """Return the panel as JSON, with every answer on which cells differ."""
         value, found, n, ties = self.majority()
         return {
             "side": self.side,
@@ -194,9 +207,9 @@ def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> PairAgreemen
 
 
 async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Panel]:
-    """Read the verdicts of some scorings, one panel per set of answers.
+    """Read the verdicts of several scorings; return one panel per set of answers.
 
-    ``generations`` maps the number of a scoring to the name of its prompt.
+    ``generations`` maps the number of a scoring to the name of its judge prompt.
     """
     groups: dict[str, list[JobRecord]] = {}
     for record in read_jobs(reader.meta.extra):
@@ -222,7 +235,7 @@ async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping
 async def read_cell(
     reader: Reader, record: JobRecord, generation: int, prompt: str
 ) -> tuple[PanelCell, dict[AnswerKey, str]]:
-    """Read the verdicts of one judge in one scoring, and the question types of the items."""
+    """Return the verdicts of one judge in one scoring, and answer -> question type."""
     found = await reader.judged(record.key, generation)
     digests = Counter(one.prompt_sha256 for one in found if one.prompt_sha256)
     keys = [AnswerKey(one.corpus, one.item, one.epoch) for one in found]
@@ -237,7 +250,7 @@ async def read_cell(
 
 
 async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
-    """Return the panel with the texts (question, expected answer, answer) of the items that differ."""
+    """Return a copy of the panel with the texts of the answers on which cells differ."""
     wanted, texts = set(panel.differing()), {}
     async for item in reader.items(record.chain):
         key = AnswerKey(item.corpus, item.item, item.epoch)
@@ -247,7 +260,7 @@ async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
 
 
 async def item_texts(reader: Reader, item: ItemRecord) -> dict[str, str]:
-    """Return question, expected answers and answer of an item."""
+    """Return the question, the expected answers and the answer of an item."""
     about = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
     known = about if isinstance(about, Mapping) else {}
     answered = item.phases.get(Phase.ANSWER)
@@ -266,12 +279,12 @@ def _plain_text(value: object) -> str:
 
 
 def panel_grids(panel: Panel) -> list[Grid]:
-    """Return the tables of a panel: cells, agreement by question type, items that differ."""
+    """Return three tables: the cells, their agreement by question type, and the items on which cells differ."""
     return [cell_grid(panel), agreement_grid(panel), differing_grid(panel)]
 
 
 def cell_rows(panel: Panel) -> list[tuple[str, ...]]:
-    """Return one row per cell, and one for the majority."""
+    """Return one row per cell, then a row for the majority of the cells."""
     pairs = {pair.b: pair for pair in panel.agreement().pairs if pair.a == 0}
     rows = [
         (
@@ -291,7 +304,7 @@ def cell_rows(panel: Panel) -> list[tuple[str, ...]]:
 
 
 def cell_grid(panel: Panel) -> Grid:
-    """Return a table with one row per cell, and one for the majority."""
+    """Return a table with one row per cell and one row for the majority of the cells."""
     ties = panel.majority()[3]
     return Grid(
         title=f"Judges: {panel.benchmark} x {panel.side}",
@@ -315,7 +328,10 @@ def cell_grid(panel: Panel) -> Grid:
 
 
 def agreement_grid(panel: Panel) -> Grid:
-    """Return a table of the agreement over all answers, and by question type if there are several."""
+    """Return a table of the cells' agreement on all answers.
+
+    If there are several question types, each type has its own row too.
+    """
     kinds = panel.by_type()
     every = {"(all)": panel.agreement(), **(kinds if len(kinds) > 1 else {})}
     return Grid(
@@ -334,7 +350,7 @@ def agreement_grid(panel: Panel) -> Grid:
 
 
 def least_kappa(one: Agreement) -> float | None:
-    """Return the smallest kappa of all pairs; None if no pair has one."""
+    """Return the smallest kappa of all pairs of cells; None if no pair has a kappa."""
     return min((pair.kappa for pair in one.pairs if pair.kappa is not None), default=None)
 
 
@@ -365,7 +381,7 @@ def _cut(text: str, most: int = 60) -> str:
 
 
 def interval_text(value: float | None, found: Interval | None) -> str:
-    """Format a value with its interval."""
+    """Format a value, with its interval if there is one."""
     if value is None or found is None:
         return number(value)
     return f"{number(value)} [{number(found.low)}, {number(found.high)}]"

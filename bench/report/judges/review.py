@@ -33,7 +33,7 @@ class AnswerKey(NamedTuple):
 
 
 Verdicts = Mapping[AnswerKey, bool | None]
-"""answer -> verdict of one judge; None if the judge gave no verdict"""
+"""answer -> verdict of one judge; None if the judge called the answer neither right nor wrong"""
 
 
 class SampledAnswer(NamedTuple):
@@ -44,12 +44,15 @@ class SampledAnswer(NamedTuple):
     question_type: str
 
     def to_json(self) -> list[object]:
-        """Return the row for the journal."""
+        """Return the answer as a row for the journal."""
         return [*self.key, self.stratum, self.question_type]
 
     @classmethod
     def from_json(cls, row: Sequence[object]) -> SampledAnswer:
-        """Parse a row of the journal; a row of an older version also has a verdict, which is ignored."""
+        """Parse a row of the journal.
+
+        A row of an older version also has a verdict; the verdict is ignored.
+        """
         corpus, item, epoch, stratum, *_, kind = row
         key = AnswerKey(str(corpus), str(item), int(str(epoch)))
         return cls(key, int(str(stratum)), str(kind))
@@ -57,22 +60,22 @@ class SampledAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSample:
-    """A sample of one set of answers, with the strata that it represents.
+    """Sampled answers that people label, and the strata that they were drawn from.
 
-    All judges of the answers share the sample. Its strata never change, so that it can also be used for a judge that is
-    added later.
+    All judges of these answers share the sample. Its strata never change, so that it can also be used for a judge that
+    is added later.
     """
 
     answers: str
-    """owner of the answers in the journal"""
+    """key that owns the answer rows in the journal"""
     seed: int
     n: int
     strata: tuple[tuple[str, int, float], ...]
-    """(name, size, share that the judges call right)"""
+    """(name of the stratum, number of its answers, share of them that the judges call right)"""
     drawn: tuple[SampledAnswer, ...]
 
     def to_event(self) -> Event:
-        """Return the event for the journal."""
+        """Return the sample as an event for the journal."""
         data = {
             "answers": self.answers,
             "seed": self.seed,
@@ -84,7 +87,7 @@ class ReviewSample:
 
     @classmethod
     def from_event(cls, event: Event) -> ReviewSample:
-        """Parse an event of the journal."""
+        """Return the sample that an event of the journal holds."""
         strata, drawn = event.data["strata"], event.data["drawn"]
         assert isinstance(strata, list)
         assert isinstance(drawn, list)
@@ -97,7 +100,10 @@ class ReviewSample:
         )
 
     def id_of(self, key: AnswerKey) -> str:
-        """Return a blind id of an answer: it reveals no provider, and is the same for every judge."""
+        """Return the id under which people see an answer.
+
+        It reveals no provider, and it is the same for all judges.
+        """
         return hashlib.sha256("\0".join([self.answers, *map(str, key)]).encode()).hexdigest()[:ID_LENGTH]
 
 
@@ -106,23 +112,23 @@ class ReviewSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """The results of people's labels for one job."""
+    """What people's labels show about the judge of one job."""
 
     judge: str
     corrected: CorrectedShare
     error: CorrectedShare
     """share of all answers on which the judge is wrong"""
     accepted_wrong: tuple[int, int]
-    """among the labelled answers that the judge calls right: (number that are wrong, total)"""
+    """(labelled answers that the judge calls right and people call wrong, all labelled answers that it calls right)"""
     refused_right: tuple[int, int]
     kappa: float | None
     kappa_by_type: Mapping[str, float | None]
     strata: tuple[tuple[str, int, int, int], ...]
-    """(name, size, labelled, right)"""
+    """(name of the stratum, number of answers, number of labelled answers, number of answers labelled right)"""
 
     @property
     def text(self) -> str:
-        """A sentence with the corrected accuracy, the judge error and kappa, for tables and receipts."""
+        """A sentence for tables and receipts: corrected accuracy, judge error, and agreement (kappa) with people."""
         kappa = "-" if self.kappa is None else f"{self.kappa:.2f}"
         return (
             f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
@@ -153,19 +159,22 @@ def share_json(share: CorrectedShare) -> Json:
 
 
 def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None:
-    """Return the newest sample of a job's answers; None if there is no sample."""
+    """Return the newest sample of a job's answers; None if the job has none."""
     found = [event for event in events if event.kind == SAMPLE and event.data["answers"] == record.answer_owner]
     return ReviewSample.from_event(found[-1]) if found else None
 
 
 async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None = None) -> Verdicts:
-    """Return the verdicts of a job's judge in scoring ``generation``; None means the newest scoring."""
+    """Return the verdicts of a job's judge in one scoring.
+
+    ``generation`` is the number of the scoring; None means the newest.
+    """
     found = await reader.judged(record.key, generation)
     return {AnswerKey(one.corpus, one.item, one.epoch): one.correct for one in found}
 
 
 async def read_review(reader: Reader, record: JobRecord) -> Review | None:
-    """Return the review of a job's current verdicts; None without labels."""
+    """Return what people's labels show about a job's newest verdicts; None without labels."""
     events = [event for _, event in await reader.events()]
     if sample_of(events, record) is None:
         return None
@@ -173,7 +182,7 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
 
 
 def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
-    """Return the review of ``verdicts`` on the answers of a job; None without labels."""
+    """Compare ``verdicts`` with people's labels of a job's answers; None without labels."""
     sample = sample_of(events, record)
     if sample is None:
         return None
@@ -207,7 +216,7 @@ def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) ->
 
 
 class LabelledVerdict(NamedTuple):
-    """A labelled answer with a judge's verdict."""
+    """An answer with a person's label and a judge's verdict."""
 
     drawn: SampledAnswer
     verdict: bool | None
@@ -215,7 +224,7 @@ class LabelledVerdict(NamedTuple):
 
     @property
     def mistaken(self) -> bool:
-        """True if judge and label differ; a missing verdict counts as a mistake."""
+        """True if the judge and the label differ; a missing verdict also counts as a mistake."""
         return self.verdict is not self.right
 
 

@@ -27,12 +27,16 @@ from bench.stats import allocation
 
 RESCORED = "rescored"
 DOUBT_WEIGHT = 2.0
-"""number of labels for a doubtful answer, relative to a clear answer"""
+"""ratio of the sampling weight of a doubtful answer to that of a clear answer"""
 DIFFER = "judges differ"
 
 
 def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
-    """Return the stratum of an answer: ``judges differ``, or the verdict and whether the verdict is doubtful."""
+    """Return the name of an answer's stratum.
+
+    It is ``judges differ`` if the verdicts differ. Otherwise it is the shared verdict, with ``, doubtful`` added if
+    ``doubtful`` is true.
+    """
     if len(set(verdicts)) > 1:
         return DIFFER
     (verdict,) = set(verdicts)
@@ -41,12 +45,15 @@ def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
 
 
 def weight_of(stratum: str) -> float:
-    """Return the number of labels for an answer of a stratum, relative to a clear answer."""
+    """Return the sampling weight of an answer in a stratum; a clear answer has weight 1."""
     return DOUBT_WEIGHT if stratum == DIFFER or stratum.endswith("doubtful") else 1.0
 
 
 async def draw_sample(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
-    """Draw n answers at random within strata; a larger n with the same seed includes the answers of a smaller one."""
+    """Draw n answers at random, stratum by stratum.
+
+    With the same seed, a sample of more answers contains all answers of a smaller sample.
+    """
     owner = jobs[0].answer_owner
     answers = await _judged_answers(reader, jobs)
     groups: dict[str, list[AnswerKey]] = {}
@@ -77,7 +84,7 @@ def _mean(verdicts: Sequence[bool | None]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """The verdicts of all judges of a run on one answer."""
+    """The newest verdicts of all judges on one answer."""
 
     verdicts: tuple[bool | None, ...]
     doubtful: bool
@@ -85,7 +92,7 @@ class JudgedAnswer:
 
 
 async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[AnswerKey, JudgedAnswer]:
-    """Return the answers that have a verdict of a judge."""
+    """Return every answer that a judge has a verdict on."""
     generations = range(1 + sum(event.kind == RESCORED for _, event in await reader.events()))
     newest = [await verdicts_of(reader, record) for record in jobs]
     scorings = [await verdicts_of(reader, record, generation) for record in jobs for generation in generations]

@@ -26,17 +26,17 @@ from bench.report.judges.review_sampling import draw_sample
 
 
 class SheetEntry(NamedTuple):
-    """One answer to be labelled."""
+    """One sampled answer that a person labels."""
 
     id: str
     jobs: tuple[JobRecord, ...]
-    """one job per judge of the answer"""
+    """the jobs with this answer, one per judge"""
     drawn: SampledAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSheet:
-    """The entries of the newest samples of a run, and their labels."""
+    """The sampled answers of a run in random order, and their labels."""
 
     entries: Mapping[str, SheetEntry]
     labels: Mapping[str, bool]
@@ -47,14 +47,17 @@ class ReviewSheet:
         return sum(name in self.labels for name in self.entries)
 
     def pending(self, after: str | None = None) -> SheetEntry | None:
-        """Return the next entry without a label after the id ``after``, or from the start; None if all have a label."""
+        """Return the next entry without a label; None if every entry has one.
+
+        The search starts after the entry with the id ``after``, or at the first entry.
+        """
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0
         return next((self.entries[name] for name in names[start:] + names[:start] if name not in self.labels), None)
 
 
 async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
-    """Return the jobs of a provider (None = all providers) that have a judge.
+    """Return the jobs that have a judge; ``provider`` restricts them to one provider.
 
     Raises:
         UsageError: no job has a judge.
@@ -70,7 +73,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
 
 
 def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
-    """Group jobs that judge the same answers."""
+    """Group the jobs by their answers: the jobs of a group judge the same answers."""
     found: dict[str, list[JobRecord]] = {}
     for record in jobs:
         found.setdefault(record.answer_owner, []).append(record)
@@ -78,7 +81,9 @@ def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
 
 
 async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = None) -> None:
-    """Draw n answers of each memory system and answering model, and journal the samples that are new.
+    """Draw n answers of each memory system and answering model, and write new samples to the journal.
+
+    A sample that equals the existing sample is not written again.
 
     Raises:
         UsageError: the run has no verdict of a judge.
@@ -96,7 +101,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
 
 
 async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
-    """Read the samples and labels of a run; the sheet is empty without a sample."""
+    """Read the sampled answers and labels of a run; without a sample, the result is empty."""
     events = [event for _, event in await reader.events()]
     groups = by_answers(await judged_jobs(reader, provider))
     samples = [(jobs, sample) for jobs in groups if (sample := sample_of(events, jobs[0])) is not None]
@@ -112,7 +117,7 @@ async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet
 
 
 async def texts_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
-    """Return the columns of the TSV file for an answer: the texts that a person sees to label it."""
+    """Return the texts that a person sees to label an answer: the columns of the TSV file."""
     key = entry.drawn.key
     words: dict[str, str] = {}
     for record in entry.jobs:
@@ -124,7 +129,7 @@ async def texts_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
 
 
 async def record_labels(folder: Path, labels: Iterable[tuple[str, bool]]) -> None:
-    """Write labels to the journal; the newest label of an id is used."""
+    """Write (id of an answer, whether it is right) to the journal; the newest label of an answer counts."""
     await _record(folder, [Event(kind=LABEL, data={"id": name, "right": right}) for name, right in labels])
 
 
