@@ -19,13 +19,16 @@ COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
 
 
 def cost_rows(cost: MemoryCost) -> list[tuple[str, ...]]:
-    """Return two table rows: the build, and the mean per question."""
+    """Return two table rows: the cost of the build, and the mean cost of a question."""
     n = cost.query.questions
     return [_row(build_name(cost), cost.build.price, 1), _row("per question", cost.query.totals, n)]
 
 
 def build_name(cost: MemoryCost) -> str:
-    """Return the name of the build row; it names the run that paid if the build was reused."""
+    """Return the name of the build's row.
+
+    If another run paid for the build, the name includes this run.
+    """
     build = cost.build
     if build.paid == build.price:
         return "build"
@@ -48,12 +51,12 @@ def _time(us: float) -> str:
 
 
 def share_text(cost: MemoryCost | None) -> str:
-    """Format the context share as a percentage; a dash where it is not known."""
+    """Format the share of the corpus in the prompts as a percentage; "-" if it is unknown."""
     return "-" if cost is None or cost.context_share is None else f"{cost.context_share:.1%}"
 
 
 def cost_sentence(cost: MemoryCost) -> str:
-    """Return the cost per correct answer and the break-even point as text, as far as they are known."""
+    """Return the cost per correct answer and the break-even point as text; an unknown part is left out."""
     each = cost.usd_per_correct_answer
     right = "" if each is None else f"USD {money_text(each)} per correct answer"
     even = "" if cost.break_even is None else break_even_text(cost.break_even)
@@ -61,7 +64,7 @@ def cost_sentence(cost: MemoryCost) -> str:
 
 
 def break_even_text(even: BreakEven) -> str:
-    """State after how many questions a memory is cheaper than the whole corpus in each prompt."""
+    """Describe how many questions make the memory cheaper than prompts with the whole corpus."""
     if even.questions is not None:
         after = "from the first question" if even.questions == 1 else f"after {even.questions} questions per corpus"
         return f"cheaper than full context {after}"
@@ -70,7 +73,7 @@ def break_even_text(even: BreakEven) -> str:
 
 
 class QueryCostDocument(TypedDict):
-    """The cost of all questions of a job, and of one question."""
+    """The cost of all questions of a job, and the cost per question."""
 
     questions: int
     calls: int
@@ -82,7 +85,10 @@ class QueryCostDocument(TypedDict):
 
 
 class MemoryCostDocument(TypedDict):
-    """The cost of a job's memory system; money per question is a float, sums are decimal text."""
+    """The cost of a job's memory system.
+
+    Money per question is a float; sums of money are decimal text.
+    """
 
     build: Json
     query: QueryCostDocument
@@ -91,11 +97,11 @@ class MemoryCostDocument(TypedDict):
     context_share: float | None
     break_even: Json | None
     text: str
-    """a sentence for pages, "" where nothing costs money"""
+    """a sentence on the cost for pages; "" if nothing costs money"""
 
 
 def cost_json(cost: MemoryCost) -> MemoryCostDocument:
-    """Return the cost as JSON."""
+    """Return the cost of a memory system as JSON."""
     build, query, context, even = cost.build, cost.query.totals, cost.context, cost.break_even
     named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
     text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_sentence(cost)}".rstrip("; ")
@@ -124,5 +130,5 @@ def _as_float(value: Decimal | None) -> float | None:
 
 
 def usd_text(usd: Decimal | None) -> str:
-    """Format an amount in USD; None is ``price unknown``."""
+    """Format an amount in USD; None is formatted as ``price unknown``."""
     return "price unknown" if usd is None else f"USD {money_text(usd)}"

@@ -40,21 +40,21 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTotals:
-    """Calls, tokens, money and time of a group of calls."""
+    """The calls, tokens, money and time of a group of calls."""
 
     calls: int = 0
     tokens: int = 0
-    """input and output tokens, as reported or counted"""
+    """input and output tokens of the calls; tokens that the endpoint does not report are counted locally"""
     cost_usd: str = "0"
-    """cost of the calls whose cost is known, as decimal text"""
+    """sum of the known costs of calls, in USD as decimal text"""
     cost_unknown_calls: int = 0
-    """number of successful calls whose cost is not known"""
+    """number of successful calls whose cost is unknown"""
     time_us: int = 0
-    """duration in microseconds, without the time in queue and limiter"""
+    """total duration in microseconds, without the time in the queue and in the rate limiter"""
 
     @property
     def usd(self) -> Decimal | None:
-        """The total cost; None if the cost of a call is unknown."""
+        """The total cost in USD; None if the cost of any call is unknown."""
         return None if self.cost_unknown_calls else Decimal(self.cost_usd)
 
     @classmethod
@@ -79,29 +79,30 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCost:
-    """The cost of ingesting every corpus, paid once."""
+    """The cost of ingesting every corpus; it is paid once."""
 
     fingerprint: str | None
-    """digest of the ingested corpora; None if a corpus is not ingested, or an older version ingested it"""
+    """digest of the ingested corpora; None if a corpus is not ingested, or if an older version of bench ingested it"""
     paid_by: str
-    """id of the run that ingested"""
+    """id of the run that ingested the corpora and paid for them"""
     lane: str
-    """lane of the run ``paid_by`` in which the corpora were ingested"""
+    """key of the lane in the run ``paid_by`` that ingested the corpora"""
     corpora: int | None
-    """number of ingested corpora, repeated ingests included; None if an older version did not record it"""
+    """number of ingested corpora, in which a repeated ingest counts again; None if an older version did not record
+    it"""
     memories: int
     price: CallTotals
-    """cost of the build, whichever run paid it"""
+    """cost of the ingest, even if another run paid it"""
     paid: CallTotals
-    """cost that this job's lane paid: zero if another run or lane ingested"""
+    """cost that this job's lane paid; zero if another run or lane ingested the corpora"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCost:
-    """The cost that is paid for each question."""
+    """The cost of searches and answers; it is paid for every question."""
 
     questions: int
-    """number of searches: items times epochs"""
+    """number of searches: number of items, multiplied by the number of epochs"""
     search: CallTotals
     answer: CallTotals
 
@@ -112,27 +113,30 @@ class QueryCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSize:
-    """The size of the contexts that the answering model read, and of their corpora."""
+    """The number of tokens in the contexts that the answering model read, and in their whole corpora."""
 
     answers: int
     tokens: int
-    """tokens of all contexts together"""
+    """total tokens of all contexts"""
     corpus_tokens: int | None
-    """size of the corpus, summed over the answers; None if the journal lacks the size of a corpus"""
+    """total tokens of the whole corpora, with one addend per answer; None if the size of a corpus is unknown"""
     corpora: int
 
     @property
     def share(self) -> float | None:
-        """Context tokens / corpus tokens; None if unknown."""
+        """Context tokens divided by corpus tokens; None if the corpus tokens are unknown."""
         return self.tokens / self.corpus_tokens if self.corpus_tokens else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """The number of questions on one corpus from which a memory is cheaper than the whole corpus in each prompt."""
+    """The number of questions on one corpus after which a memory costs less than full context.
+
+    Full context means that every prompt contains the whole corpus.
+    """
 
     questions: int | None
-    """None = never or unknown; ``reason`` explains it"""
+    """number of questions; None if the memory is never cheaper or if it is unknown, as ``reason`` explains"""
     never: bool = False
     reason: str = ""
     full_context_usd_per_question: Decimal | None = None
@@ -140,14 +144,14 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCost:
-    """The build cost and the query cost of one job, and the figures that follow from them."""
+    """The build cost and the query cost of one job, with figures that are computed from them."""
 
     build: BuildCost
     query: QueryCost
     context: ContextSize | None
-    """None = no model answered"""
+    """sizes of the contexts; None if no model answered"""
     break_even: BreakEven | None
-    """None = no model answered, or the job is a control"""
+    """number of questions after which the memory is cheaper; None if no model answered, or if the job is a control"""
     n_correct: int
 
     @property
@@ -166,14 +170,17 @@ class MemoryCost:
 
     @property
     def has_money(self) -> bool:
-        """True if a call of the build or the questions has a known cost above zero."""
+        """True if a build, search or answer call has a known cost above zero."""
         return any(Decimal(one.cost_usd) for one in (self.build.price, self.query.search, self.query.answer))
 
 
 async def read_memory_cost(
     reader: Reader, record: JobRecord, totals: BuildTotals, *, reused: Mapping[str, object], n_correct: int
 ) -> MemoryCost | None:
-    """Return the cost of a job from its journal; None if the job searched nothing, as with external answers."""
+    """Compute the cost of a job from its journal.
+
+    The result is None if the job searched nothing, as with answers that were imported from a file.
+    """
     search = await reader.phase_spent(record.lane, Phase.SEARCH)
     if not search.units:
         return None
@@ -188,7 +195,7 @@ async def read_memory_cost(
 
 
 async def read_context(reader: Reader, record: JobRecord) -> ContextSize | None:
-    """Return the sizes of the contexts of a job's answers; None where no model answered."""
+    """Return the sizes of the contexts of a job's answers; None if no model answered."""
     totals = BuildTotals({})
     async for corpus in reader.corpora(record.build):
         totals.add(corpus)
@@ -196,7 +203,10 @@ async def read_context(reader: Reader, record: JobRecord) -> ContextSize | None:
 
 
 def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
-    """Return the build cost of this run; a lane that searches the corpora of another lane paid nothing."""
+    """Return the build cost that this run paid.
+
+    It is zero for a lane that searches the corpora of another lane.
+    """
     price = CallTotals(
         calls=totals.calls,
         tokens=totals.tokens,
@@ -216,10 +226,9 @@ def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
 
 
 def reused_build(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
-    """Return the build cost of a reused build, plus the corpora that this run added.
+    """Return the cost of a build that another run paid, plus the cost of corpora that this run added.
 
-    ``own`` is the cost of the corpora that this run ingested after it was extended. ``reused`` is the data of the
-    journal's event on the reused build.
+    ``own`` is the cost of the added corpora. ``reused`` is the data of the journal event that records the reuse.
     """
 
     def count(name: str) -> int:
@@ -246,7 +255,7 @@ def reused_build(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
 
 
 def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | None]) -> ContextSize | None:
-    """Sum the context sizes of the answers, and the sizes of their corpora; None without answers."""
+    """Sum the tokens of the contexts and of their whole corpora; None without answers."""
     answers = sum(n for n, _ in contexts.values())
     if not answers:
         return None
@@ -261,9 +270,9 @@ def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | 
 
 
 def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None) -> BreakEven:
-    """Return the smallest n with build / corpora + n x per question < n x full context per question.
+    """Compute the smallest n with build / corpora + n x per question < n x full context per question.
 
-    Without such an n, or if a part is unknown, the result has the reason.
+    If there is no such n, or if a cost is unknown, the result has the reason.
     """
     if input_usd is None:
         return _unknown_break_even("the input price of the answering model is not known")
@@ -302,5 +311,5 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def money_text(usd: Decimal | float | None) -> str:
-    """Format an amount in USD with up to six decimals; a dash where it is not known."""
+    """Format an amount in USD with up to six decimals; "-" if it is unknown."""
     return "-" if usd is None else f"{usd:.6f}".rstrip("0").rstrip(".")

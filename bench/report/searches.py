@@ -37,9 +37,9 @@ A memory that extracts facts can return facts without a single source. Such hits
 provider, so the job is not INVALID."""
 
 FEW = 0.1
-"""share for flags that a few hits can get by chance, such as scores in the order of a reranker"""
+"""share of searches above which a flag is reported that a few searches can have by chance"""
 MOST = 0.5
-"""share for flags that are normal if a service splits memories into chunks"""
+"""share of searches above which a flag is reported that is normal for services which split memories into chunks"""
 SHOWN_REPLIES = 3
 FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
@@ -116,11 +116,14 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
         "set search.page, or check whether the service ignores the limit of the request",
     ),
 }
-"""flag -> (share of searches above which it is reported, text of the note)"""
+"""flag of a search -> (share of searches above which the flag is reported, text of the note)"""
 
 
 def unmapped_notes(hits: int, unmapped: int) -> list[str]:
-    """Return a note with the number of hits that map to no memory; a large share gets a hint."""
+    """Return a note with the number of hits that match no memory of their corpus; empty if all match.
+
+    If the share of such hits is large, the note also has a hint.
+    """
     if not unmapped:
         return []
     share = unmapped / hits
@@ -132,7 +135,10 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
 
 
 def flag_notes(counts: HitCounts) -> list[str]:
-    """Return one note per flag that many searches have, with their count and some of their items."""
+    """Return one note per flag that too many searches have.
+
+    The note has the number of these searches and examples of their items.
+    """
     found = []
     for flag, (allowed, text) in FLAG_NOTES.items():
         one = counts.flags.get(flag)
@@ -143,14 +149,14 @@ def flag_notes(counts: HitCounts) -> list[str]:
 
 
 def _response_texts(counts: HitCounts, flag: str) -> str:
-    """Return the most frequent texts of responses without hits, or next to hits."""
+    """Return the most frequent texts in the service's responses to searches with this flag."""
     texts, hits = {NO_HITS: (counts.replies, "without hits "), WARNED: (counts.warnings, "")}.get(flag, ({}, ""))
     shown = list(texts.items())[:SHOWN_REPLIES]
     return "".join(f"; {counted(count, 'response(|s)')} {hits}contained {text}" for text, count in shown)
 
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
-    """Return the notes on memories that the probes after the ingest missed."""
+    """Return notes on sample memories that a search after the ingest did not find."""
     return [
         *(
             f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {found} of {looked} sample memories "
@@ -175,7 +181,10 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (corpora with a shortfall, checked corpora, sum of ``had``, sum of ``whole``) if there are any."""
+    """Yield one tuple of totals if any corpus has fewer of ``had`` than of ``whole``.
+
+    The tuple is (corpora with too few, checked corpora, sum of ``had``, sum of ``whole``).
+    """
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))
         for probe in probes

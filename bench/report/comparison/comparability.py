@@ -22,7 +22,10 @@ SHOWN_DEFINITIONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparabilityCheck:
-    """One setting of both sides, such as k or the judge model; ``a`` and ``b`` are plain JSON."""
+    """One setting of both sides, such as k or the judge model.
+
+    ``a`` and ``b`` are the values of the two sides as JSON.
+    """
 
     name: str
     a: object
@@ -32,18 +35,18 @@ class ComparabilityCheck:
 
     @property
     def prevents_comparison(self) -> bool:
-        """True if the setting differs and affects results, so that the comparison would be unfair."""
+        """True if the setting differs and can change results, so that the comparison would be unfair."""
         return self.affects_results and not self.same
 
     @property
     def text(self) -> str:
-        """The check as text, such as ``k: A has 10, B has 5``."""
+        """The setting and its values as text, such as ``k: A has 10, B has 5``."""
         return f"{self.name.replace('_', ' ')}: A has {value_text(self.a)}, B has {value_text(self.b)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparability:
-    """All checks of one pair of sides."""
+    """The checks of all settings of two sides."""
 
     checks: tuple[ComparabilityCheck, ...]
 
@@ -53,17 +56,17 @@ class Comparability:
 
     @property
     def differences(self) -> tuple[ComparabilityCheck, ...]:
-        """The checks that make the two sides not comparable."""
+        """The settings that differ and make the sides not comparable."""
         return tuple(check for check in self.checks if check.prevents_comparison)
 
     @property
     def by_design(self) -> tuple[ComparabilityCheck, ...]:
-        """The differences that a comparison is about, such as the provider or its version."""
+        """The settings that differ because they are the subject of the comparison, such as the provider."""
         return tuple(check for check in self._harmless if check.name not in LOAD_SETTINGS)
 
     @property
     def load(self) -> tuple[ComparabilityCheck, ...]:
-        """The differences in concurrency and rate limits, which change only times."""
+        """The concurrency and rate limits that differ; they can change only times."""
         return tuple(check for check in self._harmless if check.name in LOAD_SETTINGS)
 
     @property
@@ -72,7 +75,10 @@ class Comparability:
 
 
 def check_comparability(a: Side, b: Side, *, metrics: Sequence[str]) -> Comparability:
-    """Check all settings of two sides; ``metrics`` are the names of the metrics to be compared."""
+    """Compare all settings of two sides.
+
+    ``metrics`` are the names of the metrics that will be compared.
+    """
     return Comparability(checks=tuple(_checks(a, b, metrics)))
 
 
@@ -116,13 +122,19 @@ def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityC
 
 
 def _compares_models(a: Side, b: Side) -> bool:
-    """Return True if both sides are the same provider and name their answering models, so that models are compared."""
+    """Return True if the sides are the same provider and the user named both answering models.
+
+    The comparison is then about the models.
+    """
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
 
 
 def _compares_variants(a: Side, b: Side) -> bool:
-    """Return True if the sides are two variants of one provider (``-k 5 10``), so that k is compared."""
+    """Return True if the sides are two variants of one provider, as with ``-k 5 10``.
+
+    The comparison may then be about k.
+    """
     left, right = a.record.provider, b.record.provider
     return left != right and left.partition("@")[0] == right.partition("@")[0] and "@" in left and "@" in right
 
@@ -139,7 +151,7 @@ def _prompt_digests(side: Side, role: str) -> object:
 
 
 def _definitions(side: Side, both: tuple[Side, Side], metrics: Sequence[str]) -> object:
-    """Return ``the same`` if both sides define all metrics alike, else the side's definitions that differ."""
+    """Return ``the same`` if both sides define all metrics alike; else this side's definitions that differ."""
     tables = [{one.name: one.definition for one in each.record.metrics} for each in both]
     differing = [name for name in metrics if len({table[name] for table in tables if name in table}) > 1]
     own = {one.name: one.definition for one in side.record.metrics}

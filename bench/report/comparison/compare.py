@@ -54,13 +54,13 @@ from bench.report.comparison.sides import PENDING, Side
 
 DIMENSIONS = ("question_type", "group")
 VERDICT_METRICS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
-"""name prefixes of the answer metrics that are computed from verdicts"""
+"""prefixes of the names of answer metrics that are computed from verdicts"""
 
 
 def compare_pair(
     a: Side, b: Side, names: Sequence[str], check: Comparability, *, wanted: Sequence[str]
 ) -> PairComparison:
-    """Compare two sides on the metrics ``names``; ``wanted`` are the metrics that the user named."""
+    """Compare two sides on the metrics ``names``; ``wanted`` are the metrics that the user asked for."""
     first = headline_metrics(names, a, b, wanted=wanted)
     at_a, at_b = _shared_positions(a, b)
     clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
@@ -79,7 +79,7 @@ def compare_pair(
 
 
 def _omission_notes(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
-    """Yield one note per reason why metrics of both sides are not compared."""
+    """Yield one note per reason why metrics that both sides have are not compared."""
     missing = [name for name in a.measures if name in b.measures and name not in names]
     other = incomparable_metrics(a, b, missing)
     if other:
@@ -90,7 +90,7 @@ def _omission_notes(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
 
 
 def _shared_positions(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the positions of the shared items on side a and on side b."""
+    """Return two lists of equal length: the positions of the shared items in side a and in side b."""
     if a.items == b.items:
         return range(len(a.items)), range(len(b.items))
     shared = sorted(item for item in a.items if item in b.positions)
@@ -137,17 +137,20 @@ def _rows(
 
 
 def _secondary_family(measure: Measure) -> str:
-    """Return the family of a row that is not a headline row."""
+    """Return the family (correction group) of a row that is not for a headline metric."""
     return EXPLORATORY if has_item_differences(measure) else PERCENTILES
 
 
 def _with_sums(row: ComparisonRow, measure: Measure, pairs: PairedValues) -> ComparisonRow:
-    """Add the sums of differences to an exploratory row: its maxT correction needs them."""
+    """Return the row with its sums of differences if it is exploratory; the maxT correction needs these sums."""
     return replace(row, sums=difference_sums(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
 
 
 def _label_rows(whole: ComparisonRow, a: Side, pairs: PairedValues) -> Iterator[ComparisonRow]:
-    """Yield one row of the metric per label of each dimension that has several labels."""
+    """Yield one row per label of each item property that has several labels.
+
+    The row compares the metric over the paired items with this label.
+    """
     measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:
         labels = pairs.labels_in(dimension)
@@ -184,7 +187,10 @@ def _paired_items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], he
 
 
 def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
-    """Return reason -> number of items without a pair: no value on this side, or no such item on this side."""
+    """Return reason -> number of unpaired items.
+
+    An item is unpaired if it has no value on this side, or if only the other side has the item.
+    """
     reasons: Counter[str] = Counter()
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:
@@ -216,9 +222,10 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
 
 
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
-    """Compare every pair of sides within each group; a group holds the jobs of one benchmark.
+    """Compare every pair of sides within each group.
 
-    ``metrics`` restricts the rows. With ``force``, sides that are not like for like are compared and marked.
+    A group holds the jobs of one benchmark. ``metrics`` restricts the rows. With ``force``, sides whose settings differ
+    are also compared, and the result is marked.
 
     Raises:
         UsageError: a pair is not like for like and ``force`` is not given; the message has each difference.
@@ -254,7 +261,10 @@ def _require_comparable(pairs: Sequence[tuple[Side, Side]], checks: Sequence[Com
 
 
 def _with_corrected_p(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
-    """Adjust the p value of every row within its family, over all pairs."""
+    """Set the adjusted p value of every row.
+
+    Rows are corrected together with all rows of the same family in all pairs.
+    """
     adjusted: dict[int, tuple[float, float]] = {}
     for family in (HEADLINE, PERCENTILES):
         adjusted |= _by_holm([row for one in found for row in one.rows_of(family) if row.is_tested])
@@ -270,14 +280,14 @@ def _with_adjusted(row: ComparisonRow, adjusted: tuple[float, float] | None) -> 
 
 
 def _by_holm(rows: Sequence[ComparisonRow]) -> dict[int, tuple[float, float]]:
-    """Map the id of each row to its Holm-adjusted p value and the smallest adjusted p value that is possible."""
+    """Map ``id(row)`` to (Holm-adjusted p value of the row, smallest adjusted p value that is possible)."""
     corrected = stats.holm([row.found.p for row in rows])
     least = stats.holm([row.found.smallest_p or 0.0 for row in rows])
     return {id(row): (p or 0.0, floor or 0.0) for row, p, floor in zip(rows, corrected, least, strict=True)}
 
 
 def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
-    """Map the id of each row to its maxT-adjusted p value and the smallest adjusted p value that is possible.
+    """Map ``id(row)`` to (maxT-adjusted p value of the row, smallest adjusted p value that is possible).
 
     Both are corrected within one pair of sides, then multiplied by the number of pairs. An adjusted p value is never
     below the row's own p value.

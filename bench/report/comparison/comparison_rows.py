@@ -33,11 +33,11 @@ WATERMARK = "NOT LIKE FOR LIKE"
 UNDECIDED = "cannot be decided"
 WHOLE_PERCENT = 100.0
 DEGENERATE = "wilson_degenerate"
-"""method of the interval of a difference that is the same for all items or clusters"""
+"""name of the interval method for a difference that is the same in all items or clusters"""
 
 
 def verdict_of(row: ComparisonRow) -> str:
-    """Return the verdict of a row: ``A higher``, ``B lower, better``, ``cannot be decided: 3 items`` and so on."""
+    """Return the conclusion from a row as text, such as ``A higher`` or ``cannot be decided: 3 items``."""
     begin = "" if row.family == "headline" else "exploratory: "
     noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
     return begin + _verdict_text(row) + noise
@@ -54,7 +54,7 @@ def _verdict_text(row: ComparisonRow) -> str:
 
 
 def sample_size(row: ComparisonRow) -> str:
-    """Return the number of conversations of the row as text, or of its items if the items are not clustered."""
+    """Return the number of conversations as text; without clusters, the number of items."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return counted(count, f"{noun}(|s)")
 
@@ -71,7 +71,7 @@ def _higher_side(row: ComparisonRow) -> str:
 
 
 def finding_of(row: ComparisonRow) -> str:
-    """Return the verdict as a short table cell; the sample size and the MDE have cells of their own."""
+    """Return the conclusion from a row as a short table cell, without numbers."""
     if row.found.p is None:
         return "not testable"
     if row.is_detected:
@@ -82,7 +82,7 @@ def finding_of(row: ComparisonRow) -> str:
 
 
 def difference_text(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
-    """Format a difference in the metric's unit, or as a percentage if times are compared."""
+    """Format a difference in the unit of the metric; a difference of times is a percentage."""
     if value is None:
         return "not known"
     if row.is_ratio:
@@ -94,7 +94,7 @@ def difference_text(row: ComparisonRow, value: float | None, *, sign: bool = Fal
 
 
 def percent_text(value: float, *, sign: bool = False) -> str:
-    """Format a ratio minus 1 as a percentage."""
+    """Format a relative difference (ratio minus 1) as a percentage."""
     percent = value * 100
     digits = 0 if abs(percent) >= WHOLE_PERCENT else 1
     return f"{percent:{'+' if sign else ''}.{digits}f} %"
@@ -104,7 +104,7 @@ def percent_text(value: float, *, sign: bool = False) -> str:
 
 
 def conclusion_sentences(one: PairComparison) -> tuple[str, ...]:
-    """Return one sentence per headline metric: the conclusion, and the numbers that it is based on."""
+    """Return one sentence per headline metric, with the conclusion and the numbers that support it."""
     mark = "" if one.comparability.ok else f"{WATERMARK}, do not quote: "
     return tuple(mark + _conclusion_on(one, row) for row in one.headlines)
 
@@ -147,7 +147,10 @@ def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
-    """Return why no item has a value on both sides; "" if an item has one, or for a later headline row."""
+    """Return the reasons why no item could be paired, for the first headline row.
+
+    The result is "" if items were paired, and for any other row.
+    """
     if row.found.n or row is not one.headlines[0]:
         return ""
     return "".join(
@@ -164,7 +167,10 @@ def _p_values_text(row: ComparisonRow) -> str:
 
 
 def _undetected_text(row: ComparisonRow) -> str:
-    """Explain why no difference was found: too few items, or the smallest difference that is detectable."""
+    """Explain why no difference was detected.
+
+    The text reports too few items, or the smallest difference that could have been detected.
+    """
     if not row.can_be_decided:
         size = sample_size(row)
         return f"; {UNDECIDED}: {size} give{'s' if size.startswith('1 ') else ''} {_smallest_p_text(row)}"
@@ -175,12 +181,15 @@ def _undetected_text(row: ComparisonRow) -> str:
 
 
 def _smallest_p_text(row: ComparisonRow) -> str:
-    """Format the smallest p value that the row could have."""
+    """Format the smallest p value that a row with this sample size can have."""
     return f"no{'' if row.least_p == row.found.smallest_p else ' adjusted'} p below {row.least_p:.3g}"
 
 
 def undecided_notes(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
-    """Return one text per sample size with the names of the rows that have too few items to detect any difference."""
+    """Return one note per sample size that is too small to detect any difference.
+
+    The note lists the names of the rows, which ``name`` returns.
+    """
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.is_tested and not row.can_be_decided:
@@ -190,12 +199,12 @@ def undecided_notes(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow
 
 
 def has_no_spread(row: ComparisonRow) -> bool:
-    """Return True if the difference is the same for all items or clusters, so that it has no spread."""
+    """Return True if the difference is the same in all items or clusters, so that its variance is zero."""
     return row.found.interval is not None and row.found.interval.method == DEGENERATE
 
 
 def no_spread_text(row: ComparisonRow) -> str:
-    """Explain the interval of a difference that has no spread."""
+    """Explain the interval of a difference that is the same in all items or clusters."""
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
     alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"
@@ -203,7 +212,7 @@ def no_spread_text(row: ComparisonRow) -> str:
 
 
 def load_difference(one: PairComparison) -> str:
-    """Describe the different loads under which the two sides were timed; "" if the loads are equal or unknown."""
+    """Describe how concurrency and rate limits of the two sides differ; "" if they are equal or unknown."""
     differences = "; ".join(check.text for check in one.comparability.load)
     return f"the loads differ, which changes times ({differences})" if differences else ""
 
@@ -214,7 +223,7 @@ def _p(p: float | None) -> str:
 
 
 def p_text(p: float | None) -> str:
-    """Format a p value with four decimals."""
+    """Format a p value with four decimals; "-" for None."""
     return "-" if p is None else "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
@@ -225,7 +234,7 @@ TARGET = "conversations like these"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """One metric over all paired items, or over the paired items with one label."""
+    """The comparison of one metric over all paired items, or over the paired items with one label."""
 
     metric: str
     definition: str
@@ -234,20 +243,20 @@ class ComparisonRow:
     lower_is_better: bool
     unit: str | None
     is_ratio: bool
-    """True if delta, interval and mde are ratios minus 1"""
+    """True if delta, interval and mde are relative differences (ratio minus 1)"""
     family: str
     found: Comparison
     noise: float | None = None
-    """error rate of the judge, if the metric is computed from its verdicts"""
+    """error rate of the judge, if the metric is computed from the judge's verdicts; else None"""
     p_adjusted: float | None = None
     least_p: float = 0.0
-    """smallest adjusted p value that this number of pairs or clusters can give"""
+    """smallest adjusted p value that is possible with this number of pairs or clusters"""
     sums: Sequence[float] = field(default=(), repr=False, compare=False)
-    """sum of the row's differences per cluster of the pair of sides; per item if not clustered"""
+    """sum of the differences in each cluster; without clusters, the difference of each item"""
 
     @property
     def is_detected(self) -> bool:
-        """True if the difference is significant after the correction."""
+        """True if the adjusted p value is significant and the sides differ."""
         return self.p_adjusted is not None and self.p_adjusted < ALPHA and bool(self.found.delta)
 
     @property
@@ -259,46 +268,46 @@ class ComparisonRow:
 
     @property
     def verdict(self) -> str:
-        """The verdict as text: the better side, or why none can be named."""
+        """The conclusion as text: the better side, or the reason why no side can be called better."""
         return verdict_of(self)
 
     @property
     def is_tested(self) -> bool:
-        """True if the row has a p value, and so counts in its family."""
+        """True if the row has a p value; only such rows count in the correction for several tests."""
         return self.found.p is not None
 
     @property
     def can_be_decided(self) -> bool:
-        """True if this number of pairs or clusters can give an adjusted p value below alpha."""
+        """True if an adjusted p value below alpha is possible with this number of pairs or clusters."""
         return self.is_detected or self.least_p < ALPHA
 
     @property
     def mde(self) -> float | None:
-        """The smallest detectable difference; None where no difference could be detected."""
+        """The smallest difference that would be detected; None if no difference could be detected."""
         return self.found.mde if self.is_tested and self.can_be_decided else None
 
     @property
     def is_within_noise(self) -> bool:
-        """True if the difference is smaller than the error rate of the judge."""
+        """True if the difference is smaller than the judge's error rate."""
         return self.noise is not None and self.found.delta is not None and abs(self.found.delta) < self.noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedItems:
-    """The numbers of items with and without a pair, for the first headline metric."""
+    """Counts of paired and unpaired items, for the first headline metric."""
 
     a: int
     b: int
     paired: int
     excluded: Mapping[str, Mapping[str, int]]
-    """side -> reason -> number of items without a pair"""
+    """side -> reason -> number of items that could not be paired"""
     flips: Mapping[str, tuple[str, ...]]
-    """side -> ids of the items on which this side is better"""
+    """side -> ids of the items on which this side has the better value"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairComparison:
-    """The comparison of side a with side b on one benchmark."""
+    """The comparison of two jobs, side a and side b, on one benchmark."""
 
     a: Side
     b: Side
@@ -309,22 +318,22 @@ class PairComparison:
     judge_noise: float | None
     rows: tuple[ComparisonRow, ...]
     is_against_first: bool = True
-    """True if ``a`` is the side that was named first: the baseline of a gate"""
+    """True if ``a`` is the side that the user named first; the regression gate uses this side as the baseline"""
     notes: tuple[str, ...] = ()
 
     @property
     def headlines(self) -> tuple[ComparisonRow, ...]:
-        """The rows that answer the question of the comparison."""
+        """The rows of the headline metrics, which answer the question of the comparison."""
         return self.rows_of(HEADLINE)
 
     def rows_of(self, family: str) -> tuple[ComparisonRow, ...]:
-        """Return the rows of one family."""
+        """Return the rows whose p values are corrected together in this family (``headline`` etc.)."""
         return tuple(row for row in self.rows if row.family == family)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """The comparisons of all pairs; p values are corrected over all of them."""
+    """The comparisons of all pairs of sides; their p values are corrected together."""
 
     comparisons: tuple[PairComparison, ...]
     forced: bool
@@ -332,27 +341,27 @@ class Comparisons:
 
     @property
     def family_size(self) -> dict[str, int]:
-        """The number of tested rows per family: the rows that the correction counts."""
+        """Family -> number of tested rows, for which the p values are corrected."""
         sizes = Counter(row.family for one in self.comparisons for row in one.rows if row.is_tested)
         return {family: sizes[family] for family in FAMILIES}
 
 
 ROUNDING = 1e-12
-"""tolerance of a comparison of floats: 0.8 - 0.5 does not exceed 0.3"""
+"""tolerance for rounding errors when floats are compared: 0.8 - 0.5 must not count as more than 0.3"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOutcome:
-    """The outcome of the gate for one later side and one metric."""
+    """The result of the regression gate for one metric of one later side."""
 
     missed: bool
     text: str
 
 
 def gate_outcomes(found: Comparisons, points: float) -> Iterator[GateOutcome]:
-    """Check the headline rows of each pair whose side ``a`` was named first; ``points`` are hundredths.
+    """Check that no later side is worse than the first side by more than ``points`` / 100.
 
-    A row without a number misses the gate. Equal values never miss it.
+    Each headline metric is checked. A metric without a difference fails the gate. Equal values always pass.
     """
     for one in found.comparisons:
         if one.is_against_first:

@@ -25,12 +25,15 @@ from bench.report.comparison.sides import Side, load_side
 from bench.report.summary import RESULTS_FILE
 
 COMPARABLE_SETTINGS = ("k", "context_budget", "selection", "dataset", "prompts")
-"""settings of a job in the derived database that two jobs must share to be like for like"""
+"""settings in the results database that two jobs must share to be comparable"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonTarget:
-    """A job to compare; ``job`` is its key if the program chose the job, else None."""
+    """A job to compare.
+
+    ``job`` is the job's key if the program chose the job, and None if the user named the job.
+    """
 
     run: str
     provider: str
@@ -39,7 +42,10 @@ class ComparisonTarget:
 
     @classmethod
     def parse(cls, text: str) -> ComparisonTarget:
-        """Parse ``RUN_ID:PROVIDER`` or ``RUN_ID:PROVIDER:ANSWERING_MODEL``; raise UsageError for anything else."""
+        """Parse ``RUN_ID:PROVIDER`` or ``RUN_ID:PROVIDER:ANSWERING_MODEL``.
+
+        Raise UsageError for any other text.
+        """
         run, colon, rest = text.partition(":")
         provider, _, model = rest.partition(":")
         if not (run and colon and provider):
@@ -57,9 +63,10 @@ class ComparisonTarget:
 
 
 async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benchmark: str | None) -> list[list[Side]]:
-    """Load the named jobs, one group per benchmark that all targets have.
+    """Load the jobs that the targets name.
 
-    Targets without a common benchmark are one group, which the like-for-like check then refuses.
+    Each group has the jobs of one benchmark that all targets have. Without a common benchmark, the jobs are one group,
+    which the check of comparability then refuses.
 
     Raises:
         UsageError: a target names no job, or several jobs of one benchmark.
@@ -72,14 +79,14 @@ async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benc
 
 
 def are_run_ids(pairs: Sequence[str], providers: Sequence[str]) -> bool:
-    """Return True if only run ids were given, without providers."""
+    """Return True if the user gave only run ids, without providers."""
     return bool(pairs) and not providers and not any(":" in text for text in pairs)
 
 
 async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str | None) -> list[list[Side]]:
-    """Load the jobs of whole runs.
+    """Load the jobs of whole runs in groups to compare.
 
-    With several runs, a group is one shared job, once per run. With one run, a group is the jobs of one benchmark.
+    With several runs, a group has the same job from each run. With one run, a group has all jobs of one benchmark.
 
     Raises:
         UsageError: the runs have no job in common, or the only run has one provider.
@@ -124,9 +131,10 @@ async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[Job
 
 
 def _jobs_in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
-    """Return the jobs that every run has, one list per job.
+    """Return the jobs that every run has; each list holds one job from each run.
 
-    Jobs of two runs are the same if their keys are equal, or if each is its run's only job of a benchmark and provider.
+    Jobs of two runs are the same if their keys are equal. They are also the same if each run has only one job of their
+    benchmark and provider.
     """
     found = []
     for first in runs[0]:
@@ -147,13 +155,16 @@ def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> Jo
 
 
 def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
-    """Return the jobs without the controls, or all of them if fewer than two would remain."""
+    """Return the jobs that are no controls; return all jobs if fewer than two are left."""
     real = [one for one in records if not is_control(one.provider)]
     return real if len(real) > 1 else records
 
 
 def _exact_targets(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
-    """Return one target per job, with the key of the job; the model is named if the models differ."""
+    """Return one target per job, with the job's key.
+
+    If the jobs have different answering models, the target also names the model.
+    """
     found = list(jobs)
     differ = len({record.models.answering for _, record in found}) > 1
     return [
@@ -196,7 +207,9 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
 async def parse_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
-    """Parse the sides: ``pairs`` of RUN_ID:PROVIDER (without summary), or the newest job of each of ``providers``.
+    """Return the jobs to compare, from texts ``RUN_ID:PROVIDER`` or as the newest job of each provider.
+
+    A job from ``pairs`` has no summary: the second value is None.
 
     Raises:
         UsageError: both forms or neither are given, there are fewer than two sides, or a provider has no result.
@@ -216,7 +229,9 @@ async def parse_targets(
 async def newest_targets(
     workspace: Path, benchmark: str, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary]]:
-    """Return the newest complete valid job of each provider, preferably with settings that all of them share.
+    """Return the newest complete valid job of each provider.
+
+    If possible, the jobs share the settings that make them comparable.
 
     Raises:
         UsageError: the workspace has no results, or a provider has no such job.
@@ -244,7 +259,7 @@ async def newest_targets(
 def _newest_comparable(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
     """Return the newest job of each provider, if possible with settings that all providers share.
 
-    If the providers share several sets of settings, use the set whose oldest chosen job is the most recent.
+    Several sets of settings may be shared. Then the set is used in which the oldest job is the most recent.
     """
     shared = set.intersection(*({_comparable_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:
@@ -261,6 +276,6 @@ def _creation(job: JobSummary) -> tuple[datetime, str]:
 
 
 def _comparable_settings(job: JobSummary) -> tuple[str, ...]:
-    """Return the settings that two jobs must share to be like for like, as far as the database has them."""
+    """Return the settings that comparable jobs must share, as far as the results database has them."""
     shared = {name: job.data.get(name) for name in COMPARABLE_SETTINGS}
     return (str(job.answering_model), str(job.judge_model), job.track, json.dumps(shared, sort_keys=True))

@@ -45,7 +45,7 @@ CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES:
 
 
 class ComparedRow(TypedDict):
-    """A compared metric over all items, or over the items with one label."""
+    """The comparison of one metric, over all items or over the items with one label."""
 
     metric: str
     definition: str
@@ -71,7 +71,7 @@ class ComparedRow(TypedDict):
 
 
 class ComparedPair(TypedDict):
-    """A compared pair of jobs."""
+    """The comparison of two jobs."""
 
     benchmark: str
     a: Json
@@ -178,7 +178,7 @@ def _row_json(row: ComparisonRow) -> ComparedRow:
 
 
 def conclusions(found: Comparisons) -> list[str]:
-    """Return one sentence per pair and headline metric."""
+    """Return one sentence per headline metric of each pair of jobs."""
     several = len({one.a.record.benchmark for one in found.comparisons}) > 1
     return [
         f"{one.a.record.benchmark}: {text}" if several else text
@@ -188,7 +188,7 @@ def conclusions(found: Comparisons) -> list[str]:
 
 
 def comparison_grids(found: Comparisons) -> list[Grid]:
-    """Return two tables per pair: the headline metrics with their evidence, and the exploratory rows."""
+    """Return two tables per pair of jobs: first the headline metrics, then the exploratory rows."""
     return [
         grid
         for one in found.comparisons
@@ -230,7 +230,7 @@ def _exploratory_grid(one: PairComparison, found: Comparisons) -> Grid:
 
 FINDING = "difference"
 DIFFERENCES = 10
-"""a difference of shares below this is shown with four decimals"""
+"""absolute value below which a difference without a unit is shown with four decimals"""
 HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
 RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
 LEGEND = (
@@ -257,7 +257,7 @@ def _row_cells(row: ComparisonRow, *, several: bool = False) -> tuple[str, ...]:
 
 
 def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
-    """Format a value with the decimals of its column."""
+    """Format a value with a fitting number of decimals; "-" for None."""
     if value is None:
         return "-"
     if row.is_ratio:
@@ -267,7 +267,10 @@ def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str
 
 
 def _row_name(row: ComparisonRow, *, several: bool = False) -> str:
-    """Return the name of a row: the metric, or its label; ``several`` adds the metric to a label."""
+    """Return the name of the row's metric, or the row's label if the row compares one label.
+
+    With ``several``, a label follows the name of its metric.
+    """
     if row.label is not None:
         label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
         return f"{row.metric}: {label}" if several else f"  {label}"
@@ -317,7 +320,7 @@ def _test_note(one: PairComparison, found: Comparisons) -> str:
 
 
 def _caveat_notes(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
-    """Return notes on these rows: intervals without spread, too few items, and different loads."""
+    """Return notes on limits of these rows: differences without variance, too few items, different loads."""
     alike: dict[str, list[str]] = {}
     for row in rows:
         if has_no_spread(row):
@@ -330,13 +333,16 @@ def _caveat_notes(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[st
 
 
 def _separate_correction_notes(rows: Sequence[ComparisonRow]) -> list[str]:
-    """Return a note with the exploratory rows that are corrected separately."""
+    """Return a note that lists the percentile and macro rows, which are corrected separately; it may be empty."""
     names = [_row_name(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
     return [f"corrected separately, because they have no difference per item: {', '.join(names)}"] if names else []
 
 
 def comparison_markdown(found: Comparisons) -> str:
-    """Return the comparison as Markdown, with the conclusion first; a forced comparison is marked."""
+    """Return the comparison as Markdown, with the conclusions first.
+
+    If the comparison was forced, a warning is at the top.
+    """
     head = ["# Comparison", ""]
     if found.forced:
         head += [f"**{WATERMARK}: forced. Do not quote these numbers as a comparison.**", ""]

@@ -35,16 +35,16 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedValues:
-    """Two columns of values over the same items; NaN means that the item has no value."""
+    """The values of one metric on both sides, over the same items; NaN means that an item has no value."""
 
     left: Sequence[float]
     right: Sequence[float]
     clusters: Sequence[Hashable] | None = None
     units: Sequence[int]
-    """index of each pair's cluster; of its item if not clustered"""
+    """number of the cluster of each pair; without clusters, the number of its item"""
     n_units: int
     labels_in: Callable[[str], Sequence[str]]
-    """dimension -> one label per pair"""
+    """function that returns the label of each pair for one item property"""
     seed: int = 0
 
     @classmethod
@@ -57,7 +57,7 @@ class PairedValues:
         labels_in: Callable[[str], Sequence[str]] = lambda _: [],
         seed: int = 0,
     ) -> PairedValues:
-        """Make the pairs, and number their clusters."""
+        """Build the pairs from two columns, and number their clusters."""
         names = {} if clusters is None else {name: at for at, name in enumerate(dict.fromkeys(clusters))}
         units = range(len(left)) if clusters is None else [names[name] for name in clusters]
         n_units = len(left) if clusters is None else len(names)
@@ -66,7 +66,7 @@ class PairedValues:
         )
 
     def where(self, wanted: Sequence[bool]) -> PairedValues:
-        """Return the pairs whose entry in ``wanted`` is true."""
+        """Return only the pairs whose entry in ``wanted`` is true."""
         return replace(
             self,
             left=array("d", compress(self.left, wanted)),
@@ -77,7 +77,7 @@ class PairedValues:
         )
 
     def scored(self) -> PairedValues:
-        """Return the pairs that have a value on both sides."""
+        """Return only the pairs with a value on both sides."""
         total = sum(self.left) + sum(self.right)  # NaN spreads through any sum
         if total == total:
             return self
@@ -85,19 +85,22 @@ class PairedValues:
 
 
 def is_time(measure: Measure) -> bool:
-    """Return True for a performance metric in milliseconds: times are compared by ratio."""
+    """Return True for a performance metric in milliseconds; such metrics are compared by their ratio."""
     return measure.category == "performance" and measure.unit == "ms"
 
 
 def can_be_paired(measure: Measure) -> bool:
-    """Return True if the metric aggregates values of items to a mean, a percentile or a macro mean."""
+    """Return True if the metric is a mean, a percentile or a macro mean of values of items."""
     return measure.scope == "item" and isinstance(
         measure.arithmetic.fold, Mean | MeanWithPercentiles | Percentile | Macro
     )
 
 
 def compare_metric(measure: Measure, pairs: PairedValues) -> Comparison:
-    """Compare the pairs with a value on both sides; ``can_be_paired(measure)`` must be true."""
+    """Compare two sides on the pairs that have a value on both sides.
+
+    ``can_be_paired(measure)`` must be true.
+    """
     found = pairs.scored()
     excluded = len(pairs.left) - len(found.left)
     rule = measure.arithmetic.fold
@@ -134,7 +137,7 @@ def _compare_percentiles(pairs: PairedValues, rule: Percentile, excluded: int) -
 
 
 def _without_zeros(pairs: PairedValues) -> PairedValues:
-    """Return the pairs without a time of 0, because 0 has no logarithm."""
+    """Return only the pairs in which both times are above 0, because 0 has no logarithm."""
     if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
         return pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
     return pairs
@@ -148,12 +151,18 @@ def _compare_times(pairs: PairedValues, scale: int, excluded: int) -> Comparison
 
 
 def has_item_differences(measure: Measure) -> bool:
-    """Return True if each pair has a difference; percentiles and macro means have none."""
+    """Return True if the metric has one difference per pair.
+
+    Percentiles and macro means do not.
+    """
     return not isinstance(measure.arithmetic.fold, Percentile | Macro)
 
 
 def difference_sums(measure: Measure, pairs: PairedValues) -> Sequence[float]:
-    """Return the sum of differences per cluster, or per item without clusters; times are subtracted as logarithms."""
+    """Return the sum of the differences in each cluster; without clusters, the difference of each item.
+
+    For times, the differences are differences of logarithms.
+    """
     found = pairs.scored()
     if is_time(measure):
         found = _without_zeros(found)
@@ -185,7 +194,7 @@ def _scaled(found: Comparison, scale: int) -> Comparison:
 
 
 def metrics_to_compare(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
-    """Return the names of the metrics to compare: ``wanted``, else all metrics that both sides can pair.
+    """Return the names of the metrics to compare: ``wanted``, or if it is empty, all metrics that can be paired.
 
     Raises:
         UsageError: a metric of ``wanted`` is not on both sides, or does not have a value per item.
@@ -214,10 +223,10 @@ def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
 
 
 def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
-    """Return the retrieval metrics to leave out if the sides count evidence by different levels (turn, session).
+    """Return the names of retrieval metrics to leave out because the sides count evidence on different levels.
 
-    Runs with answers are still compared on the other metrics. Without answers the result is empty, and the
-    like-for-like check refuses the pair.
+    A level is turn, session or text. If neither side has answers, the result is empty: the check of comparability then
+    refuses the pair.
     """
     if a.record.level == b.record.level or not any(_has_answers(side) for side in (a, b)):
         return []
@@ -225,10 +234,10 @@ def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
 
 
 def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
-    """Return the headline metrics: all of ``wanted``, else the benchmark's first metric that applies.
+    """Return all of ``wanted``; if it is empty, return the benchmark's first metric that both sides can compare.
 
-    An answer metric applies if both sides have answers, even if none was scored. Any other metric applies if both sides
-    have a value.
+    Sides with answers can compare an answer metric, even if no answer was scored. Any other metric needs a value on
+    both sides.
     """
     if wanted:
         return list(names)

@@ -34,9 +34,9 @@ LOAD_SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 
 
 def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
-    """Return the concurrency and rate limits of a run, as far as they were recorded.
+    """Return the concurrency and rate limits of a run; settings that were not recorded are left out.
 
-    A setting that differs between the processes of a resumed run is a list, in the order of the processes.
+    If a setting changed when the run was resumed, its value is a list with the value of each process.
     """
     processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
     known = [one for one in processes if isinstance(one, Mapping)]
@@ -52,9 +52,9 @@ def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
 
 
 def _rate_limits(stored: object, provider: str) -> dict[str, str]:
-    """Return the rate limits by endpoint, so that equal limits of two providers compare as equal.
+    """Return endpoint -> rate limit, without the provider's name in the keys.
 
-    The name of ``provider`` itself is removed from its keys.
+    Thus equal limits of two providers compare as equal.
     """
     plain = provider.partition("@")[0]
     found = {}
@@ -66,14 +66,17 @@ def _rate_limits(stored: object, provider: str) -> dict[str, str]:
 
 NAN = math.nan
 PENDING = "pending"
-"""reported state of an item that has not ended"""
+"""state of an item that has not ended"""
 CALIBRATION = "judge_calibration"
-"""kind of the event that holds the errors of a judge on known answers"""
+"""kind of the event with a judge's error rates on answers whose verdict is known"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """The data of one job in a comparison; every list has one entry per item."""
+    """The data of one job in a comparison.
+
+    The lists ``items``, ``corpora``, ``states``, ``labels`` and each column have one entry per item.
+    """
 
     run_id: str
     record: JobRecord
@@ -81,37 +84,37 @@ class Side:
     invalid: tuple[str, ...]
     n_planned: int
     n_ended: int
-    """number of ended items; an item with a missing repeat has not ended"""
+    """number of ended items; an item ends with its last repeat"""
     measures: Mapping[str, Measure]
     items: Sequence[str]
     corpora: Sequence[str]
     states: Sequence[str]
     labels: Sequence[Labels]
     columns: Mapping[str, Sequence[float]]
-    """metric -> value per item; NaN means no value"""
+    """metric -> value of each item; NaN if the item has no value"""
     seed: int = 0
     judge_noise: float | None = None
     load: Mapping[str, object] = field(default_factory=dict)
-    """concurrency and rate limits, as far as they were recorded"""
+    """concurrency and rate limits; settings that were not recorded are left out"""
     lacks_dates: bool = False
-    """True if the answering model does not see the dates of hits"""
+    """True if the prompts of the answering model do not contain the dates of hits"""
     named_model: bool = False
-    """True if the user named the answering model, so that the models are compared"""
+    """True if the user named the answering model of this side; two such sides compare models"""
 
     @property
     def system(self) -> str:
-        """The provider, with the answering model if the user named it."""
+        """The provider's name; if the user named the answering model, also the model's name."""
         record = self.record
         return f"{record.provider} with {record.models.answering}" if self.named_model else record.provider
 
     @property
     def name(self) -> str:
-        """The provider and model, with the run id."""
+        """The provider's name with the run id; if the user named the answering model, also the model's name."""
         return f"{self.system} (run {self.run_id})"
 
     @property
     def partial(self) -> bool:
-        """True if the run is not complete or items have not ended."""
+        """True if the run is not complete or some items have not ended."""
         return self.status is not RunState.COMPLETE or self.n_ended < self.n_planned
 
     @cached_property
@@ -120,19 +123,19 @@ class Side:
         return {item: at for at, item in enumerate(self.items)}
 
     def column(self, metric: str) -> Sequence[float]:
-        """Return the values of one metric; all are NaN if the job does not have the metric."""
+        """Return the value of a metric for each item; all are NaN if the job does not have the metric."""
         found = self.columns.get(metric)
         return found if found is not None else array("d", [NAN]) * len(self.items)
 
     def labels_in(self, dimension: str) -> list[str]:
-        """Return the label of each item in one dimension."""
+        """Return the label of each item for one item property, such as ``question_type``."""
         known = {labels: dict(labels).get(dimension, NO_LABEL) for labels in set(self.labels)}
         return [known[labels] for labels in self.labels]
 
 
 @dataclass(slots=True)
 class _ColumnBuffer:
-    """Columns that are being filled from the journal."""
+    """Lists that collect the items of a job while its journal is read."""
 
     names: Sequence[str]
     items: list[str] = field(default_factory=list)
@@ -160,7 +163,10 @@ class _ColumnBuffer:
 
 
 async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = False) -> Side:
-    """Read the values of a job; repeats of an item are reduced by the reducer of the benchmark."""
+    """Read the values of a job.
+
+    The values of an item's repeats become one value, by the method that the benchmark sets.
+    """
     metrics, _ = open_measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _ColumnBuffer(names, columns=[array("d") for _ in names])
@@ -202,7 +208,10 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
 
 
 async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
-    """Return the largest FPR or FNR of the job's judge over its prompts; None if the judge was not calibrated."""
+    """Return the highest error rate that was measured for the job's judge, with any prompt.
+
+    It is a false positive or false negative rate. The result is None if the judge was not calibrated.
+    """
     if record.models.judge is None:
         return None
     rates = []

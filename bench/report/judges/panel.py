@@ -136,8 +136,8 @@ class Panel:
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
         """Return (share, its interval, number of decided answers, number of ties) of the votes of all cells.
 
-        The share is the part of the decided answers that more cells call right than wrong. A tie is an answer that as many
-        cells call right as wrong; it is not a decided answer.
+        The share is the part of the decided answers that more cells call right than wrong. A tie is an answer that as
+        many cells call right as wrong; it is not a decided answer.
         """
         votes = {key: self.votes(key) for key in sorted(self.types)}
         decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}
