@@ -21,7 +21,7 @@ from bench.visible import counted
 LONGEST_TEXT = 60
 LONGEST_REASON = 160
 NAMED_ITEMS = 5
-"""maximum number of items that the document lists per reason"""
+"""maximum number of items that the JSON document lists per reason"""
 
 
 def losses_json(losses: RunLosses) -> Json:
@@ -52,15 +52,19 @@ def _job_json(job: JobLosses) -> Json:
 
 
 def losses_grids(losses: RunLosses, *, limit: int = 0, cut: bool = True) -> list[Grid]:
-    """Return a table of counts, then for each job its distinct errors and the items lost without an error.
+    """Return tables of the lost items of a run.
 
-    Each table of a job has at most ``limit`` rows; 0 means all. ``cut`` shortens long texts.
+    The first table has counts. For each job, a table of distinct errors follows, then a table of items lost without an
+    error. A table of a job has at most ``limit`` rows; 0 means all. ``cut`` shortens long texts.
     """
     return [_counts_grid(losses), *(grid for job in losses.jobs for grid in _job_grids(job, limit, cut=cut))]
 
 
 def _counts_grid(losses: RunLosses) -> Grid:
-    """Return one row per job; a benchmark or models that all jobs share are in the title instead."""
+    """Return a table of counts with one row per job.
+
+    A benchmark or models that all jobs share are in the title instead of the rows.
+    """
     kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
     rows = [
         (
@@ -116,12 +120,12 @@ def _reason_rows(job: JobLosses) -> list[tuple[str, ...]]:
 
 
 def natural_order(name: str) -> list[tuple[bool, int, str]]:
-    """Return a sort key that orders q2 before q10."""
+    """Return a key for ``sorted`` that compares digits as numbers, so that q2 is before q10."""
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _item_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    """Return the items that were lost without an error text."""
+    """Return one row for each item that was lost without an error text."""
     return [
         (
             item["item_id"],
@@ -145,7 +149,10 @@ def _grid(
     cut: bool,
     right: tuple[int, ...] = (),
 ) -> Grid:
-    """Return a table of at most ``most`` rows (0 = all), each on one line; notes report omitted rows and cut texts."""
+    """Return a table of at most ``most`` rows (0 = all), each on one line.
+
+    Notes report rows that are left out and texts that are cut.
+    """
     whole = [tuple(" ".join(text.split()) for text in row) for row in rows[: most or None]]
     shown = [_cut(row, head) for row in whole] if cut else whole
     notes = [counted(len(rows) - most, "more row(|s): --limit 0 shows all")] if most and len(rows) > most else []

@@ -27,11 +27,11 @@ from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.scalars import list_texts, whole_number
 
 VerdictsByItem = Mapping[tuple[str, str], tuple[Verdict, ...]]
-"""(corpus, item) -> the verdicts of all judges in all epochs"""
+"""(corpus, item) -> the verdicts of all judges on this item, in all epochs"""
 
 
 class LostItem(TypedDict):
-    """One lost item in one epoch, as in the JSON document."""
+    """One repeat of a lost item, as in the JSON document."""
 
     item_id: str
     corpus: str
@@ -41,9 +41,9 @@ class LostItem(TypedDict):
     loss: str
     partial_evidence: bool
     reason: str | None
-    """message of the error, or why the item got no score; None for a wrong answer"""
+    """message of the error, or reason why the item has no score; None if the answer is only wrong"""
     error: Mapping[str, str] | None
-    """kind, message and, if there is one, hint of the error that ended the item; None without an error"""
+    """kind, message and perhaps hint of the error that ended the item; None if no error ended it"""
     question: str | None
     expected: object
     answer: object
@@ -53,13 +53,13 @@ class LostItem(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossReason:
-    """One error text, and the items that were lost with it."""
+    """One error text, with the items that were lost for this reason."""
 
     loss: str
     error: str | None
     text: str
     hint: str
-    """what to do about the error; empty if unknown"""
+    """advice on how to fix the error; empty if there is none"""
     items: tuple[str, ...]
 
 
@@ -69,13 +69,13 @@ class JobLosses:
 
     record: JobRecord
     counts: Mapping[LossKind, int]
-    """kind of loss -> number of items, also of kinds that were not requested; an item with repeats counts as one"""
+    """kind of loss -> number of items, for all kinds; an item with several repeats counts once"""
     items: tuple[LostItem, ...]
-    """the lost items of the requested kinds, one per lost repeat"""
+    """the lost items of the requested kinds of loss; each lost repeat is an entry"""
 
     @property
     def reasons(self) -> list[LossReason]:
-        """The distinct error texts with their items, the most common first."""
+        """The distinct error texts with the items that each of them ended, the most common text first."""
         groups: dict[tuple[str, str | None, str], list[str]] = {}
         hints: dict[tuple[str, str | None, str], str] = {}
         for item in self.items:
@@ -106,7 +106,9 @@ async def lost_items(
     provider: str | None = None,
     kinds: Sequence[str] | None = None,
 ) -> RunLosses:
-    """Return the lost items of a run by job, with the reason of each item; ``kinds`` selects kinds of loss.
+    """Return the lost items of each job in a run, with the reason why each was lost.
+
+    ``kinds`` restricts the items to these kinds of loss.
 
     Raises:
         UsageError: a kind of loss, benchmark or provider is unknown.
@@ -158,7 +160,11 @@ async def _job_losses(
 
 
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
-    """Return the most common loss of the repeats that decide the state; None if the item is right or pending."""
+    """Return the loss of an item, from the losses of its repeats.
+
+    Only repeats with the same state as the item count, and the most common loss is used. The result is None if the item
+    is right or pending.
+    """
     ended = item_outcome([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
     if not losses:
@@ -169,9 +175,9 @@ def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int)
 
 
 async def verdicts_by_item(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> VerdictsByItem:
-    """Return the verdicts of all judges and epochs on the answers of a job.
+    """Return the verdicts of all judges on the answers of a job, in all epochs.
 
-    The result is empty for one judge and one epoch: the items of the job already have these verdicts.
+    With one judge and one epoch, the result is empty, because the job's items already contain these verdicts.
     """
     judges = judges_of(record, records)
     if len(judges) == 1 and record.epochs == 1:
@@ -185,21 +191,21 @@ async def verdicts_by_item(reader: Reader, record: JobRecord, records: Sequence[
 
 
 def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return the jobs that judge the same answers, including ``record``."""
+    """Return the jobs that judge the same answers as ``record``, with ``record`` itself."""
     return [one for one in records if one.answer_owner == record.answer_owner]
 
 
 async def verdicts_on_item(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], item: str, *, corpus: str | None
 ) -> list[Verdict]:
-    """Return the verdicts of all judges on one item in all epochs."""
+    """Return the verdicts of all judges on one item, in all epochs."""
     judges = judges_of(record, records)
     found = [one for judge in judges for one in await reader.item(judge.chain, item, corpus=corpus)]
     return [verdict for one in found for verdict in one.verdicts]
 
 
 def loss_facts(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: bool) -> LossFacts:
-    """Return the facts of an item from which its reason of loss is decided."""
+    """Return the data of an item that decides why the item was lost."""
     search, answer = _successful_phase(item, Phase.SEARCH), _successful_phase(item, Phase.ANSWER)
     scored = item.phases.get(Phase.EVALUATE)
     evidence = _ids(scored, "gold")
@@ -220,7 +226,10 @@ def loss_facts(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: b
 
 
 def _context_ids(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
-    """Return the ids of the hits that fitted into the context budget: the first ``context_hits``."""
+    """Return the evidence ids of the hits that were in the prompt.
+
+    These are the first hits, as many as the journal's ``context_hits`` of the answer.
+    """
     fitted = whole_number(answer.data.get("context_hits")) or 0
     return [name for slot in slots[:fitted] for name in slot]
 

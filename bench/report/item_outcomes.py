@@ -27,7 +27,7 @@ from bench.report.failures import loss_facts, loss_of_item, verdicts_by_item
 Unit = tuple[str, str]
 """(corpus, item)"""
 CUTS = (1, 2, 3, 5, 10, 20, 50)
-"""values of k for which the share of items with evidence in the first k hits is shown"""
+"""values of k; for each, a page shows the share of items with evidence in the first k hits"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class UnitOutcome:
     error: str | None
     loss: Loss | None
     rank: int | None
-    """rank of the first hit with evidence; 0 = no hit has evidence, None = the item has no known evidence"""
+    """rank of the first hit with evidence; 0 if no hit has evidence; None if no evidence is known for the item"""
     value: float | None
-    """value of the headline metric"""
+    """value of the first metric of the job; None if the item has none"""
     search_us: int | None
     tokens: int | None
-    """tokens of the context in the prompt"""
+    """number of tokens of retrieved context in the prompt; None if unknown"""
 
 
 class JobOutcomes(TypedDict):
@@ -81,7 +81,10 @@ class _OutcomeBuffer:
 
 
 async def item_outcomes(reader: Reader) -> RunOutcomes:
-    """Return the outcomes of all items of a run as columns: one entry per unit in each list of a job."""
+    """Return the outcomes of all items of a run.
+
+    Each list of a job has one entry per item, in the order of ``units``.
+    """
     records = read_jobs(reader.meta.extra)
     types: dict[Unit, str | None] = {}
     found = [await _job(reader, record, records, types) for record in records]
@@ -136,7 +139,10 @@ async def _job(
 
 
 def first_rank(facts: LossFacts) -> int | None:
-    """Return the rank of the first hit with evidence; 0 = no hit has evidence, None = no evidence is known."""
+    """Return the rank of the first hit with evidence.
+
+    0 means that no hit has evidence. None means that no evidence is known for the item.
+    """
     wanted = set(facts.evidence)
     if not wanted:
         return None
@@ -144,7 +150,7 @@ def first_rank(facts: LossFacts) -> int | None:
 
 
 def context_tokens(item: ItemRecord) -> int | None:
-    """Return the number of context tokens in the prompt of an answer; None if unknown."""
+    """Return the number of tokens of retrieved context in the prompt of an answer; None if it is unknown."""
     answer = item.phases.get(Phase.ANSWER)
     tokens = answer.measured.get("context_tokens") if answer is not None and answer.ok else None
     return tokens if isinstance(tokens, int) else None

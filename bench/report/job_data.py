@@ -40,25 +40,25 @@ from bench.tokens import TOKEN_METHOD
 from bench.visible import counted
 
 Method = tuple[str, bool]
-"""(method of counting, True if the count is an estimate)"""
+"""(method by which tokens were counted, True if the count is an estimate)"""
 SpentByOwner = Mapping[str, Mapping[str, UsageTotals]]
-"""owner of rows -> role -> calls"""
+"""key that owns journal rows -> role -> totals of the calls"""
 
 USAGE = "usage"
-"""method: the endpoint reported the count"""
+"""method of counting: the endpoint reported the tokens"""
 OWN_PRICES = "prices"
-"""method: the run file or the provider's config sets the price"""
+"""source of a price: the run file or the provider's config"""
 PRICE_TABLE = "genai-prices"
 WITHOUT_CALLS: Mapping[str | None, Method] = {
     "builtin/extractive": (TOKEN_METHOD, True),
     "builtin/scripted": (USAGE, False),
 }
-"""built-in models that make no call, so that the call log has none of their tokens"""
+"""method of counting for built-in models, which make no call and so are not in the call log"""
 NO_CALLS = UsageTotals()
 
 
 def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[UsageTotals]) -> dict[str, Method]:
-    """Return the method by which the tokens of each role were counted."""
+    """Return role -> method by which the tokens of this role were counted."""
     answered = _token_method([spent[record.answer_owner].get("answering", NO_CALLS)])
     judged = _token_method([spent[record.key].get("judge", NO_CALLS)])
     answered = answered or WITHOUT_CALLS.get(record.models.answering)
@@ -91,7 +91,10 @@ def price_methods(
     spent: SpentByOwner,
     ingested: Mapping[str, UsageTotals],
 ) -> dict[str, tuple[str, ...]]:
-    """Return the price sources of each role; ``ingested`` has the calls of the ingest by role of the call log."""
+    """Return role -> sources of the prices that were used.
+
+    ``ingested`` maps the roles of the call log to the calls of the ingest.
+    """
     pricing = _Pricing.of(meta, resumes, record)
     own = {} if record.shares else ingested  # of a shared build the owner's lane has the calls
     searched = {role: _difference(one, own.get(role, NO_CALLS)) for role, one in spent[record.lane].items()}
@@ -109,7 +112,7 @@ class _Pricing:
     """The prices that a run used."""
 
     own: frozenset[str]
-    """models and providers whose price the user set"""
+    """names of the models and providers whose price the user set"""
     table: str
     record: JobRecord
 
@@ -128,7 +131,7 @@ class _Pricing:
         return {OWN_PRICES if name in self.own else self.table}
 
     def of_lane(self, spent: Mapping[str, UsageTotals]) -> set[str]:
-        """Return the price sources of a lane's calls: the provider's own calls and its embedding model."""
+        """Return the sources of the prices for a lane's calls to the provider and to the embedding model."""
         found = self.of_model(self.record.models.embedding, spent.get("embedding", NO_CALLS))
         provider = spent.get("provider", NO_CALLS)
         if Decimal(provider.cost_usd):
@@ -156,19 +159,19 @@ Unit = tuple[str, str, int]
 """(corpus, item, epoch)"""
 QUESTION_TYPE = "question_type"
 SMALL_CORPUS_FACTOR = 2
-"""a corpus with fewer than ``SMALL_CORPUS_FACTOR * k`` memories is small"""
+"""a corpus is small if it has fewer than ``SMALL_CORPUS_FACTOR * k`` memories"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCounts:
-    """The number of items of a job by state, and by kind of error."""
+    """The number of items of a job in each state, and with each kind of error."""
 
     states: Mapping[State, int]
     error_kinds: Mapping[str, int]
 
     @classmethod
     def of(cls, ended: Counter[EndState]) -> OutcomeCounts:
-        """Build the counts from the number of items by (state, outcome)."""
+        """Build the counts from (state, outcome) -> number of items."""
         states: Counter[State] = Counter()
         kinds: Counter[str] = Counter()
         for (state, outcome), count in sorted(ended.items()):
@@ -181,9 +184,9 @@ class OutcomeCounts:
 async def read_items(
     reader: Reader, record: JobRecord, metrics: Sequence[Measure]
 ) -> tuple[OutcomeCounts, FoldTable | list[FoldRow]]:
-    """Return the counts and rows of all items of a job, including pending ones.
+    """Return the counts and the metric values of all items of a job; pending items are included.
 
-    With epochs the rows are a list, because the repeats of an item must be reduced first.
+    With several epochs the values are a list of rows, because the repeats of an item must first become one value.
     """
     read = _read_pool if record.epochs == 1 else _read_rows
     return await read(reader, record, item_metrics(metrics))
@@ -231,7 +234,10 @@ async def _read_rows(
 
 
 def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tuple[Labels, int]]:
-    """Yield the number of pending items by label, as far as the plan knows their question types."""
+    """Yield (labels, number of pending items with these labels).
+
+    Pending items whose question type the plan does not know have no labels.
+    """
     left = max(0, record.n_selected - sum(begun.values()))
     for kind, planned in record.selected_types.items():
         count = min(left, max(0, planned - begun.get(kind, 0)))
@@ -242,15 +248,18 @@ def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tup
 
 
 def _explained_position(columns: Sequence[Measure]) -> int | None:
-    """Return the position of the first metric whose rows give the reason of a missing value, if any.
+    """Return the position of the first metric that explains missing values; None if there is none.
 
-    One metric is enough: all such metrics lack values for the same items.
+    One metric is enough, because all such metrics lack values for the same items.
     """
     return next((place for place, column in enumerate(columns) if column.explained_by_rows), None)
 
 
 def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] | None = None) -> list[FoldRow]:
-    """Convert a batch of columns to rows; ``reasons`` explains missing values."""
+    """Convert a batch of columns to one row per item.
+
+    ``reasons`` explains why a value is missing.
+    """
     columns = [batch.values.get(name) for name in names]
     found = []
     for at, unit in enumerate(zip(batch.corpora, batch.items, batch.epochs, strict=True)):
@@ -262,9 +271,9 @@ def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] |
 
 
 def open_measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
-    """Return the job's metrics, ready to fold, and notes.
+    """Open the job's metrics again, so that values can be aggregated; return the metrics and notes.
 
-    A plug-in metric that cannot be loaded is folded as a plain mean, which a note reports.
+    If a plug-in metric cannot be loaded, its values are averaged, and a note reports this.
     """
     folder = Path(record.metric_folder or ".")
     try:
@@ -292,7 +301,10 @@ def _plain_mean(metric: MetricRecord) -> Measure:
 
 
 def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
-    """Return a warning if k is near the number of memories per corpus, so that recall is not informative."""
+    """Return a warning if k is near the number of memories in the corpora.
+
+    Recall is then not informative.
+    """
     held = {one.corpus: one.memories for one in facts.corpora if one.memories}  # each shard of a merged run has its own
     sizes = sorted(held.values())
     near = sum(size < SMALL_CORPUS_FACTOR * record.k for size in sizes)
@@ -307,14 +319,17 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
 
 
 class IngestTime:
-    """The total ingest time of a run, without the gaps between its processes (stop to resume)."""
+    """The total ingest time of a run; time between two processes of a resumed run does not count."""
 
     def __init__(self, resumes: Sequence[datetime]) -> None:
         self._resumes = sorted(resumes)
         self._spans: dict[int, tuple[datetime, datetime]] = {}
 
     def add(self, one: StoredCorpus) -> None:
-        """Add the rows of a corpus up to its row ``ingested``; a reused or not yet ingested corpus adds nothing."""
+        """Add the time until a corpus was completely ingested.
+
+        A corpus that is reused or not completely ingested adds nothing.
+        """
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is None or one.is_reused:
             return
@@ -326,7 +341,7 @@ class IngestTime:
 
     @property
     def us(self) -> int | None:
-        """The total in microseconds; None if nothing was ingested."""
+        """The total ingest time in microseconds; None if nothing was ingested."""
         spans = self._spans.values()
         return sum(round((last - first).total_seconds() * 1e6) for first, last in spans) if spans else None
 
@@ -334,9 +349,10 @@ class IngestTime:
 async def job_facts(
     reader: Reader, record: JobRecord, spent: SpentByOwner, totals: BuildTotals | None = None
 ) -> JobFacts:
-    """Return the facts of a whole job: ingest time and cost per corpus, and how tokens and prices were counted.
+    """Return the data about a whole job that its metrics need.
 
-    Every corpus that is read is also added to ``totals``.
+    These are ingest time and cost per corpus, and how tokens and prices were counted. Every corpus is also added to
+    ``totals``, if it is given.
     """
     corpora, sending = [], IngestTime([one.at for one in reader.resumes])
     took: dict[str, UsageTotals] = {}
@@ -377,7 +393,7 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
 
 
 def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
-    """Return a note if different versions of the memory system answered in one run."""
+    """Return a note if the memory system changed its version during the run; else an empty tuple."""
     answered = [
         event.data.get("upstream")
         for event in events

@@ -23,18 +23,21 @@ from bench.report.tables import by_benchmark, job_texts, number
 from bench.visible import counted
 
 MAX_TESTED_ITEMS = 200_000
-"""number of items above which the two best systems are not tested against each other at the end of a run"""
+"""number of items above which the end of a run does not test the best system against the second"""
 RULE_READER = "builtin/extractive"
 RULE_READER_NOTE = (
     f"The reader, {RULE_READER}, is a fixed rule, not a language model: its accuracy only shows that everything works, "
     "not how good a memory system is. Name a model with --model."
 )
 EVIDENCE_METRICS = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
-"""prefixes of metrics that measure whether evidence was found, in order of preference"""
+"""prefixes of the metrics that measure whether evidence was found; the first with a value is used"""
 
 
 async def outcome_texts(reader: Reader, report: Report) -> list[str]:
-    """Return one short paragraph per benchmark; jobs are ranked separately per judge."""
+    """Return one short paragraph per benchmark.
+
+    Jobs with different judges are ranked separately.
+    """
     groups = by_benchmark(report)
     texts = []
     for jobs in groups:
@@ -65,7 +68,7 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
 
 
 def _by_judge(ranked: Sequence[JobReport]) -> dict[str | None, list[JobReport]]:
-    """Group jobs by judge, because verdicts of different judges are not comparable."""
+    """Group jobs by judge, because the verdicts of different judges are not comparable."""
     found: dict[str | None, list[JobReport]] = {}
     for job in ranked:
         found.setdefault(job.record.models.judge, []).append(job)
@@ -112,7 +115,7 @@ def _headline(job: JobReport) -> Measurement:
 
 
 def is_share(one: Measurement) -> bool:
-    """Return True if a value is a share of items, which is shown as a percentage."""
+    """Return True if a value is a share of items; it is then shown as a percentage."""
     return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(EVIDENCE_METRICS))
 
 
@@ -134,7 +137,7 @@ def _bounds(one: Measurement) -> str:
 
 
 async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dict[str, str]) -> str:
-    """Return a sentence: how far the second system is behind, and whether the difference is significant."""
+    """Return a sentence on the lead of the best system: its size, and whether it is significant."""
     one, other = _headline(best), _headline(second)
     if one.value == other.value:
         return f"{names[second.record.key]} has the same score."
@@ -171,9 +174,9 @@ def _p(value: float) -> str:
 
 
 def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str]:
-    """Return sentences that state whether the memory or the reader loses more.
+    """Return sentences on what limits the score of the best system: its memory or its answering model.
 
-    The sentences use the evidence that was found, and the scores of the oracle and of no-memory.
+    They are based on the evidence that was found, and on the scores of the controls oracle and no-memory.
     """
     one = _headline(best)
     if best.record.models.answering is None or one.metric != "accuracy" or one.value is None:
@@ -205,6 +208,9 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
 
 
 def _with_largest_k(job: JobReport, prefix: str) -> Measurement | None:
-    """Return the metric with the largest k among those named ``prefix`` and a number; None if there is none."""
+    """Return the metric with the largest k whose name is ``prefix`` and k, such as ``hit_at_10``.
+
+    The result is None if there is no such metric.
+    """
     named = [one for name, one in job.metrics.items() if name.startswith(prefix) and name[len(prefix) :].isdigit()]
     return max(named, key=lambda one: int(one.metric[len(prefix) :]), default=None)

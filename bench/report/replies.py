@@ -15,14 +15,14 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord
 
 NAMED_BY_USERS = frozenset({"azure"})
-"""vendors whose model names are names of deployments, which users choose"""
+"""vendors that let users choose the model names, which are then names of deployments"""
 VERSION = r"(?:\d{4}-\d\d-\d\d|\d\d-\d{4}|\d\d-\d\d|\d{8}|\d{6}|\d{4}|\d{3}|v\d+(?:-\d+)*|latest|preview|exp|free)"
 VERSIONS = re.compile(f"(?:-{VERSION})+")
 ALIAS = re.compile(r"(?:-(?:latest|preview|exp|free|nitro|floor))+$")
 
 
 def same_model(requested: str, reported: str) -> bool:
-    """Return True if a reply comes from the requested model, as far as the names show."""
+    """Return True if the names allow that the reply is from the requested model, such as a dated name of it."""
     one, other = _plain(requested), _plain(reported)
     short, long = sorted((ALIAS.sub("", one), ALIAS.sub("", other)), key=len)
     return long == short or (long.startswith(short) and VERSIONS.fullmatch(long[len(short) :]) is not None)
@@ -33,7 +33,7 @@ def _plain(name: str) -> str:
 
 
 async def reply_notes(reader: Reader, record: JobRecord) -> list[str]:
-    """Return notes with the number of a job's replies that came from another model than planned."""
+    """Return notes on replies of a job that came from another model than planned, with the number of such replies."""
     models = record.models
     found = []
     for what, owner, phase, role, requested in (

@@ -24,7 +24,7 @@ from bench.report.tables import breakdown, matrix, overview
 
 
 async def publish(reader: Reader, report: Report, results: Path) -> Path:
-    """Write the three files and return their folder."""
+    """Write the three files of a run's results; return their folder."""
     folder = report_folder(results, report.run_id)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(folder / "report.json", json.dumps(report_json(report), indent=1, allow_nan=False) + "\n")
@@ -42,7 +42,7 @@ def report_markdown(report: Report) -> str:
 
 
 async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
-    """Yield one JSON line per job and item: ids, state and values, no texts."""
+    """Yield one JSON line per job and item, with ids, state and values and without texts."""
     for job in report.jobs:
         async for item in reader.items(job.record.chain):
             if item.state is not None:
@@ -50,13 +50,13 @@ async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write ``path`` atomically."""
+    """Write a text to ``path`` atomically: the file is never seen with partial content."""
     with _replacing(path) as sink:
         sink.write(text)
 
 
 async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
-    """Write lines to ``path`` atomically; return their number."""
+    """Write lines to ``path`` atomically; return the number of lines."""
     count = 0
     with _replacing(path) as sink:
         async for line in lines:
@@ -67,7 +67,10 @@ async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
-    """Open a temporary file that replaces ``path`` on success; an OSError names ``path``."""
+    """Open a temporary file that replaces ``path`` when the `with` block ends without an error.
+
+    An OSError in the block names ``path``.
+    """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:

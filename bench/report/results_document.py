@@ -18,12 +18,15 @@ from bench.report.job_notes import GoldSection, gold_json
 from bench.scalars import Json
 
 MEASURED = frozenset({"performance", "cost"})
-"""categories of metrics whose values differ between identical runs"""
+"""categories of metrics whose values can differ between identical runs"""
 ROLES = ("answering", "judge", "embedding", "provider")
 
 
 class MetricDocument(TypedDict):
-    """One measurement; only money and tokens have ``unit``, ``n_unknown`` and ``estimated``."""
+    """The value of one metric.
+
+    Only metrics of money and tokens have the keys ``unit``, ``n_unknown`` and ``estimated``.
+    """
 
     definition: str
     value: float | None
@@ -43,7 +46,7 @@ class MetricDocument(TypedDict):
 
 
 class JobSummaryDocument(TypedDict):
-    """The identity of a job and the counts of its items by state."""
+    """The identity of a job, and the number of its items in each state."""
 
     benchmark: str
     provider: str
@@ -59,7 +62,10 @@ class JobSummaryDocument(TypedDict):
 
 
 class SharedBuild(TypedDict, total=False):
-    """The build of a job if it is shared or reused: its lane, the number of jobs, the run that paid."""
+    """The memories that a job searches, if other jobs search them too or another run ingested them.
+
+    It holds the lane that ingested, the number of jobs, and the run that paid.
+    """
 
     build: Json
 
@@ -111,7 +117,7 @@ class DeterministicResults(TypedDict):
 
 
 class MeasuredJob(VariableFields):
-    """The measured values of a job."""
+    """The values of a job that depend on a clock, a network or a price."""
 
     benchmark: str
     provider: str
@@ -146,7 +152,10 @@ def results_json(report: Report) -> ResultsDocument[JobDocument]:
 
 
 def report_json(report: Report) -> ReportDocument:
-    """Return the document ``report.json``: repeatable results, and measured values."""
+    """Return the document ``report.json``.
+
+    Results that identical runs share are separate from measured values.
+    """
     jobs: list[DeterministicJob] = []
     measured: list[MeasuredJob] = []
     for job in report.jobs:
@@ -234,7 +243,10 @@ def _build(job: JobReport) -> SharedBuild:
 
 
 def metric_json(one: Measurement) -> MetricDocument:
-    """Return the JSON of one measurement; for money and tokens, it has the method of counting."""
+    """Return one measurement as JSON.
+
+    For money and tokens, the JSON includes the method of counting.
+    """
     found: MetricDocument = {
         "definition": one.definition,
         "value": one.value,
@@ -262,7 +274,7 @@ def metric_json(one: Measurement) -> MetricDocument:
 
 
 def interval_json(interval: Interval | None) -> IntervalDocument | None:
-    """Return ``{"low", "high", "level", "method"}``, or None without an interval."""
+    """Return ``{"low", "high", "level", "method"}``; None if there is no interval."""
     return None if interval is None else interval.to_json()
 
 
@@ -271,13 +283,13 @@ def _usage(job: JobReport) -> dict[str, Json]:
 
 
 def usage_json(spent: UsageTotals) -> Json:
-    """Return the summed usage with the number of calls and their cost."""
+    """Return the total usage as JSON, with the number of calls and their cost."""
     usage = asdict(spent.usage)
     return {**usage, "calls": spent.calls, "cost_usd": spent.cost_usd, "cost_unknown_calls": spent.unknown_costs}
 
 
 def done_job(job: JobReport) -> Json:
-    """Return the JSON of a job in the ``done`` event of a run."""
+    """Return the results of a job for the event ``done``, which reports the end of a run."""
     headline = job.headline
     return {
         **_summary(job),

@@ -50,7 +50,7 @@ class RunStatusDocument(TypedDict):
 
 
 async def run_status(folder: Path) -> RunStatusDocument:
-    """Return the progress of a run: the document of ``bench status --json``."""
+    """Return the progress of a run, as ``bench status --json`` shows it."""
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
         jobs = read_jobs(reader.meta.extra)
@@ -89,9 +89,9 @@ async def run_status(folder: Path) -> RunStatusDocument:
 async def _eta_s(
     reader: Reader, heard: datetime | None, jobs: Sequence[JobRecord], states: Sequence[Mapping[State, int]]
 ) -> float | None:
-    """Return the estimated seconds until the slowest job is done, at the rate of the current process.
+    """Estimate the seconds until the slowest job is done, at the speed of the current process.
 
-    The result is None if a job has no item that ended in this process.
+    The result is None if any unfinished job has no item that ended in this process.
     """
     since = max((one.at for one in reader.resumes), default=reader.meta.created_at)
     elapsed_s = max(0.0, (heard - since).total_seconds()) if heard else 0.0
@@ -104,7 +104,7 @@ async def _eta_s(
 
 
 async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
-    """Return the known cost, and the number of model calls without a known price."""
+    """Return (sum of the known costs, number of model calls whose price is unknown)."""
     total, unknown = Decimal(0), 0
     for owner in sorted(owners):
         for one in (await reader.spent(owner)).values():
@@ -114,7 +114,10 @@ async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
 
 
 async def list_runs(workspace: Path) -> list[Json]:
-    """Return one row per run, newest first; the row of an unreadable journal has the error as ``reason``."""
+    """Return one row per run, newest first.
+
+    If a journal cannot be read, ``reason`` of its row is the error.
+    """
     return [await _row(workspace, name) for name in run_ids(workspace)]
 
 

@@ -29,13 +29,16 @@ UNFINISHED_STATES = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
 
 
 async def store_report(reader: Reader, report: Report, results: Path) -> None:
-    """Write a report's jobs to the database in ``results``; they replace the earlier rows of the run."""
+    """Write the jobs of a report to the database in ``results``; replace earlier rows of the same run."""
     async with ResultsDb.open(results / RESULTS_FILE) as database:
         await _put(database, reader, report)
 
 
 async def rebuild(workspace: Path) -> tuple[int, tuple[str, ...]]:
-    """Rebuild the database from all journals; return the number of runs, and the errors of unreadable journals."""
+    """Rebuild the database from all journals of the workspace.
+
+    Return the number of runs, and one error per journal that could not be read.
+    """
     path = workspace / "results" / RESULTS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     broken = []
@@ -101,13 +104,16 @@ async def _summary(reader: Reader, report: Report, job: JobReport, finished: dat
 
 
 def _known_cost(spent: Iterable[UsageTotals]) -> str | None:
-    """Return the total cost of the calls with a known price as decimal text; None without such calls."""
+    """Return the total of the known costs as decimal text; None if the total is zero."""
     total = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return f"{total:f}" if total else None
 
 
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
-    """Return the median search latency from the metric, else from the stored times; None without stored times."""
+    """Return the median search latency of a job in milliseconds; None if no search was timed.
+
+    It is the value of the latency metric; without such a value, it is computed from the stored times.
+    """
     known = job.metrics.get("latency_p50")
     if known is not None and known.value is not None:
         return known.value

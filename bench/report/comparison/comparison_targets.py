@@ -155,7 +155,7 @@ def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> Jo
 
 
 def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
-    """Return the jobs that are no controls; return all jobs if fewer than two are left."""
+    """Leave out the controls (such as oracle); return all jobs if fewer than two would be left."""
     real = [one for one in records if not is_control(one.provider)]
     return real if len(real) > 1 else records
 

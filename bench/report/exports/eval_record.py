@@ -36,7 +36,10 @@ SELF_DEPLOYED = frozenset({"builtin", "ollama", "local"})
 
 
 async def export_records(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write one record and its instances per job; return the number of instances by file."""
+    """Write one record file and one file of instances per job.
+
+    Return the name of each file of instances with the number of instances.
+    """
     found: dict[str, int] = {}
     for job in (await fold(reader)).jobs:
         headline = job.headline
@@ -51,7 +54,10 @@ async def export_records(reader: Reader, folder: Path) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRecord:
-    """The record of one job; ``headline`` is the metric that scores its instances."""
+    """The record of one job.
+
+    ``headline`` is the metric whose values are the scores of the instances.
+    """
 
     reader: Reader
     job: JobReport
@@ -59,26 +65,29 @@ class EvalRecord:
 
     @property
     def model(self) -> str:
-        """The answering model; for a run without answers, ``memorybench/`` and the provider."""
+        """The name of the answering model; for a job without answers, ``memorybench/PROVIDER``."""
         record = self.job.record
         return record.models.answering or f"memorybench/{record.provider}"
 
     @property
     def evaluation(self) -> str:
-        """The id of the evaluation: benchmark, memory system, model and creation time."""
+        """The id of the evaluation: benchmark, memory system, model and creation time of the run."""
         record, at = self.job.record, self.reader.meta.created_at.timestamp()
         return f"{record.benchmark}/{record.provider}/{self.model}/{at:.6f}"
 
     @property
     def path(self) -> Path:
-        """The path of the instances file, relative to the datastore."""
+        """The path of the file of instances, relative to the datastore."""
         vendor, _, model = self.model.partition("/")
         seed = sha256(f"{self.reader.meta.run_id}\0{self.job.record.key}".encode()).digest()
         name = f"{UUID(bytes=seed[:16], version=4)}{SAMPLES}"
         return Path("data", *map(_folder_name, (self.job.record.benchmark, vendor, model)), name)
 
     async def write(self, path: Path) -> int:
-        """Write the instances to ``path``, then the record with their checksum next to it; return their number."""
+        """Write the instances to ``path``, and next to it the record with their checksum.
+
+        Return the number of instances.
+        """
         digest, written = sha256(), 0
         with path.open("wb") as sink:
             async with aclosing(rows_of(self.reader, self.reader.meta.run_id, self.job.record)) as rows:
@@ -158,7 +167,7 @@ class EvalRecord:
         }
 
     def _instance(self, row: ExportedRow) -> Json | None:
-        """Return the instance of an item; None if the item has no value of the headline metric."""
+        """Return the instance of an item; None if the headline metric has no value for the item."""
         value = row["metrics"].get(self.headline.metric)
         if value is None or row["error"] is not None:
             return None
@@ -226,5 +235,8 @@ def _result_id(metric: str) -> str:
 
 
 def _as_texts(values: Mapping[str, object]) -> dict[str, str]:
-    """Convert values to strings, as the schema requires for additional details; omit None."""
+    """Convert the values to strings, because the schema requires strings for additional details.
+
+    Values that are None are left out.
+    """
     return {name: str(value) for name, value in values.items() if value is not None}

@@ -36,7 +36,7 @@ JUDGE_PAYLOAD = "judge_prompts"
 
 
 class AnswerStatus(TypedDict):
-    """The way an answer ended, with its flags."""
+    """The way an answer ended, and flags for unusual properties of the answer."""
 
     finish: object
     """how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other"""
@@ -51,7 +51,7 @@ class AnswerStatus(TypedDict):
 
 
 class RowWithoutTexts(AnswerStatus):
-    """An exported row without texts."""
+    """The fields of an exported row that are not texts."""
 
     run_id: str
     """id of the run"""
@@ -97,7 +97,7 @@ class RowWithoutTexts(AnswerStatus):
 
 
 class RowTexts(TypedDict):
-    """The fields that an export adds: texts of the dataset, the memory system and the models."""
+    """The fields of an exported row that are texts of the dataset, the memory system and the models."""
 
     question: object
     """text of the question"""
@@ -134,7 +134,7 @@ async def rows_of(reader: Reader, run_id: str, record: JobRecord) -> AsyncGenera
 
 
 def row_without_texts(run_id: str, record: JobRecord, item: ItemRecord) -> RowWithoutTexts:
-    """Return the row of an ended item without texts."""
+    """Return the fields of an ended item that are not texts."""
     search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
     first = item.verdicts[0] if item.verdicts else None
     return {
@@ -178,7 +178,7 @@ def _cached(item: ItemRecord) -> list[str]:
 
 
 def answer_status(answer: JournaledPhase | None) -> AnswerStatus:
-    """Return how an answer ended."""
+    """Return how an answer ended; for an item without an answer, the fields are empty."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
     return {
@@ -208,13 +208,13 @@ async def _texts(reader: Reader, item: ItemRecord) -> RowTexts:
 
 
 async def payload(reader: Reader, entry: JournaledPhase | None, name: str) -> object:
-    """Return a stored text of a journal entry; None if the entry has no such text or the text was dropped."""
+    """Return a text that a journal entry stores; None if the entry has no such text, or if the text was deleted."""
     reference = entry.payloads.get(name) if entry is not None else None
     return await reader.payload(reference) if isinstance(reference, str) else None
 
 
 async def verdict_row(reader: Reader, verdict: Verdict) -> Json:
-    """Return a verdict as JSON, with the judge's reply as ``raw``."""
+    """Return a verdict as JSON; ``raw`` is the judge's reply."""
     raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
     shown = {**asdict(verdict), "raw": raw}
     del shown["parts"]  # they are in the values of the metrics
@@ -229,7 +229,7 @@ FLAT_COLUMNS = (
 
 
 async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
-    """Yield the ended items of every job."""
+    """Yield the ended items of all jobs."""
     for record in read_jobs(reader.meta.extra):
         async with aclosing(rows_of(reader, reader.meta.run_id, record)) as rows:
             async for row in rows:
@@ -237,7 +237,7 @@ async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
 
 
 async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
-    """Write json, jsonl or csv to ``sink``; return the number of rows."""
+    """Write the rows of a run to ``sink`` as json, jsonl or csv; return the number of rows."""
     if form == "csv":
         return await _write_csv(reader, sink)
     begin, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
@@ -265,7 +265,7 @@ async def _write_csv(reader: Reader, sink: TextIO) -> int:
 
 
 def flat_row(row: ExportedRow) -> Json:
-    """Return the scalar columns of a row, for csv and parquet."""
+    """Return the columns of a row that csv and parquet can hold: numbers, texts and truth values."""
     models, error, expected = row["models"], row["error"], row["expected"]
     flat: Json = dict.fromkeys(FLAT_COLUMNS) | {name: value for name, value in row.items() if name in FLAT_COLUMNS}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
@@ -277,12 +277,15 @@ def flat_row(row: ExportedRow) -> Json:
 
 
 def escape_surrogates(text: str) -> str:
-    """Escape lone surrogates, so that the text can be encoded as UTF-8."""
+    """Escape lone surrogates in a text, because UTF-8 cannot encode them."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _json_line(row: Mapping[str, object]) -> str:
-    """Return the row as one line of JSON that is valid UTF-8; line separators and lone surrogates are escaped."""
+    """Return a row as one line of JSON in valid UTF-8.
+
+    Line separators and lone surrogates are escaped.
+    """
     text = json.dumps(row, ensure_ascii=False, allow_nan=False)
     try:
         text.encode("utf-8")
@@ -295,7 +298,7 @@ def _json_line(row: Mapping[str, object]) -> str:
 
 
 async def export_parquet(reader: Reader, path: Path) -> int:
-    """Write the flat columns and the metrics to a parquet file; return the number of rows.
+    """Write a parquet file with the simple columns and one column per metric; return the number of rows.
 
     Raises:
         UsageError: pyarrow is not installed (extra [parquet]).

@@ -57,13 +57,13 @@ class Frames:
     """The rows of a run, one frame per kind."""
 
     items: DataFrame
-    """one row per item of a job: answer, state, score, and one column per metric and per phase's time"""
+    """one row per item of a job: answer, state, score, one column per metric, and one column per phase with its time"""
     hits: DataFrame
     """one row per retrieved hit"""
     verdicts: DataFrame
     """one row per verdict of an evaluator"""
     calls: DataFrame
-    """one row per attempt of a request; calls of a lane are repeated for each of its jobs"""
+    """one row per attempt of a request; a call that several jobs share is repeated for each job"""
 
 
 async def load_frames(reader: Reader) -> Frames:
@@ -100,7 +100,7 @@ def _columns(name: str, rows: Sequence[Json]) -> list[str] | None:
 
 
 def _add(rows: Mapping[str, list[Json]], record: JobRecord, row: ExportedRow) -> None:
-    """Add one exported row to the frames of items, hits and verdicts."""
+    """Add the item of an exported row to the frames of items, hits and verdicts."""
     keys = {"job": record.key, "item_id": row["item_id"], "epoch": row["epoch"]}
     rows["items"].append(
         {

@@ -26,14 +26,14 @@ from bench.scalars import Json
 from bench.version import __version__
 
 FORMAT = 2
-"""version of the log format"""
+"""version number of Inspect's log format"""
 STATUS = {RunState.COMPLETE: "success", RunState.RUNNING: "started", RunState.FAILED: "error"}
 STOP = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
 MICROS = 1_000_000
 
 
 async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write one log per job; return the number of samples by file name."""
+    """Write one log file per job; return the file names, each with its number of samples."""
     folder.mkdir(parents=True, exist_ok=True)
     report, status = await fold(reader), await reader.status()
     found: dict[str, int] = {}
@@ -46,7 +46,10 @@ async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
 
 
 async def _write_log(reader: Reader, job: JobReport, status: Status, sink: TextIO) -> int:
-    """Write the header, then one sample at a time, so that memory use does not grow with the run."""
+    """Write the log of one job; return the number of samples.
+
+    Samples are written one by one, so that memory use does not grow with the run.
+    """
     head = {
         "version": FORMAT,
         "status": STATUS.get(status.state, "cancelled"),
@@ -158,7 +161,7 @@ def _output(job: JobReport, row: ExportedRow, message: Json) -> Json:
 
 
 def _scores(job: JobReport, row: ExportedRow) -> Json:
-    """Return one score per verdict and metric of the item; empty for a failed item."""
+    """Return one score per verdict and per metric of the item; empty if the item failed."""
     if row["error"] is not None:
         return {}
     metrics = row["metrics"]

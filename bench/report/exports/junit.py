@@ -34,7 +34,7 @@ MICROS = 1_000_000
 
 
 async def export_junit(reader: Reader, sink: TextIO) -> int:
-    """Write one XML document; return the number of cases."""
+    """Write the run as one JUnit XML document; return the number of test cases."""
     total = 0
     sink.write('<?xml version="1.0" encoding="utf-8"?>\n')
     sink.write("<testsuites>\n")
@@ -66,7 +66,10 @@ async def _write_suite(reader: Reader, record: JobRecord, sink: TextIO) -> int:
 
 
 def _write_case(record: JobRecord, item: ItemRecord, sink: TextIO) -> Iterator[str]:
-    """Write one case; yield the kind of its result if it is not a success."""
+    """Write the test case of one item.
+
+    Yield the kind of the result (failure, error or skipped); yield nothing for a success.
+    """
     took = sum(entry.times_us.get("total", 0) for entry in item.phases.values()) / MICROS
     name = item.item if record.epochs == 1 else f"{item.item}#{item.epoch}"
     sink.write(f"<testcase{_attributes_text({'classname': record.key, 'name': name, 'time': f'{took:.6f}'})}>")

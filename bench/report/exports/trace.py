@@ -36,7 +36,7 @@ Attributes = Mapping[str, object]
 
 
 async def export_otlp(reader: Reader, sink: TextIO) -> int:
-    """Write the traces of all ended items; return the number of items."""
+    """Write one trace per ended item as OTLP JSON; return the number of items."""
     written = 0
     for record in read_jobs(reader.meta.extra):
         spans: list[Json] = []
@@ -55,7 +55,7 @@ async def export_otlp(reader: Reader, sink: TextIO) -> int:
 
 
 def resource_of(reader: Reader, record: JobRecord) -> Attributes:
-    """Return the attributes that all spans of a job share."""
+    """Return the attributes that are the same for all spans of a job."""
     return {
         "service.name": "memorybench",
         "service.version": __version__,
@@ -74,7 +74,10 @@ def _line(reader: Reader, record: JobRecord, spans: list[Json]) -> str:
 
 
 async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Json]:
-    """Return the span of the item and one span per phase; empty for an item without phases."""
+    """Return one span for the item and one span per phase.
+
+    The result is empty if the item has no phases.
+    """
     name = (reader.meta.run_id, record.key, item.corpus, item.item, str(item.epoch))
     phases = [await _phase(reader, record, item, phase, entry, name) for phase, entry in item.phases.items()]
     starts = [entry.started_at for entry in item.phases.values()]
@@ -196,7 +199,10 @@ def _end(entry: JournaledPhase) -> datetime:
 
 
 def _nanos(at: datetime) -> str:
-    """Return nanoseconds since 1970 as decimal text, as OTLP JSON represents 64-bit integers."""
+    """Return a time as nanoseconds since 1970, as text.
+
+    OTLP JSON represents 64-bit integers as text.
+    """
     return str(int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000)
 
 

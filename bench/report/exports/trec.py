@@ -18,16 +18,16 @@ from bench.plan.job_record import JobRecord, read_jobs
 from bench.scalars import list_texts
 
 NO_HIT = "(nothing)"
-"""document id of a query without hits: some tools average only over the queries in the run file"""
+"""document id for a query without hits; without it, some tools leave the query out of their averages"""
 
 
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` per job.
+    """Write the files ``BENCHMARK__PROVIDER.run`` and ``.qrels`` for each job.
 
-    Return file name without suffix -> number of hits with several ids; items without evidence are not counted.
+    The result maps the file name without suffix to the number of hits with several ids, in items with evidence.
 
-    An item that has evidence and found nothing gets the document `NO_HIT`, so that all tools average over the same
-    queries. An item without evidence is only in the run file. A hit with several ids is written with one of them (see
+    An item that has evidence but no hits gets the document `NO_HIT`, so that all tools average over the same queries.
+    An item without evidence is only in the run file. A hit with several ids is written with one of them (see
     ``document_ids``). Each repeat of an item is a separate query, ``ID#epochN``.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,11 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
 
 
 def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
-    """Return a free file name: benchmark and provider, plus the models if taken, plus a number if still taken."""
+    """Return a file name without suffix that is not taken.
+
+    It consists of benchmark and provider. If it is taken, the models are added; if that is taken too, a number is
+    added.
+    """
     plain, models = f"{record.benchmark}__{record.provider}", record.models
     names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
     full = "__".join([plain, *names])
@@ -74,10 +78,10 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 
 
 def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
-    """Return one document id per hit, each unique.
+    """Return one document id per hit; no id is used twice.
 
-    The document of a hit is its evidence id with the highest grade; ids of earlier hits are skipped. A hit without such
-    an id has its first id. A repeated id becomes ``ID#dupN``.
+    The document of a hit is the hit's evidence id with the highest grade. Ids that an earlier hit contains do not
+    count. If no evidence id is left, the document is the hit's first id. A repeated document becomes ``ID#dupN``.
     """
     covered: set[str] = set()
     real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's

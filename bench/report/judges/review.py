@@ -112,7 +112,7 @@ class ReviewSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """What people's labels show about the judge of one job."""
+    """The accuracy and error of one job's judge, as people's labels show them."""
 
     judge: str
     corrected: CorrectedShare

@@ -22,7 +22,7 @@ from bench.report.tables import Grid, number, safe_row
 
 
 class BoardMetric(TypedDict):
-    """A value of a row with the ends of its interval."""
+    """A value of a row, with the lower and upper end of its interval."""
 
     definition: str
     value: float | None
@@ -34,7 +34,7 @@ class BoardMetric(TypedDict):
 
 
 class PlaceDocument(TypedDict):
-    """One job of a table."""
+    """One job in a table of the leaderboard."""
 
     provider: str
     bound: bool
@@ -55,19 +55,19 @@ class PlaceDocument(TypedDict):
 
 
 class JobRow(PlaceDocument):
-    """A row of one job."""
+    """A row of a table that shows one benchmark: one job."""
 
     value: float | None
 
 
 class BenchmarkPlace(PlaceDocument):
-    """One job of a row of several benchmarks."""
+    """One of several jobs in a row of a table that shows several benchmarks."""
 
     benchmark: str
 
 
 class JobsRow(TypedDict):
-    """A row of one job per benchmark."""
+    """A row of a table that shows several benchmarks: one job per benchmark."""
 
     provider: str
     bound: bool
@@ -113,7 +113,7 @@ def _table_json(table: RankingTable) -> TableDocument[JobRow | JobsRow]:
 
 
 def row_json(one: Standing) -> JobRow:
-    """Return the row of a standing of one job."""
+    """Return the JSON row of a standing that has a single job."""
     return {**_place_json(one.first), "value": one.value}
 
 
@@ -168,7 +168,10 @@ def _metric_json(one: MetricSummary) -> BoardMetric:
 
 
 def board_csv(tables: Sequence[RankingTable]) -> str:
-    """Return CSV with one line per job, metric and label; ``table`` is the number of the table in the view, from 1."""
+    """Return the tables as CSV, with one line per job, metric and label.
+
+    The column ``table`` is the number of the table in the view, from 1.
+    """
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow(("table", "benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
@@ -188,7 +191,7 @@ NOTHING = "there is no complete valid run yet: use bench run, or bench results -
 
 
 def board_grids(tables: Sequence[RankingTable], view: str) -> list[Grid]:
-    """Return the tables of a view as grids."""
+    """Return the tables of a view for the terminal, Markdown and HTML pages."""
     if not tables:
         return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
     draw: Mapping[str, Callable[[RankingTable], Grid]] = {
@@ -227,7 +230,10 @@ def _row(place: RankedJob, *, named: bool) -> tuple[str, ...]:
 
 
 def _type_grid(table: RankingTable) -> Grid:
-    """Return a grid with one row per question type and provider, the best of each type first."""
+    """Return a table with one row per question type and provider.
+
+    The rows of a question type begin with the best provider.
+    """
     found = [
         (label, one, place)
         for place in (standing.first for standing in table.standings)

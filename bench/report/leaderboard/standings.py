@@ -40,14 +40,14 @@ SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedJob:
-    """One job on the leaderboard."""
+    """One job on the leaderboard, with its metrics."""
 
     job: JobSummary
     metrics: tuple[MetricSummary, ...]
 
     @property
     def headline(self) -> MetricSummary | None:
-        """The benchmark's first metric that has a value over all items; None if no metric has one."""
+        """The first metric of the benchmark that has a value over all items; None if no metric has one."""
         names = self.job.data.get("metrics")
         found = {one.metric: one for one in self.metrics if not one.dimension and one.value is not None}
         order = names if isinstance(names, list) else sorted(found)
@@ -60,7 +60,7 @@ class RankedJob:
 
     @property
     def name(self) -> str:
-        """The provider; a control is marked ``(bound)``."""
+        """The provider's name; the name of a control is followed by ``(bound)``."""
         return f"{self.job.provider} (bound)" if self.bound else self.job.provider
 
     @property
@@ -71,7 +71,7 @@ class RankedJob:
 
     @property
     def cost(self) -> str:
-        """The cost in US dollars as text, with ``>=`` if the price of some calls is unknown."""
+        """The cost in US dollars as text; it begins with ``>=`` if the price of some calls is unknown."""
         usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
         return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
 
@@ -82,11 +82,11 @@ class RankedJob:
         return self.headline is not None and isinstance(names, list) and self.headline.metric in names
 
     def merit(self, value: float | None) -> float:
-        """Return a sort key of a value: the best is smallest, and None is largest."""
+        """Return a sort key that puts the best value first and None last."""
         return math.inf if value is None else value if self.lower_is_better else -value
 
     def by_type(self) -> dict[str, MetricSummary]:
-        """Return the headline metric by question type."""
+        """Return question type -> value of the headline metric."""
         name = self.headline.metric if self.headline else None
         return {one.label: one for one in self.metrics if one.dimension == "question_type" and one.metric == name}
 
@@ -97,7 +97,10 @@ class RankedJob:
 
     @property
     def task(self) -> str:
-        """A key of all settings, except provider and models, that must be equal for values to be comparable."""
+        """A text that is equal for jobs whose values are comparable.
+
+        It contains all settings that must be equal; provider and models are not among them.
+        """
         job, dataset = self.job, self.job.data.get("dataset")
         content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
         shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]
@@ -105,19 +108,19 @@ class RankedJob:
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """A key of the settings that a job without a value shares with the other jobs of its table."""
+        """The settings by which a job without a value is put in the table of other jobs."""
         job = self.job
         selection = json.dumps(job.data.get("selection"), sort_keys=True, default=str)
         return (job.benchmark, job.benchmark_version, str(job.data.get("k")), selection, *self.models)
 
     def for_type(self, question_type: str) -> RankedJob:
-        """Return the job with the value of one question type as its headline."""
+        """Return a copy of the job whose headline value is the value for one question type."""
         found = self.by_type().get(question_type)
         return replace(self, metrics=() if found is None else (replace(found, dimension="", label=""),))
 
 
 async def load_invalid(workspace: Path) -> list[RankedJob]:
-    """Read the complete INVALID jobs, newest first: tables omit them, and notes name them."""
+    """Read the complete INVALID jobs, newest first; notes name these jobs, and tables leave them out."""
     path = workspace / "results" / RESULTS_FILE
     if not path.is_file():
         return []
@@ -126,7 +129,7 @@ async def load_invalid(workspace: Path) -> list[RankedJob]:
 
 
 async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[RankedJob]:
-    """Read the jobs of the leaderboard from the derived database; empty if there is no database.
+    """Read the jobs of the leaderboard from the results database; empty if there is no database.
 
     Raises:
         UsageError: a benchmark has no run.
@@ -145,7 +148,7 @@ async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Ra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One row: the jobs of a provider, one per benchmark, and the value that ranks the row."""
+    """One row of a table: the jobs of one provider (one job per benchmark), and the value that ranks the row."""
 
     places: tuple[RankedJob, ...]
     value: float | None
@@ -157,7 +160,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingTable:
-    """Comparable rows; with several ``tasks`` each task is a column."""
+    """A table whose rows are comparable.
+
+    Each entry of ``tasks`` is one benchmark with its settings; several tasks are shown as columns.
+    """
 
     title: str
     tasks: tuple[str, ...]
@@ -183,7 +189,7 @@ def _ranked(places: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 
 def _rank(one: Standing) -> tuple[bool, float, str]:
-    """Return a sort key that puts controls after all ranked rows."""
+    """Return a sort key that puts controls after all other rows."""
     return one.first.bound, one.first.merit(one.value), one.first.job.provider
 
 
@@ -199,7 +205,10 @@ def _by_benchmark(board: Sequence[RankedJob]) -> list[RankingTable]:
 
 
 def _by_model(board: Sequence[RankedJob]) -> list[RankingTable]:
-    """Return one table per provider, embedding model, task and judge, with one row per answering model."""
+    """Return tables that compare answering models: one row per model.
+
+    All rows of a table have the same provider, embedding model, judge, and benchmark with settings.
+    """
     return [
         RankingTable(
             title=f"{group[0].job.provider} | embedding {group[0].job.embedding_model or 'none'} | "
@@ -215,7 +224,10 @@ def _by_model(board: Sequence[RankedJob]) -> list[RankingTable]:
 
 
 def _by_provider(board: Sequence[RankedJob]) -> list[RankingTable]:
-    """Return one table per set of models, with one row per provider and one column per task."""
+    """Return one table per answering model, judge and track.
+
+    It has one row per provider, and one column per benchmark with settings.
+    """
     return [
         RankingTable(
             title=_models_title(group[0]),
@@ -233,7 +245,10 @@ def _rows_by_provider(group: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 
 def _overall(board: Sequence[RankedJob]) -> list[RankingTable]:
-    """Return one table per set of models: the mean over all benchmarks, each with its most common task."""
+    """Return one table per answering model, judge and track, with the mean over all benchmarks.
+
+    If jobs of a benchmark have different settings, only the most common settings are used.
+    """
     benchmarks = sorted({place.job.benchmark for place in board})
     return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
 
@@ -290,15 +305,16 @@ def _models_title(place: RankedJob) -> str:
 
 
 def ranked_by_type(table: RankingTable, question_type: str) -> RankingTable:
-    """Return the table ranked by one question type."""
+    """Return the table with its rows ranked by their value for one question type."""
     places = [one.first.for_type(question_type) for one in table.standings]
     return replace(table, standings=_ranked(places))
 
 
 def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
-    """Return the (best, worst) rank that each row can have; None for controls and rows without an interval.
+    """Return the best and worst possible rank of each row, from the 95 % intervals.
 
-    Two rows differ in rank if their 95 % intervals do not overlap.
+    Two rows have different ranks only if their intervals do not overlap. A control or a row without an interval has
+    None.
     """
     shown = [one.first.headline if len(one.places) == 1 and not one.first.bound else None for one in table.standings]
     spans = [None if one is None or one.low is None or one.high is None else (one.low, one.high) for one in shown]
@@ -312,7 +328,10 @@ def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
 
 
 def leaders(table: RankingTable) -> tuple[str, str] | None:
-    """Return the first two ranked rows as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``; None if there are fewer."""
+    """Return the first two ranked rows as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``.
+
+    The result is None if fewer than two rows are ranked, or if a row has several jobs.
+    """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     if len(ranked) < 2 or len(ranked[0].places) > 1:
         return None
@@ -321,9 +340,9 @@ def leaders(table: RankingTable) -> tuple[str, str] | None:
 
 
 def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str, ...]:
-    """Return sentences on a table: which row leads, and which rows are not ranked.
+    """Return sentences on a table: the row that leads, and the rows that are not ranked.
 
-    ``command`` adds the command that tests the lead; a web page has a link instead.
+    With ``command``, the sentence on the leader has the command that tests the lead.
     """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
@@ -351,7 +370,7 @@ def _lead(table: RankingTable, ranked: Sequence[Standing], *, command: bool) -> 
 
 
 def _row_label(table: RankingTable, one: Standing) -> str:
-    """Return the provider, or the model if all rows are of one provider."""
+    """Return the name of the row's provider; if all rows have the same provider, the name of the answering model."""
     same = len({row.first.job.provider for row in table.standings}) == 1 and len(table.standings) > 1
     return one.first.models[0] if same else one.first.job.provider
 
@@ -374,7 +393,7 @@ def _value(one: Standing) -> str:
 
 
 def _proof(first: Standing, second: Standing) -> str:
-    """Return the command that tests whether the lead is more than chance."""
+    """Return the command that tests whether the lead may be chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
     return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tests the difference"
@@ -388,7 +407,7 @@ def _sides(first: Standing, second: Standing) -> list[str]:
 
 
 def value_with_interval(one: MetricSummary | None, shown: Callable[[float | None, str | None], str] = number) -> str:
-    """Format a value with its interval."""
+    """Format a value, followed by its interval if there is one; ``shown`` formats a number with its unit."""
     if one is None:
         return "-"
     bounds = "" if one.low is None else f" [{shown(one.low, one.unit)}, {shown(one.high, one.unit)}]"
