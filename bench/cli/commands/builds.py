@@ -1,4 +1,4 @@
-"""``bench builds``: the builds of a workspace, their cost, and the memories that providers still hold."""
+"""``bench builds``: the memories that runs ingested and that providers still hold, with their cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench.plan.builds import Build
 
 MIN_DIGITS = 6
-"""minimum number of digits that identify a fingerprint"""
+"""minimum number of digits with which a user can name a fingerprint"""
 
 builds_app = App(name="builds", help="List ingested corpora: identity, cost, and data that providers still hold.")
 

@@ -1,8 +1,9 @@
-"""``bench clean``: delete runs, and clear the data that they left at providers.
+"""``bench clean``: delete runs, and clear the data that these runs left at providers.
 
-Without ``--yes``, the command only lists what would be deleted. All runs are checked first: if one cannot be deleted,
-no run is deleted. If a provider cannot be reached, only the runs with data there are kept. With ``--orphans``, no run
-is deleted, and each run is cleared independently."""
+Without ``--yes``, the command only lists what it would delete. All runs are checked first, and if one run may not be
+deleted, no run is deleted. If a provider cannot be reached, the runs with data at this provider are kept. With
+``--orphans``, no run is deleted, and an error at one run does not stop the others.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +109,11 @@ class NamedProviders:
     forgotten: frozenset[str]
 
     def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
-        """Raise UsageError for a provider without left data, or a provider that both flags name."""
+        """Check the names of providers.
+
+        Raises:
+            UsageError: the runs left no data at a named provider, or both flags name the same provider.
+        """
         both = self.moved & self.forgotten
         if both:
             raise UsageError(
@@ -127,30 +132,30 @@ class NamedProviders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanSettings:
-    """The settings that are the same for every run to clean."""
+    """The settings for cleaning that are equal for all runs."""
 
     workspace: Path
     environment: Environment
     services: NamedProviders
     orphans: bool
-    """True if the runs are kept"""
+    """True if the runs themselves are kept"""
     freed: frozenset[str]
-    """runs that are deleted: memories that only these runs use need not be kept"""
+    """runs that are being deleted; cleaning is refused if any other run still searches their memories"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanable:
-    """A run to delete or to clear, and the data that the run left at providers."""
+    """A run to clean, with the data that the run left at providers."""
 
     folder: Path
     size: int
-    """bytes"""
+    """bytes of the files in the folder of the run"""
     left: Sequence[Leftover]
-    """data left at providers; empty if the journal is not readable"""
+    """data that the run left at providers; empty if the journal cannot be read"""
     readable: bool
-    """True if the journal can be read, so that the left data is known"""
+    """True if the journal can be read; only then is the left data known"""
     holder: str | None
-    """the live process that writes the run"""
+    """the live process that executes the run; None if there is none"""
 
     @property
     def running(self) -> bool:
@@ -169,7 +174,7 @@ class Cleanable:
 
     @property
     def standing(self) -> str:
-        """The left data as text."""
+        """A text on the data that the run left at providers."""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
         known = f"{counted(self.namespaces, 'namespace(|s)')} left at {where}"
         return known if self.readable else "unknown data left at providers"
@@ -211,7 +216,7 @@ def _own_folder(workspace: Path, run_id: str) -> Path:
     """Return the folder of a run of this workspace.
 
     Raises:
-        UsageError: the journal is outside the workspace: its folder is never deleted.
+        UsageError: the folder is outside the workspace; such a folder is never deleted.
     """
     folder = folder_of(run_id)
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
@@ -237,7 +242,10 @@ def _confirmation_text(found: Sequence[Cleanable]) -> str:
 
 
 def _preview(work: CleanSettings, found: Sequence[Cleanable]) -> None:
-    """Note the namespaces that would be abandoned and the runs that would be refused; send nothing."""
+    """Print notes on what ``--yes`` would do: which namespaces it would abandon, and which runs it would refuse.
+
+    No provider is called.
+    """
     for one in found:
         name = one.folder.name
         given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
@@ -253,7 +261,11 @@ def _preview(work: CleanSettings, found: Sequence[Cleanable]) -> None:
 
 
 def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
-    """Raise if a live process writes the run, if the run contains a public log, or if its providers have changed."""
+    """Check that a run may be deleted; raise BenchError if not.
+
+    A run may not be deleted while a process executes it, or if its folder contains a public log. If the run left data
+    at providers, the configs must be unchanged, and no other run may still search the memories.
+    """
     from bench.engine.corpora.cleanup import clearing_plan
 
     if public_logs(one.folder):
@@ -269,7 +281,7 @@ def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
 
 
 def _delete_all(work: CleanSettings, found: Sequence[Cleanable]) -> None:
-    """Check all runs, then delete each; a run whose provider cannot be reached is kept."""
+    """Check all runs, then clear and delete each run. A run whose provider cannot be reached is kept."""
     for one in found:
         _require_deletable(work, one)
 
@@ -287,7 +299,7 @@ def _delete_all(work: CleanSettings, found: Sequence[Cleanable]) -> None:
 
 
 def _for_each_run(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
-    """Call ``act`` for every run; then note all errors and raise the first."""
+    """Call ``act`` for every run, also after an error. Then print the other errors as notes, and raise the first."""
     problems = []
     for one in found:
         try:

@@ -1,4 +1,4 @@
-"""``bench compare`` and ``leaderboard``: read several runs; no network call is made."""
+"""``bench compare`` and ``leaderboard``: compare results of several runs. No network call is made."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _parse_gate(text: str) -> tuple[str, float]:
 async def _load_sides(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
-    """Load the sides to compare; note which run was selected for a provider that is given by name."""
+    """Load the jobs to compare. For a provider that is given by name, print a note with the run that was chosen."""
     from bench.report.comparison.comparison_targets import are_run_ids, parse_targets, sides_of, sides_of_runs
 
     if are_run_ids(pairs, providers):
@@ -112,7 +112,7 @@ async def _load_sides(
 
 
 def _check_gate(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
-    """Check a gate on its metric, also if no row of this metric is shown."""
+    """Check a quality gate of ``--fail-on-regression``, also if the comparison does not show its metric."""
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison_rows import gate_outcomes
 

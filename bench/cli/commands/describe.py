@@ -1,4 +1,4 @@
-"""``bench describe``: show a benchmark, provider, metric or run, and the items and memories of a benchmark."""
+"""``bench describe``: show a benchmark, provider, metric or run, or the items and memories of a benchmark."""
 
 from __future__ import annotations
 
@@ -64,7 +64,11 @@ def _print_json_lines(name: str, flags: SelectionFlags, *, memories: bool) -> No
 
 
 def selection_of(flags: SelectionFlags) -> Selection:
-    """Return the selection flags as a selection; raise UsageError for a malformed shard."""
+    """Return the selection of items that the flags describe.
+
+    Raises:
+        UsageError: the flag ``--shard`` is malformed.
+    """
     from bench.config.run import RunRequest
     from bench.datasets import Selection
     from bench.plan.benchmark import filters_of
@@ -87,7 +91,7 @@ def selection_of(flags: SelectionFlags) -> Selection:
 
 
 def _description(name: str) -> Mapping[str, object]:
-    """Return the description of the first benchmark, provider, run or metric with this name."""
+    """Return the description of the benchmark, provider, run or metric with this name; the first that exists."""
     from bench.journal.paths import run_ids
 
     catalog = Catalog.load(current.get().workspace)
@@ -159,7 +163,7 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
 
 
 def _in_words(found: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the description for people: a variable is "required" or "optional" instead of true or false."""
+    """Return the description with "required" or "optional" for each environment variable, instead of true or false."""
     variables = found.get("variables")
     if not isinstance(variables, Mapping):
         return found
@@ -177,7 +181,10 @@ LONGEST_LINE = 100
 
 
 def _description_lines(found: Mapping[str, object], indent: str) -> Iterator[str]:
-    """Yield one line per value; nested values are indented below their name, and empty values are left out."""
+    """Yield the lines that show a description: one line per value, with nested values indented below their name.
+
+    Empty values are left out.
+    """
     width = max((len(str(key)) for key, value in found.items() if not _is_nested(value)), default=0)
     for key, value in found.items():
         if value in NOTHING:
@@ -204,7 +211,7 @@ def _list_lines(one: object, indent: str) -> Iterator[str]:
 
 
 def _is_nested(value: object) -> bool:
-    """Return True for a mapping, or a list that does not fit on one line."""
+    """Return True if a value needs several lines: a mapping, a list of mappings, or a long list."""
     if isinstance(value, Mapping):
         return True
     if not isinstance(value, list | tuple):

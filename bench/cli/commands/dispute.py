@@ -1,4 +1,4 @@
-"""``bench dispute``: score runs, receipts and answer files with the same judges and judge prompts."""
+"""``bench dispute``: score answers of runs, receipts and files with the same judges and judge prompts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RECEIPT = "bench.receipt/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSet:
-    """One set of answers that is not judged yet."""
+    """A set of answers to judge, with the source of the answers."""
 
     name: str
     rows: Sequence[ExternalRow]
@@ -48,12 +48,12 @@ class AnswerSet:
     context: str = UNKNOWN
     leaks: str = UNKNOWN
     labels: LabelSource | None = None
-    """source of people's labels of these answers; None for a file or a receipt"""
+    """the job whose answers people may have labelled; None for answers of a file or a receipt"""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """A job of a run, with the folder and the journal events of the run."""
+    """A job of a run, with the folder and the events of the run's journal, in which labels are stored."""
 
     record: JobRecord
     folder: Path
@@ -155,7 +155,10 @@ async def _judge_all(
 
 
 def _reviews(side: AnswerSet, panel: Panel) -> tuple[Review | None, ...]:
-    """Return one review per cell from people's labels of a run's answers; empty without labels."""
+    """Compare the verdicts of each judge and prompt with people's labels, and return one review each.
+
+    The result is empty if the answers are not from a run.
+    """
     from bench.report.judges.review import review_of
 
     if side.labels is None:
@@ -186,10 +189,10 @@ async def _answer_sets(catalog: Catalog, target: str, dataset: Dataset) -> list[
 
 
 def _read_receipt_file(target: str) -> Receipt | None:
-    """Return the receipt in the file ``target``; None if the file is not a receipt.
+    """Return the receipt in a file; None if the file contains no receipt.
 
     Raises:
-        UsageError: the file is a receipt that cannot be read.
+        UsageError: the receipt does not have the expected structure.
     """
     from bench.receipt.base_model import SchemaMismatch
     from bench.receipt.schema import read_receipt
@@ -297,7 +300,10 @@ async def _plan_cells(
     side: AnswerSet,
     asked: tuple[list[str], list[str]],
 ) -> list[tuple[str, JudgeCell]]:
-    """Plan each prompt with each judge over the answers of one side; return pairs of prompt name and cell."""
+    """Return (prompt name, planned verdicts) for each prompt with each judge, over one set of answers.
+
+    ``asked`` are the judges and the prompts. Verdicts that exist already are reused.
+    """
     from bench.config.run import RunRequest
     from bench.engine.external_results import external_plan
     from bench.engine.items.judge_cells import judge_cell
@@ -321,7 +327,7 @@ async def _plan_cells(
 
 
 def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
-    """Note the number of verdicts to request, before any judge is called."""
+    """Print how many verdicts will be requested and how many are reused, before any judge is called."""
     asked, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
     each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
     console.note(
@@ -331,7 +337,7 @@ def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
 
 
 async def _judge_panel(environment: Environment, side: AnswerSet, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
-    """Judge the answers of one side; existing verdicts are reused."""
+    """Judge a set of answers with each judge and prompt, and return all verdicts. Existing verdicts are reused."""
     from bench.journal import Reader
     from bench.plan.job_record import read_jobs
     from bench.report.judges.panel import Panel, read_cell, with_texts

@@ -1,7 +1,8 @@
-"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It clears its data, except with ``--keep``.
+"""``bench doctor PROVIDER``: test each kind of call to a live provider, and print the results as a table or JSON.
 
-Each step is reported on stderr when it starts, and every ten seconds while it waits. So a service that never answers
-can be distinguished from a doctor that hangs."""
+The data of the test is cleared afterwards, except with ``--keep``. Each step is reported on stderr when it starts, and
+every ten seconds while it waits. So the user sees which call the provider does not answer.
+"""
 
 from __future__ import annotations
 
@@ -90,19 +91,19 @@ def _verdict_text(report: DoctorReport) -> str:
 
 @dataclass(slots=True)
 class DoctorSteps:
-    """The current step of the doctor, reported on stderr when it begins and while it waits."""
+    """The step that the doctor is executing. It is reported on stderr."""
 
     http: Http
     name: str = "loading"
     since: float = field(default_factory=perf_counter)
 
     def begin(self, name: str) -> None:
-        """Report the start of the next step."""
+        """Report on stderr that a step starts."""
         self.name, self.since = name, perf_counter()
         console.note(f"doctor: {name}")
 
     def waiting(self) -> None:
-        """Report how long the current step has taken, and the oldest request without an answer."""
+        """Report on stderr how long the current step has taken, and the oldest request that has no answer yet."""
         oldest, age_s = self.http.oldest(), self.http.oldest_s()
         request = f", {oldest} has not answered for {age_s:.0f} s" if oldest and age_s is not None else ""
         console.note(f"doctor: {self.name}: {perf_counter() - self.since:.0f} s so far{request}")

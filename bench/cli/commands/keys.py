@@ -133,7 +133,10 @@ def keys_revoke(
 
 
 def show_change(change: KeyChange, text: str) -> None:
-    """Print the result of a step, a log entry that is not signed yet, and files that are not committed yet."""
+    """Print a changed key with its files, and notes on what the user must still do.
+
+    ``text`` describes the change.
+    """
     if current.get().json:
         console.json_value(
             {
@@ -163,7 +166,13 @@ def show_change(change: KeyChange, text: str) -> None:
 
 
 def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], ...]:
-    """Parse roles in the form ``receipt,log`` or ``receipt log``; raise UsageError for an unknown role."""
+    """Return the roles in ``names``, which has the form ``receipt,log`` or ``receipt log``.
+
+    None means both roles.
+
+    Raises:
+        UsageError: a role is unknown, or no role is given.
+    """
     given = [part for name in names or ROLES for part in name.split(",") if part]
     unknown = [name for name in given if name not in ROLES]
     if unknown or not given:
@@ -173,7 +182,7 @@ def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], 
 
 
 def cell_text(value: object) -> str:
-    """Format a cell of the table of keys."""
+    """Format a value as a cell of the table of keys."""
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)

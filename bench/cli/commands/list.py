@@ -1,6 +1,7 @@
-"""``bench list``: list benchmarks, providers, runs and others. It is fast because it reads only parts of the files.
+"""``bench list``: list benchmarks, providers, runs and other kinds; it is fast, as it reads only parts of files.
 
-``bench list`` shows benchmarks and providers. ``bench list runs --json`` prints one kind as JSON."""
+Without a kind, ``bench list`` shows benchmarks and providers. With ``--json``, it prints the lists as one JSON object.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
 USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
 KEY = r"(?:^[ \t]+|[{,][ \t]*)(?:%s)\s*:\s*[\"']?([^\"'#,}\n]+?)[\"']?\s*(?:[#,}].*)?$"
-"""pattern of a YAML key in a block or in a map in braces"""
+"""regular expression for one line of YAML with a key and its value; ``%s`` is the name of the key"""
 DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)
 LOCAL_PATH = re.compile(KEY % "path", re.MULTILINE)
 PAGE = re.compile(r"^  page: (\S+)", re.MULTILINE)
@@ -32,10 +33,10 @@ GAP = 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the requested kinds; return the exit code.
+    """Print the lists that the arguments request, and return the exit code.
 
     Raises:
-        UsageError: an unknown kind or flag.
+        UsageError: a kind or a flag is unknown.
     """
     kinds, tags = read_flags(arguments)
     shown = kinds or ["benchmarks", "providers"]
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def read_flags(arguments: Sequence[str]) -> tuple[list[str], frozenset[str]]:
-    """Return (kinds, tags); ``--providers`` is accepted for ``providers``."""
+    """Return the kinds and the tags that the arguments request; ``--providers`` means the kind ``providers``."""
     kinds: list[str] = []
     tags: set[str] = set()
     tokens = list(arguments)
@@ -75,12 +76,12 @@ def _next_word(tokens: list[str]) -> str:
 
 
 def filter_by_tags(rows: Rows, tags: frozenset[str]) -> Rows:
-    """Return the rows that have every tag."""
+    """Return the rows that have all of these tags."""
     return [row for row in rows if tags <= set(row.get("tags", ()))]  # type: ignore[call-overload]
 
 
 def print_kind(kind: str, rows: Rows) -> None:
-    """Print one kind as aligned columns; lines are cut to the width of the terminal."""
+    """Print the rows of one kind in aligned columns. Lines are cut to the width of the terminal."""
     console.line(f"{kind} ({len(rows)})")
     columns = COLUMNS[kind]
     cells = [
@@ -96,7 +97,7 @@ def print_kind(kind: str, rows: Rows) -> None:
 
 
 def _minute(instant: str) -> str:
-    """Format an ISO time with minutes, so that a line of the table of runs is not cut."""
+    """Format an ISO time without seconds, so that it needs less width in the table of runs."""
     return instant[:16].replace("T", " ")
 
 
@@ -131,7 +132,7 @@ def _catalog(workspace: Path) -> Catalog:
 
 
 def benchmarks(workspace: Path) -> Rows:
-    """Return the benchmarks, with the state of their data."""
+    """Return all benchmarks, each with the state of its data."""
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
     by_name = {entry.name: entry for entry in entries}
@@ -153,7 +154,10 @@ def benchmarks(workspace: Path) -> Rows:
 
 
 def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | None:
-    """Return the documentation page of a public benchmark, or of the benchmark that it extends; else None."""
+    """Return the path of a benchmark's documentation page, or of the page of the benchmark that it extends.
+
+    Return None if there is no such page.
+    """
     if not entry.builtin or entry.path.name == "manifest.json":
         return None
     text = entry.path.read_text(encoding="utf-8")
@@ -165,7 +169,7 @@ def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | Non
 
 
 def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
-    """Return the error of a config file of the workspace; None if it is valid."""
+    """Return the first error of a benchmark's config; None if no error is known."""
     if entry.problem or entry.builtin:
         return entry.problem
     from bench.errors import ConfigError
@@ -178,9 +182,9 @@ def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
 
 
 def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots: Sequence[Path]) -> str:
-    """Return ``ready`` if the data file exists, else ``needs download`` or ``data missing``.
+    """Return ``ready`` if the data file of a benchmark exists, else ``needs download`` or ``data missing``.
 
-    The config is not fully parsed; ``bench describe`` gives the exact state.
+    The config is only searched for the path of the data file; ``bench describe`` gives the exact state.
     """
     text = entry.path.read_text(encoding="utf-8", errors="replace")
     places = [entry.path.parent, *roots]
@@ -197,7 +201,10 @@ def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots:
 
 
 def providers(workspace: Path) -> Rows:
-    """Return the providers; with ``--json`` each config is read in full, for its capabilities and variables."""
+    """Return all providers.
+
+    With ``--json``, each config is read completely. Then a row also has the capabilities and variables of the provider.
+    """
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.providers() if not entry.shadowed]
     if current.get().json:
@@ -224,7 +231,7 @@ def providers(workspace: Path) -> Rows:
 
 
 def metrics(workspace: Path) -> Rows:
-    """Return every registered metric with its definition id."""
+    """Return all registered metrics, each with the id of its definition."""
     from bench.metrics import catalog
 
     return [
@@ -242,14 +249,14 @@ def metrics(workspace: Path) -> Rows:
 
 
 def evaluators(workspace: Path) -> Rows:
-    """Return every evaluator that a config can name as its method."""
+    """Return all evaluators that a config can name."""
     from bench.evaluators import catalog
 
     return [{"name": name, "description": text} for name, text in catalog().items()]
 
 
 def models(workspace: Path) -> Rows:
-    """Return the known model prefixes and the files of ``configs/models``."""
+    """Return the prefixes of model names that bench knows, and the models that files in ``configs/models`` define."""
     from bench.models.names import BUILTINS, prefixes
 
     known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
@@ -268,7 +275,7 @@ def models(workspace: Path) -> Rows:
 
 
 def runs(workspace: Path) -> Rows:
-    """Return the runs of the workspace, newest first."""
+    """Return the runs of the workspace, the newest first."""
     import anyio
 
     from bench.report.status import list_runs

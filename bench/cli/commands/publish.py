@@ -170,7 +170,7 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
 
 
 def show_entry(done: PublishedEntry) -> int:
-    """Print the index of a log entry; return the exit code 0."""
+    """Print the index of the new log entry, and return the exit code 0."""
     if current.get().json:
         console.json_value({"logIndex": done.index, "fresh": done.is_new, "log": str(done.folder)})
     else:

@@ -1,6 +1,7 @@
-"""``bench sign``, ``reproduce``, ``diff`` and ``sheet``: call ``bench.receipt`` with the values of the flags.
+"""``bench sign``, ``reproduce``, ``diff`` and ``sheet``: call functions of ``bench.receipt``, and print the results.
 
-The package ``bench.receipt`` decides all verdicts. This module prints them and returns exit codes."""
+The package ``bench.receipt`` decides all verdicts. This module prints them and returns exit codes.
+"""
 
 from __future__ import annotations
 
@@ -199,14 +200,17 @@ def diff(a: Path, b: Path) -> int:
 
 
 def keyring(folder: Path | None = None) -> Keyring:
-    """Return the keys of this workspace and environment."""
+    """Return the signing keys that are in ``folder``, the workspace and the environment."""
     from bench.receipt.signing.keyring import Keyring, ask_passphrase
 
     return Keyring(workspace=current.get().workspace, folder=folder, prompt=ask_passphrase)
 
 
 def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
-    """Return the trusted keys: only ``pubkeys`` if there are any, else the keys of a trust file."""
+    """Return the trusted keys. If ``pubkeys`` are given, only these keys are trusted.
+
+    Otherwise they are read from the file ``trusted``, by default the file of the workspace.
+    """
     from bench.receipt.signing.signature import PublicKey
     from bench.receipt.signing.trust_store import TrustStore
 
@@ -216,14 +220,18 @@ def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
 
 
 def existing_file(path: Path | None) -> Path | None:
-    """Return ``path``; raise UsageError if the path is given but is not a file."""
+    """Return ``path`` unchanged.
+
+    Raises:
+        UsageError: a path is given, but it is not a file.
+    """
     if path is not None and not path.is_file():
         raise UsageError(f"no such file: {path}", hint="name an existing file")
     return path
 
 
 def log_time() -> str:
-    """Return the current time in the format of the log."""
+    """Return the current time in the format of the public log."""
     from bench.receipt.base_model import format_time
 
     return format_time(datetime.now(UTC).replace(microsecond=0))

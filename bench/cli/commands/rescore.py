@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``extend``, ``fork``, ``score``: use stored results of runs or of other tools."""
+"""``bench retry``, ``rescore``, ``extend``, ``fork``, ``score``: use results that runs or other tools stored."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 EXIT_INVALID_JOB = 4
-"""exit code of a run that finished with a job that is not valid"""
+"""exit code if a run finished but one of its jobs is INVALID"""
 FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget", "max_answer_tokens")
-"""flags that change answers"""
+"""flags that change the answers of a run"""
 
 
 def retry(
@@ -153,7 +153,11 @@ def rescore(
 
 
 def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return one scoring per default prompt: its name, and its prompts including those for single question types."""
+    """Return (name, prompts) for each judge prompt that is not restricted to a question type.
+
+    ``prompts`` also contain the prompts that are restricted to a question type. Without a general prompt, the result is
+    one pair with the name ``(own)``.
+    """
     defaults: list[str] = []
     by_type: list[str] = []
     for entry in entries or ():
@@ -169,7 +173,7 @@ def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[
 
 
 def prompt_names(entries: Sequence[str]) -> list[str]:
-    """Return a unique short name for each prompt: its file name, or its number."""
+    """Return a unique short name for each prompt: the name of its file, or its position."""
     names: list[str] = []
     for at, entry in enumerate(entries, 1):
         text = entry.removeprefix("default=").removeprefix("@")
@@ -179,7 +183,7 @@ def prompt_names(entries: Sequence[str]) -> list[str]:
 
 
 def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
-    """Show the agreement of several judges or prompts."""
+    """Print how often several judges or judge prompts agree; print nothing if there is only one."""
     from bench.journal import Reader
     from bench.report.judges.panel import panel_grids, read_panels
 

@@ -1,4 +1,4 @@
-"""``bench results``, ``failures``, ``export``: read one run; no network call is made."""
+"""``bench results``, ``failures``, ``export``: show the results of one run. No network call is made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_ITEMS = 20
-"""default of --limit: lost items of a job that bench failures shows"""
+"""default of --limit: number of lost items that ``bench failures`` shows per job"""
 
 
 def results(
@@ -99,7 +99,7 @@ def _print_report(
     csv: bool,
     html: Path | None,
 ) -> None:
-    """Print the report in the format of the flags, or write the HTML page."""
+    """Print a report in the format that the flags select, or write it as an HTML page."""
     if current.get().json:
         console.json_value(results_json(report))
     elif markdown:
@@ -118,7 +118,7 @@ def _print_report(
 async def _read_report(
     reader: Reader, *, by: Sequence[str], benchmark: str | None, in_words: bool
 ) -> tuple[Report, list[str]]:
-    """Return the report of a run, and the sentences on its outcome if ``in_words``."""
+    """Return the report of a run; if ``in_words``, also sentences that describe the results."""
     report = await fold(reader, by=by, benchmark=benchmark)
     return report, await outcome_texts(reader, report) if in_words else []
 
@@ -133,21 +133,24 @@ def _write_page(run_id: str, report: Report, path: Path) -> None:
 
 
 def show_outcome(texts: Sequence[str]) -> None:
-    """Print the sentences on the outcome of a run, before its tables."""
+    """Print the sentences that describe the results of a run."""
     for text in texts:
         console.paragraph(text)
         console.line()
 
 
 def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
-    """Return the tables of a run: headline, every metric, and the headline by each dimension."""
+    """Return the tables of a run: the main metric, every metric, and the main metric split by each of ``dimensions``.
+
+    A dimension is a property of items, such as the question type.
+    """
     width = console.width()
     by = [grid for name in dimensions or BUILT_IN for grid in breakdown(report, name)]
     return [*overview(report, width=width), *matrix(report), *by]
 
 
 def _compare_providers(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
-    """Compare the providers of a run; without a run id, the newest run of each."""
+    """Compare providers of a run. If ``run_id`` is empty, compare the newest runs of these providers."""
 
     if run_id:
         return compare_jobs(*(f"{run_id}:{name}" for name in providers), benchmark=benchmark, markdown=markdown)
@@ -177,10 +180,10 @@ def _dimensions(by: list[str] | None) -> list[str]:
 
 
 def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
-    """Return the result of ``act`` on the journal of a run, opened read-only; "" means the newest run.
+    """Return the result of ``act``, which reads the journal of a run. An empty ``run_id`` means the newest run.
 
     Raises:
-        UsageError: the run does not exist, or there is no run.
+        UsageError: the run does not exist, or the workspace has no run.
         JournalError: the file cannot be read.
     """
     path = find_run(current.get().workspace, run_or_newest(run_id))
@@ -246,7 +249,7 @@ def _records() -> FolderExport:
 FolderExport = Callable[[Reader, Path], Awaitable[dict[str, int]]]
 ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "otlp", "inspect", "every-eval-ever"]
 JOB_FILES = {"inspect": _inspect, "every-eval-ever": _records}
-"""formats that write one or two files per job -> function that loads their exporter"""
+"""format with one or two files per job -> function that imports the exporter of this format"""
 
 
 def export(
@@ -334,14 +337,14 @@ def _site(run_id: str, folder: Path) -> int:
 
 
 def _report_export(run_id: str, form: str, output: str, **what: object) -> int:
-    """With ``--json``, print what was written and where; return the exit code 0."""
+    """Print the exported run, format and output if ``--json`` was given; return the exit code 0."""
     if current.get().json:
         console.json_value({"run_id": run_id, "format": form, "output": output, **what})
     return 0
 
 
 def _writer(form: str) -> Callable[[Reader, TextIO], Awaitable[int]]:
-    """Return the function that writes a run in format ``form`` to an open file."""
+    """Return the function that writes a run to an open file in the format ``form``."""
     if form == "otlp-json":
         from bench.report.exports.trace import export_otlp
 

@@ -1,4 +1,4 @@
-"""``bench review``: let people label a sample of a judge's verdicts, and correct the score by these labels."""
+"""``bench review``: people label a sample of a judge's verdicts, and the score is corrected by these labels."""
 
 from __future__ import annotations
 
@@ -88,7 +88,10 @@ def review(
 
 
 async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
-    """Draw the answers and write the TSV file, with labels that exist; return a text with the number of answers."""
+    """Draw answers for people to label, write them to a TSV file, and return a text with their number.
+
+    Labels that exist already are also written to the file.
+    """
     await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
         sheet = await read_sheet(reader, provider)
@@ -112,10 +115,11 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
 
 
 async def _read_labels(folder: Path, path: Path) -> int:
-    """Write every label of the file to the journal; return the number of labels.
+    """Write the labels in a TSV file to the journal, and return the number of labels.
 
     Raises:
-        DataError: a wrong header, an unknown id, or a label that is neither right nor wrong; the error has the line.
+        DataError: the header is wrong, an id is unknown, or a label is neither right nor wrong.
+        UsageError: the file cannot be read.
     """
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))

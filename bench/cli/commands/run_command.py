@@ -1,14 +1,15 @@
-"""``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report.
+"""``bench run``, ``eval``, ``resume``, ``plan``: make a plan from the flags, execute it, and print the report.
 
 Also in this module:
 
 * The end of a run: the tables, the ``done`` event, the signature, the command of ``--on-end``.
-* ``--min-score METRIC=V``: a quality gate for CI. A gate on a metric without a value is missed.
+* ``--min-score METRIC=VALUE``: a quality gate for CI. A job without a value of the metric misses the gate.
 
 Example::
 
     check_gates(plan)                   # UsageError before anything is called
-    missed_gates(plan, report)          # a line for each job below its gate"""
+    missed_gates(plan, report)          # a line for each job below its gate
+"""
 
 from __future__ import annotations
 
@@ -95,7 +96,10 @@ def done_event(outcome: Outcome, report: Report, code: int) -> Json:
 
 
 def sign(plan: Plan, outcome: Outcome) -> int:
-    """Sign in a child process, so that the process that runs providers never reads the signing key."""
+    """Sign the receipts of a run in a child process, and return the exit code of this process.
+
+    So the process that runs providers never reads the signing key.
+    """
     words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
     if plan.request.key:
         words += ["--key", plan.request.key]
@@ -103,12 +107,15 @@ def sign(plan: Plan, outcome: Outcome) -> int:
 
 
 def _child_stdout() -> int | None:
-    """Return a child's stdout: None (our stdout), or our stderr with ``--json``, as stdout then has only events."""
+    """Return where a child process prints: our stdout, or our stderr with ``--json``, when stdout has only events."""
     return sys.stderr.fileno() if current.get().json else None
 
 
 def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
-    """Run the command of ``--on-end`` with the run id and exit code in its environment; only note a failure."""
+    """Run the command of ``--on-end``, with the run id and the exit code in its environment.
+
+    If the command fails, only a note is printed.
+    """
     import os
 
     if plan.request.on_end is None:
@@ -125,7 +132,11 @@ def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
 
 
 def check_gates(plan: Plan) -> None:
-    """Raise UsageError for a gate on a metric that no benchmark computes, or without a number."""
+    """Check the ``--min-score`` gates of a plan.
+
+    Raises:
+        UsageError: no benchmark of the run computes the metric of a gate, or the value of a gate is not a number.
+    """
     known = {_canonical_metric(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
     for name, wanted in plan.request.min_score.items():
         if _canonical_metric(name) not in known:
@@ -137,7 +148,7 @@ def check_gates(plan: Plan) -> None:
 
 
 def _is_number(wanted: object) -> bool:
-    """Return True for a finite number; a gate with NaN could never be missed."""
+    """Return True if a value is a finite number. NaN is refused, because no score is below NaN."""
     try:
         return isfinite(float(str(wanted)))
     except ValueError:
@@ -145,7 +156,7 @@ def _is_number(wanted: object) -> bool:
 
 
 def _canonical_metric(metric: str) -> str:
-    """Return the canonical name of a metric; a plug-in metric has only its own name."""
+    """Return the main name of a built-in metric that has several names; return any other name unchanged."""
     from bench.errors import UnknownMetric
     from bench.metrics import resolve
 
@@ -156,7 +167,10 @@ def _canonical_metric(metric: str) -> str:
 
 
 def missed_gates(plan: Plan, report: Report) -> list[str]:
-    """Return one text per missed ``--min-score`` gate and job; a metric without a value misses its gate."""
+    """Return one text for each job that misses a ``--min-score`` gate.
+
+    A job that is INVALID or has no value of the metric misses the gate.
+    """
     missed = []
     for name, wanted in plan.request.min_score.items():
         metric = _canonical_metric(name)
@@ -276,7 +290,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
 
 
 def load_workspace() -> tuple[Catalog, Environment]:
-    """Load the configs and variables of the workspace, and set up logging."""
+    """Load the configs and the environment variables of the workspace, and configure logging."""
     from bench import events
     from bench.config.catalog import Catalog
     from bench.settings import Environment
@@ -290,10 +304,10 @@ def load_workspace() -> tuple[Catalog, Environment]:
 
 
 def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
-    """Return the flags with names from positional arguments: the first is the benchmark, the others are providers.
+    """Return the flags with the names that were given without a flag: first the benchmark, then the providers.
 
     Raises:
-        UsageError: --benchmarks or --providers is also given.
+        UsageError: the same names are also given with --benchmarks or --providers.
     """
     if not names:
         return flags
@@ -307,7 +321,11 @@ def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
 
 
 def _for_planning(environment: Environment, cluster: object) -> Environment:
-    """Return an environment for planning; secrets are not required if workers on other machines have them."""
+    """Return the environment variables to use for planning.
+
+    If workers on other machines execute the run, a missing secret is not an error, because the workers have the
+    secrets.
+    """
     if cluster is None or str(cluster).startswith("local:"):
         return environment
     from bench.settings import DryRunEnvironment
@@ -316,10 +334,10 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
 
 
 def requested_settings(catalog: Catalog, flags: RunFlags) -> Json:
-    """Return the settings of the run file, replaced by the flags that were given.
+    """Return the settings of the run file. A flag on the command line replaces the setting of the same name.
 
     Raises:
-        UsageError: a list flag without a value, or no such run file.
+        UsageError: a list flag has no value, or the run file does not exist.
         ConfigError: the run file is not valid.
     """
     from bench.config.file import Source, load
@@ -354,7 +372,7 @@ def _run_file(catalog: Catalog, name: str) -> Path:
 
 
 def _download_missing(catalog: Catalog, request: RunRequest) -> None:
-    """Download the missing datasets of the benchmarks of a request."""
+    """Download the datasets of the requested benchmarks if they are missing."""
     from bench.cli.commands.workspace import download_benchmark
 
     for name in request.benchmarks:
@@ -362,7 +380,7 @@ def _download_missing(catalog: Catalog, request: RunRequest) -> None:
 
 
 def execute_plan(plan: Plan, environment: Environment, *, resume: Path | None, scope: RunScope | None = None) -> int:
-    """Run the plan, write and show the report, and print the next steps; return the exit code."""
+    """Execute a plan, write and print the report, and return the exit code."""
     again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
     interrupts.stage("no model or provider was called yet", hint=again)
     check_gates(plan)
@@ -387,14 +405,14 @@ def execute_plan(plan: Plan, environment: Environment, *, resume: Path | None, s
 
 
 def _check_key(plan: Plan) -> None:
-    """Check that the run can be signed before anything is paid; a child process reads the key."""
+    """Check that the run can be signed, before any call costs money. A child process reads the signing key."""
     from bench.receipt.signing.keyring import check_in_child
 
     console.note(f"the receipts will be signed with {check_in_child(plan.workspace, plan.request.key)}")
 
 
 def _announce(plan: Plan, meta: RunMeta) -> None:
-    """Write ``run-started`` to the public log before the first call; a child process reads the log key."""
+    """Announce the run in the public log before its first call. A child process reads the key of the log."""
     from bench.receipt.log.publish import announce_in_child, announcement_of
 
     index = announce_in_child(announcement_of(plan, meta))

@@ -1,4 +1,4 @@
-"""``bench schema KIND``: JSON Schema of each file and stream, from the models that read and write them."""
+"""``bench schema KIND``: print the JSON Schema of a kind of file, made from the models that read the file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 TIMES = ("maxTime", "timeout", "itemTimeout")
 PAIRS = ("set", "rate", "label", "minScore")
 SHORT: dict[str, dict[str, Any]] = {"WaitBlock": {"const": "sentinel"}, "MetricChoice": {"type": "string"}}
-"""definition -> schema of the short form that can replace the whole block"""
+"""name of a definition -> schema of the short value that a file may have instead of the block"""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_of(kind: Kind) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of one kind."""
+    """Return the JSON Schema (draft 2020-12) of one kind of file."""
     if kind == "event":
         return {"$schema": DRAFT, **_event_schema()}
     if kind == "benchmark" or kind == "manifest":
@@ -34,10 +34,9 @@ def schema_of(kind: Kind) -> dict[str, Any]:
 
 
 def editors_schema(kind: Kind) -> Json:
-    """Return a schema of one kind for editors, which accepts all forms that the program reads.
+    """Return a JSON Schema for editors that accepts every form of a file that bench can read.
 
-    It accepts both spellings of a key, and one entry instead of a list, so that an editor does not mark a valid file.
-    ``bench validate`` is stricter.
+    Each key can be in camel case or snake case, and a list can be a single entry. ``bench validate`` is stricter.
     """
     schema: dict[str, Any] = schema_of(kind)
     if kind in ("event", "receipt"):  # written by the program, in one way
@@ -61,7 +60,10 @@ def editors_schema(kind: Kind) -> Json:
 
 
 def _allow_null(block: dict[str, Any]) -> None:
-    """Allow null: it removes a key of the extended file, or a name from one of its maps."""
+    """Allow null for each key of a block, and for each entry of a mapping.
+
+    In a config that extends another config, null removes a key or an entry of the other config.
+    """
     null = {"type": "null"}
     for name, key in block.get("properties", {}).items():
         if isinstance(values := key.get("additionalProperties"), dict):
@@ -71,7 +73,7 @@ def _allow_null(block: dict[str, Any]) -> None:
 
 
 def _allow_flag_syntax(keys: dict[str, dict[str, Any]]) -> None:
-    """Allow texts for times and maps in a run file, in the syntax of the command line."""
+    """In the schema of a run file, allow texts for times and mappings, in the syntax of the command line."""
     text: dict[str, Any] = {"type": "string"}
     for name in (*TIMES, *PAIRS):
         ways = [text] if name in TIMES else [text, {"type": "array", "items": text}]
@@ -79,7 +81,7 @@ def _allow_flag_syntax(keys: dict[str, dict[str, Any]]) -> None:
 
 
 def _add_aliases(keys: dict[str, dict[str, Any]]) -> None:
-    """Add the alternative names of the keys of a run file."""
+    """Add the alternative names of keys to the schema of a run file."""
     from bench.config.file import keys_of
     from bench.config.run import NO_BREAKER, RunRequest
 
@@ -107,7 +109,7 @@ def _spellings(key: str) -> dict[str, None]:
 
 
 def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    """Allow a single entry instead of a list, also for the lists in a map."""
+    """Return a schema that allows a single entry instead of a list, also for lists in a mapping."""
     if isinstance(schema.get("additionalProperties"), dict):
         return {**schema, "additionalProperties": _one_or_list(schema["additionalProperties"])}
     ways = schema.get("anyOf", [schema])
@@ -117,7 +119,7 @@ def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_descriptions(schema: dict[str, Any]) -> None:
-    """Copy the description of each flag to the run file key of the same name."""
+    """Copy the description of each flag to the key of a run file that has the same name."""
     from pydantic.alias_generators import to_camel
 
     from bench.cli.flags import RunFlags
@@ -148,7 +150,7 @@ def _model_class(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]
 
 
 def _event_schema() -> Json:
-    """Return the schema of the lines of ``bench run --json``."""
+    """Return the JSON Schema of a line that ``bench run --json`` prints."""
     text, count, number = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": ["number", "null"]}
     jobs = {"type": "array", "items": {"type": "object"}}
     fields: dict[str, Json] = {

@@ -1,4 +1,4 @@
-"""``bench explore`` and ``bench serve``: the web pages, read-only or with a service that starts runs."""
+"""``bench explore`` and ``bench serve``: open the web pages, read-only or with a service that starts runs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _serve(settings: Settings) -> int:
 
 
 def _show_address(site: OpenSite) -> None:
-    """Print the address of the server; print the login address only if the token is new."""
+    """Print the address of the site. If this process created the token, print the login address too."""
     console.line(f"listening on {site.url}")
     if site.secret is not None and site.secret.fresh:
         console.line(f"log in once: {site.login}")

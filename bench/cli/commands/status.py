@@ -1,4 +1,4 @@
-"""``bench status``, ``pause``, ``merge``: manage runs."""
+"""``bench status``, ``pause``, ``merge``: show, pause and merge runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
 
 
 async def _read_status(folder: Path) -> RunStatusDocument:
-    """Return the status of a run, including shards that run in other journals."""
+    """Return the status of a run. If a cluster executes the run in parts, the journals of all parts are read."""
     from bench.engine.run import SHARDS
 
     if (folder / SHARDS).is_dir():
@@ -126,7 +126,7 @@ async def _read_state(folder: Path) -> str:
 
 
 def folder_of(run_id: str) -> Path:
-    """Return the folder of a run that is given by its id, its folder or its journal."""
+    """Return the folder of a run. ``run_id`` can also be the path of the run's folder or journal."""
     found = find_run(current.get().workspace, run_id)
     return found if found.is_dir() else found.parent
 

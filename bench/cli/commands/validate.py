@@ -1,9 +1,10 @@
-"""``bench validate``: check every kind of config, recognized by its folder or its keys; problems have positions.
+"""``bench validate``: check configs of every kind. The kind is recognized by the folder or the keys of a file.
 
-A missing environment variable or extra is a note here and an error in ``run``::
+Errors have the position in the file. A missing environment variable or extra is a note here, and an error in ``run``::
 
     report = check_all(catalog, [Path("configs/providers/x.yaml")], environment)
-    report.problems, report.notes"""
+    report.problems, report.notes
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SUFFIXES = (".yaml", ".yml", ".json")
 SHOWN = 6
-"""maximum number of config names in a folded note"""
+"""maximum number of config names in a note that summarizes several configs"""
 VARIABLE = re.compile(r"the (environment variable) \w+ (is not set).*")
 KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("benchmarks", frozenset({"manifest_version", "schema", "data"})),
@@ -35,18 +36,18 @@ KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 @dataclass(slots=True)
 class ValidationReport:
-    """The findings over all files."""
+    """The result of checking configs: errors and notes over all files."""
 
     checked: int = 0
     broken: int = 0
-    """number of configs with an error"""
+    """number of configs that have an error"""
     problems: list[BenchError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     of_shipped: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """note -> (config name, kind of note) of shipped configs that were not named on the command line"""
+    """note -> (config name, kind of note), for configs that are part of bench and were not named on the command line"""
 
     def folded_notes(self) -> list[str]:
-        """Return the notes for people: one line per kind of note on shipped configs."""
+        """Return the notes to print; equal kinds of notes on configs that are part of bench become one line."""
         groups: dict[str, dict[str, None]] = {}
         for name, kind in self.of_shipped.values():
             groups.setdefault(kind, {})[name] = None
@@ -59,7 +60,7 @@ class ValidationReport:
         return lines
 
     def as_json(self) -> Json:
-        """Return the document of ``bench validate --json``."""
+        """Return the JSON document that ``bench validate --json`` prints."""
         return {
             "checked": self.checked,
             "errors": [
@@ -71,7 +72,7 @@ class ValidationReport:
 
 
 def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment) -> ValidationReport:
-    """Check the given files or folders, or every config that the catalog knows.
+    """Check the configs in these files and folders; without ``paths``, check every config of the catalog.
 
     Raises:
         UsageError: a path does not exist.
@@ -99,7 +100,7 @@ def _name(path: Path) -> str:
 
 
 def _kind_of_note(note: str, path: Path) -> str:
-    """Return a note without the parts that differ from file to file."""
+    """Return the part of a note that is equal for all configs with the same kind of note."""
     return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 
 
@@ -110,9 +111,9 @@ def _all_configs(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
 
 
 def _named_configs(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
-    """Yield the configs of ``paths``, each with its kind; None if the folder does not show the kind.
+    """Yield (kind, file) for each config that ``paths`` name; kind is None if the folder does not show it.
 
-    A path is looked up in the current folder, then in the workspace, then among the names of configs.
+    A path is searched for in the current folder, then in the workspace, then among the names of configs.
     """
     for named in paths:
         path = named if named.exists() else catalog.workspace / named
@@ -137,9 +138,9 @@ def _named_configs(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Ki
 
 
 def _kind_by_folder(path: Path) -> Kind | None:
-    """Return the kind from a folder ``configs/KIND``; None if the file is in no such folder.
+    """Return the kind of a config whose folder is ``configs/KIND``; None for any other folder.
 
-    A JSON file of a benchmark counts only if it is a manifest or directly in that folder.
+    The manifest of a benchmark can also be one folder deeper.
     """
     folders = [parent.name for parent in path.resolve().parents]
     for kind in KINDS:
@@ -191,7 +192,7 @@ def _check_benchmark(catalog: Catalog, path: Path, environment: Environment) -> 
 
 
 def _noted(path: Path, note: str) -> str:
-    """Add the path of the file to a note, unless it starts with a position in this file."""
+    """Return a note that begins with the path of the file, or with a position in the file if the note has one."""
     return note if note.startswith(f"{display_path(path)}:") else f"{path}: {note}"
 
 

@@ -1,7 +1,8 @@
 """``bench verify``: print the verdict on each receipt and log, and a description of the receipt.
 
-The package ``bench.receipt`` decides all verdicts; this module prints them. Text from a receipt is not trusted: it
-cannot start a new line, and scores are shown only for a VALID receipt."""
+The package ``bench.receipt`` decides all verdicts; this module prints them. The text of a receipt is not trusted: it is
+printed without line breaks, and scores are printed only for a VALID receipt.
+"""
 
 from __future__ import annotations
 
@@ -119,13 +120,16 @@ def _show(found: Verification) -> None:
 
 
 def _first_line(outcome: VerificationOutcome) -> str:
-    """Return the verdict on a receipt, with the first reason if it is not VALID."""
+    """Return the verdict on a receipt and its file; if a check failed, also the reason of the first failed check."""
     failed = next((one for one in outcome.findings if one.status == "fail"), None)
     return f"{outcome.verdict}  {outcome.file}" + (f"  {failed.detail}" if failed is not None else "")
 
 
 def show_outcome(outcome: VerificationOutcome) -> None:
-    """Print the verdict, the subject of the receipt, the findings, and for a VALID receipt the scores."""
+    """Print the verdict on a receipt, its benchmark, provider and models, and the findings.
+
+    Scores are printed only if the receipt is VALID.
+    """
     from bench.receipt.verification.foreign import scores_of, subject_of
 
     unchecked = f"  NOT CHECKED: {'; '.join(outcome.unchecked)}" if outcome.unchecked else ""
@@ -150,7 +154,10 @@ def show_outcome(outcome: VerificationOutcome) -> None:
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Print failures and warnings, one per line; of one kind, at most ``SHOWN_ALIKE`` and the number of the others."""
+    """Print each failure and warning on one line.
+
+    Of equal findings, at most ``SHOWN_ALIKE`` are printed, and the number of the rest.
+    """
     counts = Counter(_finding_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()
     for finding in findings:
@@ -173,13 +180,13 @@ def _finding_kind(finding: Finding) -> tuple[str, str, str]:
 
 
 def show_log(outcome: LogOutcome) -> None:
-    """Print the verdict on a log."""
+    """Print the verdict on a public log, its size, its root hash and the findings."""
     _print_line(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
     show_findings(outcome.findings)
 
 
 def _print_line(text: str) -> None:
-    """Print one line; line breaks in the text are escaped, so that the text cannot imitate a verdict."""
+    """Print one line. Line breaks in the text are escaped, so that a receipt cannot imitate a verdict."""
     console.line(text.replace("\n", "\\x0a"))
 
 
@@ -192,7 +199,10 @@ def _print_lines(lines: Iterator[str]) -> None:
 
 
 def _subject_lines(receipt: Receipt, word: str) -> Iterator[str]:
-    """Yield lines on the subject of a receipt: benchmark, provider, models, times, and counts of items."""
+    """Yield lines that describe a receipt: benchmark, provider, models, times, and numbers of items.
+
+    ``word`` is printed before the name of the benchmark.
+    """
     benchmark, provider, counts = receipt.benchmark, receipt.provider, receipt.counts
     split = f" ({benchmark.split})" if benchmark.split else ""
     yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
@@ -211,7 +221,7 @@ def _models_text(body: Body) -> str:
 
 
 def _score_lines(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
-    """Yield one line per score; scores of a judge are listed separately from scores that can be recomputed."""
+    """Yield one line per score of a receipt: first the scores from a judge's verdicts, then the other scores."""
     word = "" if recomputed else ", NOT RECOMPUTED: stated by the signer"
     groups = (
         (f"judged by a model{word}", receipt.scores.judged),

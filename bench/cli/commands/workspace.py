@@ -1,11 +1,12 @@
 """``bench list``, ``validate``, ``schema``, ``new``, ``download``: work on the files of the workspace.
 
-``bench new`` writes a commented, valid config. It never overwrites a file.
+``bench new`` writes a valid config with comments. It never overwrites a config.
 
 Example::
 
     made = write_new("provider", "mine", data=None, workspace=Path("."))
-    made.path, made.guesses             # configs/providers/mine.yaml, ()"""
+    made.path, made.guesses             # configs/providers/mine.yaml, ()
+"""
 
 from __future__ import annotations
 
@@ -152,7 +153,7 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
 
 
 def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> DownloadResult:
-    """Download one dataset if it is missing, and print its state."""
+    """Download the dataset of a benchmark if it is missing, and print its state; ``source`` is a file or URL."""
     from bench.datasets.rows.download import download as bring
     from bench.datasets.rows.file_transport import aiohttp_fetch
     from bench.settings import Environment
@@ -182,7 +183,7 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
 
 
 class _DownloadProgress:
-    """The progress of a download: one line on stderr per tenth, or per 100 MB if the size is unknown."""
+    """The progress of a download on stderr: one line per 10 %, or one line per 100 MB if the size is unknown."""
 
     def __init__(self) -> None:
         self._tenth = -1
@@ -219,7 +220,7 @@ else
 fi""",
     "fish": "complete -c memorybench -w bench",
 }
-"""last lines of each completion script: they register both names of the program"""
+"""last lines of each completion script, which register the completion for both names of the program"""
 
 
 def _catalog() -> Catalog:
@@ -287,27 +288,27 @@ limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenConfig:
-    """The path of a new config, and notes on its fields."""
+    """The path of a new config, with the values that were guessed and the fields of the data."""
 
     path: Path
     guesses: tuple[str, ...] = ()
     unmapped: tuple[str, ...] = ()
-    """fields of the data that the new config does not read"""
+    """fields of the data that the new config does not use"""
     mapped: tuple[str, ...] = ()
-    """keys of the new config, each with the field that it reads"""
+    """keys of the new config, each with the field of the data that it reads"""
 
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../schemas/{kind}.json\n"
-"""comment by which an editor finds the schema of the file"""
+"""first line of a config, by which an editor finds the schema of the file"""
 
 
 def write_new(
     kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path
 ) -> WrittenConfig:
-    """Write a new config with its data and schema files.
+    """Write a new config and its schema; for a benchmark, write data files too.
 
     Raises:
-        UsageError: an invalid name, data for a provider, or a file that exists already.
+        UsageError: the name is invalid, ``data`` is given for a provider, or a file exists already.
         DataError: ``data`` cannot be read.
     """
     if not NAME.fullmatch(name):
@@ -341,7 +342,7 @@ def write_new(
 
 
 def _write_schema(kind: Literal["provider", "benchmark"], workspace: Path) -> None:
-    """Write the schema file that the first line of the config names; an existing one is replaced."""
+    """Write the schema that the first line of a new config names. An older schema file is replaced."""
     path = workspace / "configs" / "schemas" / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_schema_text(kind), encoding="utf-8")
@@ -355,6 +356,9 @@ def _schema_text(kind: Literal["provider", "benchmark"]) -> str:
 
 
 def _variable_prefix(name: str) -> str:
-    """Return the prefix of a provider's environment variables: it starts with a letter and is at most 40 long."""
+    """Return the prefix of a provider's environment variables, made from the provider's name.
+
+    The prefix begins with a letter.
+    """
     words = re.sub(r"[^A-Z0-9]", "_", name.upper())[:LONGEST_VARIABLE]
     return words if words[0].isalpha() else f"P_{words}"
