@@ -1,8 +1,8 @@
-"""Pages of a journal: the next items that match a filter, and their outcomes in each job.
+"""Show the items of a run in pages: the next items that match a filter, and their outcomes in each job.
 
 Also in this module:
 
-* Stream the ended items of a job with only the fields for receipts, twice as fast as complete records.
+* Stream the ended items of a job with the fields that receipts need; complete records take twice as long.
 
 Example::
 
@@ -13,9 +13,8 @@ Example::
         async for item in ended_items(reader, chain):
             item.state, item.phases[Phase.SEARCH].data["retrieved"]
 
-Pages are read by key, not by offset: late pages are as fast as the first, and memory does not grow with the number of
-items. A text search reads questions one by one and stops at a time limit; the cursor is then the position to continue
-from.
+A page starts after the key of the last item of the previous page, so late pages are as fast as the first. A text search
+reads every question and stops at a time limit; the cursor of its page is the position at which the search continues.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _TYPE = "question_type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemQuery:
-    """The filters of a page; None and empty values match everything."""
+    """The filters of a page; a filter that is None or empty matches every item."""
 
     state: str | None = None
     question_type: str | None = None
@@ -61,12 +60,12 @@ class ItemQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemPage:
-    """A page of items; a ``cursor`` of None marks the last page."""
+    """A page of items; pass ``cursor`` to get the next page (None = this is the last page)."""
 
     units: tuple[Unit, ...]
     cursor: str | None
     cut: bool = False
-    """the time limit of the search was reached: more items may follow"""
+    """True if the text search stopped at its time limit, so that the page may be shorter than asked"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +83,12 @@ class ItemOutcome:
 
 
 async def page_of(reader: Reader, jobs: Sequence[str], wanted: ItemQuery, *, after: str, limit: int) -> ItemPage:
-    """Return up to ``limit`` items of the jobs that match the filter, after the cursor ``after`` (empty = the start).
+    """Return the next page: at most ``limit`` items of the jobs that match the filters ``wanted``.
+
+    ``after`` is the cursor of the page before; empty for the first page.
 
     Raises:
-        UsageError: an invalid cursor.
+        UsageError: the cursor is invalid.
     """
     with sqlite_errors_reported(reader.path):
         if wanted.text:
@@ -99,7 +100,10 @@ async def page_of(reader: Reader, jobs: Sequence[str], wanted: ItemQuery, *, aft
 async def units_with(
     reader: Reader, jobs: Sequence[str], units: Sequence[Unit], text: str, *, limit: int
 ) -> tuple[list[Unit], int]:
-    """Return up to ``limit`` units that contain a text, in order, and how many were searched within the time limit."""
+    """Search some items for a text, and stop at the time limit or after ``limit`` matches.
+
+    Return the items whose id or question contains the text, and the number of items that were searched.
+    """
     needle, found, until = text.casefold(), list[Unit](), time.monotonic() + SEARCH_S
     for start in range(0, len(units), SEARCHED_AT_ONCE):
         block = units[start : start + SEARCHED_AT_ONCE]
@@ -120,7 +124,7 @@ async def units_with(
 
 
 async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
-    """Return the outcomes of items in one job, in the newest scoring of the first epoch."""
+    """Return the outcomes of some items in one job: of their first epoch, by the newest scoring."""
     rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
     found: dict[Unit, ItemOutcome] = {}
     for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
@@ -140,7 +144,7 @@ async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit
 
 
 async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict[int, object]:
-    """Map each entry to its payload ``name``; an entry that has no such payload, or no longer has it, is left out."""
+    """Return the payload called ``name`` of each entry; entries that do not have this payload are left out."""
     rows = await _all(reader, "payload_names", to_json(list(entries)))
     found = {}
     for entry, column in rows:
@@ -152,12 +156,15 @@ async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict
 
 
 async def corpora_of(reader: Reader, item: str) -> list[str]:
-    """Return the corpora of the ended items with this id: one, unless two benchmarks share the id."""
+    """Return the corpora that have an ended item with this id; several if two benchmarks use the same id."""
     return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
 
 
 async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
-    """Return the number of successes of a phase, and the times of up to ``SAMPLE`` of them, evenly spread."""
+    """Return the number of successful attempts of a phase, and the times of a sample of these attempts.
+
+    The sample has at most ``SAMPLE`` attempts, spread evenly over the run.
+    """
     count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
     every = max(1, -(-count // SAMPLE))
     rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)
@@ -165,7 +172,10 @@ async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, 
 
 
 async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float, int]]:
-    """Return (seconds since the start of the run, items of the job ended by then), in up to ``STEPS`` steps."""
+    """Return how many items of a job had ended at about ``STEPS`` points in time.
+
+    Each point is (seconds since the start of the run, number of ended items).
+    """
     first, last = (await _all(reader, "entries_of_scores", clean(job)))[0]
     if first is None:
         return []
@@ -183,7 +193,7 @@ async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float
 async def _next_units(
     reader: Reader, jobs: Sequence[str], wanted: ItemQuery, after: Unit, limit: int
 ) -> dict[Unit, int]:
-    """Return the first units after ``after`` in all jobs, each with an entry that has its question."""
+    """Return the next ``limit`` items after the item ``after``, each with the id of a row that has its question."""
     found: dict[Unit, int] = {}
     labels = await _labels(reader, wanted.question_type)
     for job in jobs:
@@ -248,7 +258,10 @@ def _foreign_cursor(cursor: str) -> UsageError:
 
 
 async def _labels(reader: Reader, question_type: str | None) -> str | None:
-    """Return the numbers of the label sets of one question type as a JSON list; None = any type."""
+    """Return the numbers of all label sets that have this question type, as a JSON list.
+
+    Return None if ``question_type`` is None, which stands for any type.
+    """
     if question_type is None:
         return None
     return to_json([number for number, data in await _label_sets(reader) if data.get(_TYPE) == question_type])
@@ -260,7 +273,7 @@ async def _label_sets(reader: Reader) -> list[tuple[int, dict[str, str]]]:
 
 
 async def question_types(reader: Reader) -> list[str]:
-    """Return the question types of the ended items."""
+    """Return the question types of all ended items, sorted."""
     return sorted({data[_TYPE] for _, data in await _label_sets(reader) if _TYPE in data})
 
 
@@ -278,7 +291,7 @@ _READ = blocks("read")
 
 
 class PhaseAttempt(NamedTuple):
-    """One attempt of a phase, as an SQLite row."""
+    """The SQLite columns of one attempt of a phase."""
 
     attempt: int
     outcome: str
@@ -290,35 +303,35 @@ class PhaseAttempt(NamedTuple):
 
 
 class EndedPhase(NamedTuple):
-    """The last attempt of one phase; its columns are decoded on access."""
+    """One phase of an ended item: its number of attempts and the last one, whose columns are decoded on access."""
 
     attempts: int
     last: PhaseAttempt
 
     @property
     def ok(self) -> bool:
-        """Return True when the attempt succeeded."""
+        """Return True when the last attempt succeeded."""
         return self.last.outcome == "ok"
 
     @property
     def times_us(self) -> Mapping[str, int]:
-        """Return the times, see ``JournaledPhase.times_us``."""
+        """Return the times of the last attempt, as in ``JournaledPhase.times_us``."""
         times: dict[str, int] = from_json(self.last.times) if self.last.times else {}
         return times
 
     @property
     def data(self) -> Mapping[str, object]:
-        """Return the data, see ``JournaledPhase.data``."""
+        """Return the data of the last attempt, as in ``JournaledPhase.data``."""
         return decode(self.last.data)
 
     @property
     def measured(self) -> Mapping[str, object]:
-        """Return the measured data, see ``JournaledPhase.measured``."""
+        """Return the measured values of the last attempt, as in ``JournaledPhase.measured``."""
         return decode(self.last.measured)
 
 
 class EndedItem(NamedTuple):
-    """One item in one epoch, with its newest scoring."""
+    """One ended item in one epoch, with the state, values and verdicts of its newest scoring."""
 
     corpus: str
     item: str
@@ -331,7 +344,7 @@ class EndedItem(NamedTuple):
     phases: Mapping[Phase, EndedPhase]
     verdicts: Sequence[Verdict]
     costs_usd: Sequence[str | None]
-    """cost of every call of every attempt; None = unknown"""
+    """cost of each call, over all attempts; None = unknown"""
 
 
 class InternedNames(NamedTuple):
@@ -340,7 +353,7 @@ class InternedNames(NamedTuple):
 
 
 async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem, None]:
-    """Stream the ended items of a job in order of (corpus, item, epoch)."""
+    """Stream the ended items of a job, sorted by (corpus, item, epoch)."""
     interned = await _interned(reader)
     after: tuple[str, str, int] = ("", "", -1)
     while scores := await reader.rows(_ENDED_SQL["scores"], clean(chain.job), *after, PAGE):
@@ -350,7 +363,7 @@ async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem,
 
 
 async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit: int) -> list[EndedItem]:
-    """Return up to ``limit`` ended items from the beginning of each of these corpora, each item once."""
+    """Return the first ``limit`` ended items at or after the start of each of these corpora, each item once."""
     interned = await _interned(reader)
     found: dict[tuple[str, str, int], EndedItem] = {}
     for corpus in corpora:
@@ -417,7 +430,7 @@ def _item(
 
 
 def _shown(phase: Phase, attempts: list[PhaseAttempt], generation: int) -> list[PhaseAttempt]:
-    """Return the attempts without evaluations of older generations."""
+    """Return the attempts of a phase; of evaluate, only those of the scoring ``generation``."""
     if phase is not Phase.EVALUATE:
         return attempts
     return [one for one in attempts if one.generation == generation]

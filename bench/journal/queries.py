@@ -1,8 +1,8 @@
-"""Queries that both the writer (on resume) and readers use, over any open connection.
+"""Queries that are used by readers of a journal and, when a run is resumed, by its writer.
 
 Also in this module:
 
-* Assemble one item's record from the rows of several tables.
+* Convert SQLite rows to records; the record of an item combines rows of several tables.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Unit = tuple[str, str, int]
 
 
 class PhaseRow(NamedTuple):
-    """A phase row without the columns of its entry."""
+    """A row of the phase table; ``entry`` is the id of the row in the entry table that has the remaining columns."""
 
     corpus: str
     item: str
@@ -71,7 +71,7 @@ class PhaseRow(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-    """The outcome of an item in one scoring generation."""
+    """The outcome of an item in one scoring; ``generation`` is 0 for the run itself, and each rescore adds one."""
 
     corpus: str
     item: str
@@ -152,7 +152,7 @@ class VerdictRow(NamedTuple):
     ignored: str | None
 
     def verdict(self) -> Verdict:
-        """Return the row as a `Verdict`; ``raw`` is a reference."""
+        """Return the row as a `Verdict`, in which ``raw`` is a reference to the judge's text."""
         return Verdict(
             evaluator=self.evaluator,
             value=self.value,
@@ -171,7 +171,7 @@ class VerdictRow(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The entries, scores, verdicts and calls of some items, by row id or unit."""
+    """The rows of some items: scores by (corpus, item, epoch), everything else by the id of the entry row."""
 
     entries: Mapping[int, JournaledPhase]
     scores: Mapping[Unit, ScoreRow]
@@ -180,7 +180,7 @@ class Parts(NamedTuple):
 
 
 def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
-    """Return the record of one item from its phase rows, which are ordered by phase and attempt."""
+    """Return the record of one item; ``rows`` are its phase rows, sorted by phase and attempt."""
     first = rows[0]
     score = parts.scores.get(first.unit)
     shown = [row for row in rows if _belongs(row, parts, score)]
@@ -203,14 +203,14 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
 
 
 def _belongs(row: PhaseRow, parts: Parts, score: ScoreRow | None) -> bool:
-    """Return False for an evaluation of an older generation than the shown one."""
+    """Return False if the row is an evaluation from an older scoring than ``score``."""
     return row.phase is not Phase.EVALUATE or score is None or parts.entries[row.entry].generation == score.generation
 
 
 def columns_of(
     rows: Sequence[tuple[object, ...]], names: Sequence[str], labels: Mapping[int, Mapping[str, str]]
 ) -> Values:
-    """Return score rows, which all have the metrics ``names``, as columns."""
+    """Return score rows as columns; all rows must have values of the metrics ``names``."""
     corpora, items, epochs, states, outcomes, label_ids, _, packed, *_ = zip(*rows, strict=True)
     return Values(
         corpora=corpora,
@@ -226,7 +226,7 @@ def columns_of(
 def group_scores(
     rows: Sequence[tuple[Any, ...]], shapes: Mapping[int, Sequence[str]], labels: Mapping[int, Mapping[str, str]]
 ) -> list[ScoreGroup]:
-    """Group score rows by state, outcome and labels; each group keeps the order of the rows."""
+    """Group score rows by state, outcome, labels and list of metrics; inside a group, the order is kept."""
     kinds: defaultdict[tuple[str, str, int, int], list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
         kinds[row[:4]].append(row)
@@ -254,11 +254,11 @@ STEP_PHASE = {
     CorpusKind.READY: Phase.INDEX,
     CorpusKind.FAILED: Phase.INDEX,
 }
-"""steps of a corpus that count as an ended phase; FAILED always counts as index"""
+"""kinds of corpus rows that end a phase, with this phase; FAILED ends index even if the ingest failed"""
 
 
 class LeaseRow(NamedTuple):
-    """The lock row of a journal."""
+    """The lock row of a journal: the writing process and the times of its start and last heartbeat."""
 
     holder: LeaseHolder
     since_us: int
@@ -266,17 +266,17 @@ class LeaseRow(NamedTuple):
 
 
 async def read_meta(connection: aiosqlite.Connection) -> Json:
-    """Return all meta values by key."""
+    """Return all rows of the meta table, as a mapping of key to value."""
     return meta_of(await connection.execute_fetchall(READ["meta"]))
 
 
 def meta_of(rows: Iterable[Sequence[Any]]) -> Json:
-    """Return all meta values by key, from the rows of the meta table."""
+    """Convert the rows of the meta table to a mapping of key to value."""
     return {key: json.loads(value) for key, value in rows}
 
 
 def run_meta(values: Mapping[str, object]) -> RunMeta:
-    """Return the run's metadata from its meta values."""
+    """Return the metadata of a run; ``values`` is the content of the meta table, see ``read_meta``."""
     known = {name: values[name] for name in RunMeta.__dataclass_fields__ if name in values}
     ranges = values["ranges"]
     created_us = values["created_us"]
@@ -288,19 +288,19 @@ def run_meta(values: Mapping[str, object]) -> RunMeta:
 
 
 def read_head(raw: sqlite3.Connection) -> tuple[RunMeta, tuple[ResumeRow, ...]]:
-    """Return the metadata of a run and its later processes, oldest first."""
+    """Return the metadata of a run, and a row for each time that it was resumed, oldest first."""
     resumes = raw.execute(READ["resumes"])
     later = tuple(ResumeRow(at=instant(at_us), data=json.loads(data)) for at_us, data in resumes)
     return run_meta(meta_of(raw.execute(READ["meta"]))), later
 
 
 async def read_holder(connection: aiosqlite.Connection) -> LeaseRow | None:
-    """Return the holder of the journal, dead or alive; None if there is none."""
+    """Return the lock row of the journal, or None if there is none; the process in it may be dead."""
     return holder_of(await connection.execute_fetchall(READ["holder"]))
 
 
 def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
-    """Return the holder from the rows of the holder table; None without a row."""
+    """Convert the rows of the lock table, which has at most one row; return None if it is empty."""
     for pid, host, boot, started, token, since_us, heartbeat_us in rows:
         holder = LeaseHolder(pid=pid, host=host, boot=boot, started=started, token=token)
         return LeaseRow(holder, since_us, heartbeat_us)
@@ -308,7 +308,7 @@ def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
 
 
 async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Phase) -> Finished:
-    """Return the units with a successful row; their ids are as SQLite stores them, see ``clean``."""
+    """Return the items or corpora for which a phase of an owner succeeded; their ids are changed as by ``clean``."""
     rows = await connection.execute_fetchall(READ["finished"], (clean(owner), PHASES[phase]))
     first, others = next(iter(rows))
     later: dict[int, list[str]] = {}
@@ -320,7 +320,10 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
 async def read_latest(
     connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool
 ) -> dict[Key, JournaledPhase]:
-    """Return the latest attempt of each key; keys without an attempt are left out."""
+    """Return the latest attempt of each key; a key that has no attempt is not in the result.
+
+    If ``payloads`` is True, the large values are loaded too; otherwise the attempts have references to them.
+    """
     asked = list(keys)
     question = to_json([[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked])
     found: dict[Key, JournaledPhase] = {}
@@ -334,7 +337,7 @@ async def read_latest(
 
 
 class EntryColumns(NamedTuple):
-    """An entry row without its id."""
+    """The columns of a row of the entry table, without its id."""
 
     started_us: int
     generation: int
@@ -346,7 +349,7 @@ class EntryColumns(NamedTuple):
 
 
 def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> JournaledPhase:
-    """Return an entry without its calls; payloads are references."""
+    """Return one attempt of a phase, without its calls; ``payloads`` has references instead of values."""
     return JournaledPhase(
         key=key,
         attempt=attempt,
@@ -362,7 +365,7 @@ def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> Jou
 
 
 async def read_payload(connection: aiosqlite.Connection, reference: str) -> object:
-    """Return the JSON value of a reference; None when it was removed."""
+    """Load the JSON value that a reference names; None if the value was removed."""
     if reference.startswith("="):
         return json.loads(reference[1:])
     for (body,) in await connection.execute_fetchall(READ["payload"], (bytes.fromhex(reference[1:]),)):
@@ -371,7 +374,10 @@ async def read_payload(connection: aiosqlite.Connection, reference: str) -> obje
 
 
 async def read_verdict_history(connection: aiosqlite.Connection, key: Key) -> list[Verdict]:
-    """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+    """Return the verdicts of every attempt of an evaluate phase, the newest attempt first.
+
+    In each verdict, ``raw`` is the judge's full text instead of a reference to it.
+    """
     place = (clean(key.owner), PHASES[key.phase], clean(key.corpus), clean(key.unit), key.epoch)
     found = [VerdictRow._make(row).verdict() for row in await connection.execute_fetchall(READ["said"], place)]
     return [
@@ -381,13 +387,13 @@ async def read_verdict_history(connection: aiosqlite.Connection, key: Key) -> li
 
 
 async def read_corpus(connection: aiosqlite.Connection, lane: str, corpus: str) -> list[CorpusRow]:
-    """Return the steps that this journal's own processes wrote for a corpus, in order."""
+    """Return the rows of a corpus in order, without the rows that a merge copied from other journals."""
     rows = await connection.execute_fetchall(READ["corpus"], (clean(lane), clean(corpus)))
     return [corpus_row_of(StepColumns(*row)) for row in rows]
 
 
 class StepColumns(NamedTuple):
-    """A corpus row, as an SQLite row."""
+    """The columns of a row of the corpus table."""
 
     id: int
     lane: str
@@ -404,7 +410,7 @@ class StepColumns(NamedTuple):
 
 
 def corpus_row_of(columns: StepColumns) -> CorpusRow:
-    """Return a corpus row without its calls."""
+    """Convert SQLite columns to a `CorpusRow`, without the calls."""
     return CorpusRow(
         lane=columns.lane,
         corpus=columns.corpus,
@@ -421,7 +427,7 @@ def corpus_row_of(columns: StepColumns) -> CorpusRow:
 
 
 async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str], int]:
-    """Count item phases and ended corpus steps of all attempts by (phase, outcome)."""
+    """Count the attempts of all phases by (phase, outcome)."""
     counts: dict[tuple[Phase, str], int] = {}
     for number, outcome, count in await connection.execute_fetchall(READ["counts"]):
         counts[PHASE_OF[number], outcome] = count
@@ -432,7 +438,7 @@ async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str
 
 
 def phase_outcome(row: JournalRow) -> tuple[Phase, str] | None:
-    """Return the phase that a row ends and its outcome; None for a row that ends none."""
+    """Return (phase, outcome) if a row ends a phase, otherwise None."""
     if isinstance(row, JournaledPhase):
         return row.key.phase, row.outcome
     if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
@@ -441,7 +447,7 @@ def phase_outcome(row: JournalRow) -> tuple[Phase, str] | None:
 
 
 async def read_spending(connection: aiosqlite.Connection) -> tuple[Decimal, int]:
-    """Return the total of the call log in USD, and the number of successful calls with unknown cost."""
+    """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""
     rows = list(await connection.execute_fetchall(READ["spending"]))
     known = sum((Decimal(cost) * count for cost, _, count in rows if cost is not None), Decimal(0))
     return known, sum(count for cost, ok, count in rows if cost is None and ok)

@@ -1,12 +1,13 @@
-"""Read a journal without ever blocking its writer: live, crashed, finished or copied.
+"""Read the journal of a run; another process can still write to it meanwhile.
 
-Streams hold a few thousand rows at a time, whatever the size of the file::
+A journal can be read while its run goes on, after a crash, at the end, or as a copy. The methods that stream keep at
+most a few thousand rows in memory::
 
     async with Reader.open(folder) as reader:
         async for batch in reader.values(job):
             total += sum(batch.values["recall@5"])
 
-This module has the complete reading interface, one method per query; ``queries`` converts rows to values.
+``Reader`` has one method per query. The module ``queries`` converts SQLite rows to records.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
 
 SqlRow = tuple[Any, ...]
-"""columns of an SQLite row; the types are declared by the named tuples"""
+"""the untyped columns of one SQLite row; named tuples such as ``PhaseRow`` declare their types"""
 
 
 Params = ParamSpec("Params")
@@ -101,7 +102,10 @@ Result = TypeVar("Result")
 def cached_in_snapshot(
     method: Callable[Concatenate[Reader, Params], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[Reader, Params], Coroutine[Any, Any, Result]]:
-    """Decorate a query to run once per snapshot: jobs that share a lane then reuse its result."""
+    """Decorate a method of ``Reader`` so that ``Reader.snapshot`` caches its result.
+
+    In a snapshot, a second call with the same arguments returns the cached result. Outside, each call runs the query.
+    """
 
     @wraps(method)
     async def ask(self: Reader, /, *given: Params.args, **named: Params.kwargs) -> Result:
@@ -125,17 +129,17 @@ class Reader:
         self.meta = meta
         self.resumes = resumes
         self.cached_results: dict[tuple[object, ...], object] | None = None
-        """results of queries inside a snapshot; None outside, where the next result may differ"""
+        """cached query results inside ``snapshot``; None outside, because the journal may change between two queries"""
         self._connection = connection
 
     @staticmethod
     @asynccontextmanager
     async def open(path: Path) -> AsyncIterator[Reader]:
-        """Open a run folder or journal file.
+        """Open a journal for reading; ``path`` is a run folder or a journal file.
 
         Raises:
-            JournalError: the file is damaged, not a journal, or of a newer version.
-            UsageError: there is no journal.
+            JournalError: the file is damaged, is not a journal, or was written by a newer version of bench.
+            UsageError: there is no journal at this path.
         """
         file = locate(path)
         async with open_reading(file) as connection:
@@ -145,7 +149,10 @@ class Reader:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read everything in the block from one snapshot, while the writer continues; nested blocks share it."""
+        """Make all queries in the ``with`` block see the same state of the journal, while the writer continues.
+
+        A nested ``with`` block uses the snapshot of the outer block.
+        """
         if self.cached_results is not None:
             yield
             return
@@ -161,7 +168,10 @@ class Reader:
     # ------------------------------------------------------------------ the run
 
     async def status(self) -> Status:
-        """Return the current state of the run."""
+        """Return the current state of the run.
+
+        The state is ``interrupted`` if the run is marked as running but its process has ended.
+        """
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
         state, reason = list_texts(values["state"])
@@ -181,13 +191,16 @@ class Reader:
         )
 
     async def refuse_held(self) -> None:
-        """Raise Locked, with the name of the process, while a live process has the run open for writing."""
+        """Raise Locked if a live process has the run open for writing; the error names this process."""
         holder = (await self.status()).holder
         if holder is not None:
             raise Locked(f"run {self.meta.run_id} is locked by {holder}")
 
     async def origins(self) -> list[JournalOrigin]:
-        """Return the journals that the rows came from; one unless the run was merged."""
+        """Return the journals to which the rows were first written.
+
+        A merged run has one per source; every other run has only its own.
+        """
         rows = await self._all("origins")
         return [
             JournalOrigin(
@@ -197,19 +210,22 @@ class Reader:
         ]
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count phase rows and ended corpus steps by (phase, outcome): a table scan, 0.1 s for a million rows."""
+        """Count phase rows and ended corpus steps by (phase, outcome).
+
+        This scans the tables: about 0.1 s for a million rows.
+        """
         with sqlite_errors_reported(self.path):
             return await read_counts(self._connection)
 
     async def states(self, job: str) -> dict[State, int]:
-        """Count the ended epochs of a job's items by state, in the newest scoring.
+        """Count the ended items of a job by the state of their newest scoring.
 
-        In a run with one epoch, this is the number of items.
+        In a run with several epochs, an item counts once for each ended epoch.
         """
         return {State(state): count for state, count in await self._all("states", clean(job))}
 
     async def item_states(self, job: str, epochs: int) -> dict[State, int]:
-        """Count the ended items of a job by state; items with an open epoch are pending and not counted."""
+        """Count the ended items of a job by state; an item is not counted before all its epochs have ended."""
         if epochs == 1:
             return await self.states(job)
         found: Counter[State] = Counter()
@@ -218,7 +234,10 @@ class Reader:
         return dict(found)
 
     async def settled(self, job: str, epochs: int) -> Counter[EndState]:
-        """Count the items whose epochs have all ended, by (state, outcome)."""
+        """Count the items of a job by (state, outcome), each item once.
+
+        Items that have not ended in every epoch are not counted.
+        """
         found: Counter[EndState] = Counter()
         for repeats, count in await self._all("repeats", clean(job)):
             one = item_outcome([(state, outcome) for state, outcome in json.loads(repeats)], epochs)
@@ -227,17 +246,20 @@ class Reader:
         return found
 
     async def ended_from(self, job: str, since: datetime, epochs: int) -> int:
-        """Count the items of a job that ended at or after a time."""
+        """Count the items of a job whose last epoch ended at or after ``since``; rescores do not count."""
         return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
     async def error_counts(self, job: str) -> list[ErrorCount]:
-        """Return the errors of a job's items, grouped by kind and text, most frequent first."""
+        """Return how many items of a job failed with each error (kind and text), the most frequent error first."""
         rows = await self._all("failed_for", clean(job))
         return [ErrorCount(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
 
     @cached_in_snapshot
     async def flagged(self, owner: str, phase: Phase) -> list[FlaggedItems]:
-        """Return the flags on the items of a phase, one record for each set of flags and outcome."""
+        """Count the items of a phase that have flags.
+
+        There is one record for each combination of flags and outcome. Only the newest attempt of an item counts.
+        """
         if not await self._any("any_flag"):
             return []
         rows = await self._all("flagged", clean(owner), PHASES[phase])
@@ -245,7 +267,7 @@ class Reader:
 
     @cached_in_snapshot
     async def repliers(self) -> dict[str, set[str]]:
-        """Return the models that replied, by role, over all phases and attempts."""
+        """Return, for each role, the models that replied in any phase or attempt of the run."""
         found: dict[str, set[str]] = {}
         for role, model in await self._all("repliers"):
             found.setdefault(role, set()).add(model)
@@ -253,13 +275,16 @@ class Reader:
 
     @cached_in_snapshot
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
-        """Count the replies of a phase by the model that the endpoint reported, the most frequent first."""
+        """Count the replies to one role in one phase by the model that the endpoint reported.
+
+        The most frequent model comes first.
+        """
         rows = await self._all("reply_models", clean(owner), PHASES[phase], role)
         return {str(model): int(str(count)) for model, count in rows}
 
     @cached_in_snapshot
     async def missing_verdicts(self, job: str) -> list[MissingVerdicts]:
-        """Return the reasons for missing verdicts of a job, most frequent first."""
+        """Count the missing verdicts of a job by evaluator and reason, the most frequent first."""
         if not await self._any("any_unscored"):
             return []
         rows = await self._all("unscored_for", clean(job))
@@ -268,26 +293,39 @@ class Reader:
         ]
 
     async def ended_since(self, job: str, entry: int, limit: int) -> list[tuple[str, str, int, int]]:
-        """Return up to ``limit`` items of a job that ended after an entry, as (corpus, item, epoch, entry)."""
+        """Return the next items of a job that ended after the row with the id ``entry``, at most ``limit`` of them.
+
+        Each tuple is (corpus, item, epoch, row id), oldest first.
+        """
         return [
             (str(c), str(i), int(n), int(at))
             for c, i, n, at in await self._all("ended_since", clean(job), entry, limit)
         ]
 
     async def judged(self, job: str, generation: int | None = None) -> list[JudgedItem]:
-        """Return the judge's verdict on each item of a job in a scoring generation; None = the newest of each item."""
+        """Return the judge's verdict on each item of a job.
+
+        ``generation`` chooses the scoring: 0 is the run itself, each rescore adds one. None takes the newest scoring of
+        each item.
+        """
         return [
             JudgedItem(corpus, item, epoch, from_json(labels), value, None if right is None else bool(right), *rest)
             for corpus, item, epoch, labels, value, right, *rest in await self._all("judged", clean(job), generation)
         ]
 
     async def verdict_history(self, key: Key) -> list[Verdict]:
-        """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+        """Return the verdicts of every attempt of an evaluate phase, the newest attempt first.
+
+        In each verdict, ``raw`` is the judge's full text instead of a reference to it.
+        """
         with sqlite_errors_reported(self.path):
             return await read_verdict_history(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
-        """Return every lane, answering owner and job, and the item phases for which each has rows."""
+        """Return the names of all owners of phases, each with the item phases for which it has rows.
+
+        An owner is a lane, a lane with its answering model, or a job.
+        """
         found: dict[str, set[Phase]] = {}
         for name, number in await self._all("owners"):
             phases = found.setdefault(name, set())
@@ -297,7 +335,7 @@ class Reader:
         return found
 
     async def probes(self, lane: str) -> list[ProbeRow]:
-        """Return the isolation checks of a lane in order."""
+        """Return the isolation checks of a lane in the order in which they were recorded."""
         return [
             ProbeRow(
                 lane=name,
@@ -321,9 +359,9 @@ class Reader:
         ]
 
     async def payload(self, reference: str) -> object:
-        """Return the JSON value of a reference in ``JournaledPhase.payloads`` or ``Verdict.raw``.
+        """Load a large JSON value that was stored separately from its row; None if it was removed.
 
-        None when it was removed.
+        The references are in ``JournaledPhase.payloads`` and in ``Verdict.raw``.
         """
         with sqlite_errors_reported(self.path):
             return await read_payload(self._connection, reference)
@@ -331,7 +369,7 @@ class Reader:
     # ------------------------------------------------------------------ items
 
     async def values(self, job: str) -> AsyncGenerator[Values, None]:
-        """Stream states, labels and metric values of a job's ended items, in order of (corpus, item, epoch)."""
+        """Stream the states, labels and metric values of a job's ended items, sorted by (corpus, item, epoch)."""
         labels, shapes = await self._interned()
         async with aclosing(self._scores("values", job)) as chunks:
             async for rows in chunks:
@@ -339,7 +377,10 @@ class Reader:
                     yield columns_of(list(group), shapes[shape], labels)
 
     async def score_groups(self, job: str) -> AsyncGenerator[ScoreGroup, None]:
-        """Stream the ended items in groups of equal state, outcome and labels, for sums; the order is undefined."""
+        """Stream the ended items of a job in groups that have the same state, outcome and labels.
+
+        The order is undefined, so use the groups for sums only.
+        """
         labels, shapes = await self._interned()
         async with aclosing(self._scores("alike", job)) as chunks:
             async for rows in chunks:
@@ -347,7 +388,7 @@ class Reader:
                     yield group
 
     async def items_without_value(self, job: str, metric: str) -> AsyncGenerator[ItemWithoutValue, None]:
-        """Stream a job's ended items without a value of one metric, each with its reason."""
+        """Stream the ended items of a job that have no value of ``metric``, each with the reason."""
         labels, shapes = await self._interned()
         for shape, names in shapes.items():
             if metric not in names:
@@ -360,7 +401,7 @@ class Reader:
                         yield ItemWithoutValue(corpus, item, epoch, state, labels[number], reason)
 
     async def _interned(self) -> tuple[dict[int, dict[str, str]], dict[int, list[str]]]:
-        """Return the label sets and metric names by number."""
+        """Return all sets of labels and all lists of metric names, by their numbers in the file."""
         labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
         return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
 
@@ -374,9 +415,9 @@ class Reader:
                 yield rows
 
     async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:
-        """Stream the items of a job with any row, in order of (corpus, item, epoch).
+        """Stream the items of a job that have at least one row, sorted by (corpus, item, epoch).
 
-        An item that failed early has no later phases.
+        If an item failed in an early phase, its record has no later phases.
         """
         held: list[PhaseRow] = []
         async with aclosing(self._chunks("items", ITEMS_AT_ONCE * len(PHASE_OF), *_names(chain))) as chunks:
@@ -391,11 +432,14 @@ class Reader:
             yield record
 
     async def item(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[ItemRecord]:
-        """Return one item, one record per epoch; empty without rows. Without its corpus this is a table scan."""
+        """Return the records of one item, one per epoch; empty if the journal has no row of the item.
+
+        If ``corpus`` is None, this scans the table.
+        """
         return await self._records(chain, await self._item_rows(chain, item, corpus))
 
     async def attempts(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[JournaledPhase]:
-        """Return every attempt of an item with its calls, ordered by epoch, phase and attempt."""
+        """Return every attempt of every phase of an item with its calls, sorted by epoch, phase and attempt."""
         rows = await self._item_rows(chain, item, corpus)
         entries = await self._entries(chain, rows)
         calls = await self._calls(row.entry for row in rows)
@@ -453,9 +497,9 @@ class Reader:
     # ------------------------------------------------------------------ corpora and the call log
 
     async def corpora(self, lane: str) -> AsyncGenerator[CorpusRecord, None]:
-        """Stream the corpora of a lane in order of their ids.
+        """Stream the corpora of a lane, sorted by id.
 
-        There is one record per corpus and origin (a merged run has several origins).
+        In a merged run, a corpus has one record for each source journal with rows of the corpus.
         """
         held: list[StepColumns] = []
         async with aclosing(self._chunks("corpora", ITEMS_AT_ONCE, clean(lane))) as chunks:
@@ -491,7 +535,11 @@ class Reader:
         return found
 
     async def calls(self, owner: str) -> AsyncGenerator[Call, None]:
-        """Stream the call log of an owner: a lane (ingest, search), an answering owner or a job."""
+        """Stream the logged calls of an owner.
+
+        A lane owns the calls of ingest and search, a lane with its answering model owns those of answer, and a job owns
+        those of evaluate.
+        """
         async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
             async for rows in chunks:
                 for row in rows:
@@ -499,7 +547,7 @@ class Reader:
 
     @cached_in_snapshot
     async def hit_counts(self, lane: str) -> HitCounts:
-        """Return the number of searches of a lane, of their hits and of unmapped hits, and their flags."""
+        """Count the searches of a lane, their hits, their flags, and the hits that match no memory of the corpus."""
         _, _, hits, unmapped, searches, flagged, long = await self._searched(lane)
         flags = {
             str(flag): FlagCount(int(count), tuple(dict.fromkeys((str(first), str(last)))))
@@ -538,7 +586,7 @@ class Reader:
 
     @cached_in_snapshot
     async def phase_spent(self, owner: str, phase: Phase) -> PhaseTotals:
-        """Return the totals of a phase of an owner over every attempt: items, calls, tokens, cost, time."""
+        """Return the total calls, tokens, cost and time of one phase of an owner, over all items and attempts."""
         if phase is Phase.SEARCH:
             units, time_us, *_ = await self._searched(owner)
         else:
@@ -555,7 +603,10 @@ class Reader:
         )
 
     async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:
-        """Return per corpus the number of answers of a model, and the total tokens of their contexts."""
+        """Return, for each corpus, the number of answers and the total tokens of their contexts.
+
+        ``answering`` names a lane with its answering model.
+        """
         return {name: (n, tokens) for name, _, _, n, tokens in await self._answered(answering, Phase.ANSWER) if n}
 
     @cached_in_snapshot
@@ -564,7 +615,7 @@ class Reader:
 
     @cached_in_snapshot
     async def spent(self, owner: str) -> dict[str, UsageTotals]:
-        """Return the totals of an owner's call log by role, with every attempt and retry."""
+        """Return the totals of an owner's calls for each role; every attempt and retry counts."""
         total: dict[str, UsageTotals] = {}
         if not await self._any("any_call"):
             return total
@@ -577,7 +628,7 @@ class Reader:
     # ------------------------------------------------------------------ SQLite
 
     async def rows(self, statement: str, *columns: str | int | None) -> list[SqlRow]:
-        """Run one statement of a ``.sql`` file of this package."""
+        """Run one statement of a ``.sql`` file of this package and return its rows."""
         with sqlite_errors_reported(self.path):
             return list(await self._connection.execute_fetchall(statement, columns))  # type: ignore[arg-type]
 
