@@ -1,7 +1,7 @@
 """The SQLite journal of a run, which holds its complete state.
 
-``Journal`` writes (one writer per file), ``Reader`` reads (any process, at any time), ``merge`` combines the journals
-of one plan. Rows are frozen dataclasses::
+``Journal`` writes a journal: only one process at a time. ``Reader`` reads a journal from any process at any time.
+``merge`` combines several journals of one plan. Rows are frozen dataclasses::
 
     async with Journal.create(folder, meta) as journal:
         journal.append(JournaledPhase(key=Key(owner=lane, phase=Phase.SEARCH, corpus="c1", unit="q1")))
@@ -11,7 +11,7 @@ of one plan. Rows are frozen dataclasses::
         async for record in reader.items(chain):
             print(record.item, record.state)
 
-Importing this package is cheap; SQLite and the compressor load with ``Journal``, ``Reader`` or ``merge``.
+Importing this package is cheap: SQLite is loaded only when ``Journal``, ``Reader`` or ``merge`` is used.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Runs that search the memories of another run: the memories are not cleared while such a run needs them.
+"""Runs that search the memories of another run, the lender, which must not clear the memories meanwhile.
 
 Example::
 
     lend(checkpoints / "r1", to="r2")
     await borrowers(checkpoints / "r1")      # ("r2",); empty once r2 is complete, or its journal is deleted
 
-The lender's folder has an empty file per borrower, and the borrower's own journal decides whether it still needs the
-memories. So a run that was killed or deleted need not remove its file.
+The lender's folder has one empty file for each borrower. A borrower needs the memories until its journal says that it
+is complete, or its journal is deleted. So a borrower need not remove its file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def give_back(lender: Path, *, by: str) -> None:
 
 
 async def borrowers(lender: Path) -> tuple[str, ...]:
-    """Return the ids of the runs that still need the memories of a run; an unreadable run is included."""
+    """Return the ids of the runs that still need the memories of the run ``lender``.
+
+    A run whose journal cannot be read counts too.
+    """
     noted = sorted((lender / LENT).glob("*"))
     return tuple([one.name for one in noted if await _needs(lender.parent / one.name)])
 

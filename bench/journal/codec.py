@@ -1,6 +1,6 @@
-"""Convert values to columns and back: JSON, zstd, packed doubles, microseconds.
+"""Convert values to SQLite columns and back: as JSON, zstd data, packed doubles and microseconds.
 
-Compression and JSON encoding run in SQLite's thread, which consumes the rows from generators::
+The journal calls the encoders in SQLite's thread::
 
     encode({"returned": 10})          # '{"returned":10}'; a long text becomes zstd bytes
     decode(encode(value)) == value
@@ -25,9 +25,9 @@ from bench.model import Phase, Usage
 from bench.scalars import Json
 
 INLINE_BYTES = 1024
-"""size up to which a payload is stored in its row: a hash and an index entry would cost more"""
+"""size up to which a payload is stored inside its row instead of a table of its own"""
 PLAIN_CHARS = 2048
-"""length up to which JSON is stored as text"""
+"""length up to which JSON is stored as text; longer JSON is compressed"""
 
 PHASES = {Phase.INGEST: 1, Phase.INDEX: 2, Phase.SEARCH: 3, Phase.ANSWER: 4, Phase.EVALUATE: 5}
 PHASE_OF = {number: phase for phase, number in PHASES.items()}
@@ -50,7 +50,7 @@ def instant(value: int) -> datetime:
 
 
 def clean(text: str) -> str:
-    """Return text that SQLite can store: an unpaired surrogate is replaced by its escape."""
+    """Return a text that SQLite can store; each unpaired surrogate is replaced by its escape, such as ``\\ud800``."""
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode()
@@ -62,7 +62,7 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str) -> Any:
-    """Parse the output of ``to_json``; twice as fast as json.loads, which also skips white space."""
+    """Parse JSON that ``to_json`` has written; leading white space is not allowed. Twice as fast as json.loads."""
     return _decode_json(text)[0]
 
 
@@ -75,7 +75,7 @@ def encode(value: Mapping[str, object]) -> str | bytes | None:
 
 
 def decode(column: str | bytes | None) -> Json:
-    """Return the mapping from the output of ``encode``."""
+    """Return the mapping from which ``encode`` made the column value."""
     if column is None:
         return {}
     mapping: Json = from_json(column if isinstance(column, str) else decompress(column).decode("ascii"))
@@ -83,24 +83,24 @@ def decode(column: str | bytes | None) -> Json:
 
 
 def decompress(body: bytes) -> bytes:
-    """Decompress zstd data; its frame contains the length."""
+    """Decompress data that ``compress`` has returned."""
     return zstandard.ZstdDecompressor().decompress(body)
 
 
 def compress(raw: bytes) -> bytes:
-    """Compress with zstd, at a level that takes about as long as encoding the JSON."""
+    """Compress bytes with zstd, level 3."""
     return _COMPRESSOR.compress(raw)
 
 
 def reference(raw: bytes) -> str:
-    """Return the reference of a payload: ``=JSON`` for a small one, ``#HEX`` with its content hash for others."""
+    """Return the reference of a payload: ``=`` and the JSON itself if it is small, otherwise ``#`` and its hash."""
     if len(raw) <= INLINE_BYTES:
         return "=" + raw.decode("ascii")
     return "#" + blake2b(raw, digest_size=16).hexdigest()
 
 
 def pack(values: Sequence[float | None]) -> bytes:
-    """Return the values as little-endian doubles, NaN for None."""
+    """Return the values as little-endian doubles; None becomes NaN."""
     doubles = array("d", [float("nan") if value is None else value for value in values])
     if sys.byteorder == "big":
         doubles.byteswap()
@@ -108,7 +108,7 @@ def pack(values: Sequence[float | None]) -> bytes:
 
 
 def unpack(packed: bytes) -> array[float]:
-    """Return the doubles from ``pack``, for one row or several joined rows; NaN is kept."""
+    """Return the doubles in the output of ``pack``, or in several joined outputs; NaN stays NaN."""
     doubles = array("d")
     doubles.frombytes(packed)
     if sys.byteorder == "big":
@@ -117,7 +117,7 @@ def unpack(packed: bytes) -> array[float]:
 
 
 def usage_column(usage: Usage | None) -> str | None:
-    """Return token counts as a JSON array; None when the endpoint reported none."""
+    """Return token counts as a JSON array; None if there are none."""
     if usage is None:
         return None
     return (
@@ -127,7 +127,7 @@ def usage_column(usage: Usage | None) -> str | None:
 
 
 def usage_of(column: str | None) -> Usage | None:
-    """Return the usage from the output of ``usage_column``."""
+    """Return the token counts from which ``usage_column`` made the column value."""
     if column is None:
         return None
     numbers: list[int] = json.loads(column)
@@ -144,7 +144,7 @@ def usage_of(column: str | None) -> Usage | None:
 
 @contextmanager
 def storable(path: Path) -> Iterator[None]:
-    """Convert the error for a value that is not JSON to a JournalError; the row is wrong, not the file."""
+    """Raise JournalError if a row in the ``with`` block has a value that JSON cannot represent."""
     try:
         yield
     except (TypeError, ValueError) as error:

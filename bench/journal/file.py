@@ -2,14 +2,14 @@
 
 Also in this module:
 
-* The versions of the journal's schema; ``PRAGMA user_version`` is the version of a file.
+* Migrate a file to the newest schema; its schema version is ``PRAGMA user_version``.
 
-A file is checked read-only before anything is written to it. A file that is damaged, truncated, not a journal or of a
-newer version is rejected and stays byte-identical. A new file is created under a temporary name and linked into place,
-so that an incomplete journal never exists.
+A file is checked read-only before anything is written to it. A file that is damaged, truncated, not a journal or from a
+newer version is rejected and not changed. A new file is written under a temporary name and then linked to its real
+name, so that no other process sees an incomplete journal.
 
-A migration is one numbered entry of ``MIGRATIONS``. It runs in one transaction together with its version number, so
-that a file always has exactly one version. Never change a released entry; add a new one.
+``MIGRATIONS`` has one SQL script per schema version. A script and its version number are committed together. Never
+change a released script; add a new one.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ T = TypeVar("T")
 
 
 async def run_in_thread(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Run ``work`` in the thread of a connection; many statements together take less time than one by one."""
+    """Run ``work`` in the thread of a connection; this is faster than a switch of threads for each statement."""
     done: T = await connection._execute(work, connection._conn)  # type: ignore[no-untyped-call]
     return done
 
 
 def version_of(raw: sqlite3.Connection) -> int:
-    """Return the version of the journal's schema."""
+    """Return the schema version of a journal file."""
     return int(raw.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(raw: sqlite3.Connection, migrations: Mapping[int, str] = MIGRATIONS) -> int:
-    """Migrate a file to the newest version, one transaction per step; return its previous version."""
+    """Migrate a file to the newest schema, one transaction per version; return its version before."""
     found = version_of(raw)
     for number in sorted(migrations):
         if number > found:
@@ -90,7 +90,7 @@ def locate(path: Path) -> Path:
 
 @contextmanager
 def sqlite_errors_reported(path: Path) -> Iterator[None]:
-    """Convert an SQLite error to a JournalError (also Locked or DiskFull)."""
+    """Convert every SQLite error of the ``with`` block to a JournalError, Locked or DiskFull."""
     try:
         yield
     except sqlite3.Error as error:
@@ -111,7 +111,7 @@ def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
 
 
 def _short(error: sqlite3.Error) -> str:
-    """Return the shortened message of an SQLite error, which may quote long values of a damaged row."""
+    """Return the message of an SQLite error, shortened because it can quote long values of a damaged row."""
     text = str(error)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
 
@@ -119,15 +119,15 @@ def _short(error: sqlite3.Error) -> str:
 SHOWN_CHARS = 160
 _connections: Counter[Path] = Counter()
 _counting = threading.Lock()
-"""lock that prevents opening a journal as a plain file while this process has a connection to it"""
+"""lock of ``_connections``; it also prevents that a file is opened as bytes while a connection to it is opened"""
 
 
 @contextmanager
 def counted_connection(path: Path) -> Iterator[None]:
-    """Count this process's connections to a file, from before it is opened until after it is closed.
+    """Count a connection of this process to a file; open and close the connection inside the ``with`` block.
 
-    If this process closed any other descriptor of the file, it would lose all its POSIX locks on the file, including
-    those of SQLite. Another process could then delete the WAL while this one writes.
+    While the count is above 0, `examine_header` does not open the file. Closing a second descriptor of a file would
+    release the POSIX locks of SQLite, and another process could delete the WAL while this process writes.
     """
     place = path.resolve()
     with _counting:
@@ -140,9 +140,9 @@ def counted_connection(path: Path) -> Iterator[None]:
 
 
 def examine_header(path: Path) -> None:
-    """Raise an error for a file that is not a journal of a known version, by its first 100 bytes and its size.
+    """Raise JournalError if a file is not a journal of a known version, or is cut off.
 
-    A file that this process is already connected to is skipped, since it was checked when it was opened.
+    Only the first 100 bytes and the size are read. A file to which this process has a connection is not checked again.
     """
     with _counting:
         if _connections[path.resolve()]:
@@ -179,9 +179,9 @@ def refuse_newer(path: Path, version: int) -> None:
 
 
 async def examine(path: Path) -> None:
-    """Raise an error for a damaged file before it is opened for writing.
+    """Raise JournalError if a file is damaged; call this before opening it for writing.
 
-    The pages of a large file are not checked here, but when they are read.
+    The pages of a file above ``CHECKED_BYTES`` are not checked here, because that would take too long.
     """
     examine_header(path)
     async with open_reading(path) as connection:
@@ -195,14 +195,24 @@ async def examine(path: Path) -> None:
 
 
 async def create(path: Path, meta: RunMeta) -> None:
-    """Create a journal file with its first rows atomically; raise UsageError if the file exists."""
+    """Create a journal file with the metadata of its run; raise UsageError if the file exists.
+
+    The file appears at once with this content, or not at all.
+    """
     async with draft_folder(path, meta.run_id) as draft:
         await to_thread.run_sync(write_draft, draft, meta)
 
 
 @asynccontextmanager
 async def draft_folder(path: Path, run_id: str) -> AsyncIterator[Path]:
-    """Yield a temporary path for a new journal; the file is moved into place at the end, or deleted on an error."""
+    """Yield a temporary path at which the ``with`` block creates a new journal.
+
+    At the end, the file is moved to ``path``; after an error, it is deleted.
+
+    Raises:
+        UsageError: the run exists, or its id is reserved.
+        JournalError: the file or folder cannot be created.
+    """
     hint = f"bench resume {run_id} continues it; for a new run choose another id"
     try:
         require_unreserved(run_id)
@@ -232,7 +242,7 @@ async def draft_folder(path: Path, run_id: str) -> AsyncIterator[Path]:
 
 
 def _publish(draft: Path, path: Path) -> bool:
-    """Move the finished file into place and return True, unless the name exists; a link cannot replace a file."""
+    """Move the finished file to ``path`` and return True; if ``path`` exists, change nothing and return False."""
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -253,7 +263,7 @@ def _sync(path: Path) -> None:
 
 
 def write_draft(draft: Path, meta: RunMeta) -> None:
-    """Write the schema and the first rows of a new file."""
+    """Write the schema and the metadata of the run to a new file."""
     with closing(sqlite3.connect(draft, isolation_level="IMMEDIATE")) as raw:
         raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         migrate(raw)
@@ -270,7 +280,7 @@ def write_draft(draft: Path, meta: RunMeta) -> None:
 
 @asynccontextmanager
 async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """Open the only writing connection: WAL mode, ``synchronous = FULL``, a large automatic checkpoint."""
+    """Open the only writing connection to a journal, in WAL mode with ``synchronous = FULL``."""
 
     def set_up(raw: sqlite3.Connection) -> None:
         raw.execute("PRAGMA journal_mode = WAL")
@@ -286,7 +296,7 @@ async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 @asynccontextmanager
 async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """Open a read-only connection to a live, crashed, finished or copied file, even in a read-only folder."""
+    """Open a read-only connection to a journal: during its run, after a crash, or in a read-only folder."""
     examine_header(path)
     with counted_connection(path):
         async with _reading(path) as (connection, _):
@@ -295,7 +305,7 @@ async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 @asynccontextmanager
 async def readable(path: Path) -> AsyncIterator[str]:
-    """Yield a URI by which SQLite can read the file in its current state."""
+    """Yield an SQLite URI with which the file can be read, or attached to another connection."""
     async with _reading(path) as (connection, uri):
         await connection.close()
         yield uri

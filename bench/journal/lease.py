@@ -22,13 +22,13 @@ from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
 OLDEST_SENT = "oldest_sent_us"
-"""meta key: time at which the oldest request in flight was sent, as of the last heartbeat; null = none"""
+"""key in the meta table of the time at which the oldest request in flight was sent; null if none is in flight"""
 PATIENCE_MS = 500
-"""milliseconds that the last checkpoint waits for a reader with an old snapshot"""
+"""milliseconds that the last checkpoint waits for readers"""
 
 
 class JournalLease:
-    """The lock of this process on one journal."""
+    """The write lock of this process on one journal."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class JournalLease:
         self._file: int | None = None
 
     def take(self, raw: sqlite3.Connection) -> None:
-        """Take the lock and mark the run as running; the lock row is read and written in one transaction.
+        """Take the lock and mark the run as running, in one transaction.
 
         Raises:
             Locked: another live process has the lock.
@@ -58,10 +58,12 @@ class JournalLease:
         self._file = self._found()
 
     def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
-        """Renew the heartbeat when it is due, and store when the oldest request in flight was sent.
+        """If a heartbeat is due, write the current time to the lock row.
+
+        ``oldest_s`` is the age of the oldest request in flight; the time at which it was sent is stored too.
 
         Raises:
-            JournalError: the file is no longer at its path; SQLite would continue in a file without a name.
+            JournalError: the file was deleted or replaced; SQLite would go on writing to the deleted file.
             Locked: another process has taken over the run.
         """
         if self._found() != self._file:
@@ -76,14 +78,14 @@ class JournalLease:
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 
     def _found(self) -> int | None:
-        """Return the inode number of the file at the path; None without a file."""
+        """Return the inode number of the journal file; None if the file does not exist."""
         try:
             return self._path.stat().st_ino
         except FileNotFoundError:
             return None
 
     def release(self, raw: sqlite3.Connection) -> None:
-        """Release the lock and empty the WAL, if disk and readers allow."""
+        """Release the lock and empty the WAL; an SQLite error is ignored, because the file stays valid."""
         try:
             raw.execute(_WRITE["release"], (self._me.token,))
             raw.commit()
@@ -94,5 +96,5 @@ class JournalLease:
             raw.rollback()
 
     def leave(self) -> None:
-        """Mark this process as no longer holding the lock, even if the file could not be written."""
+        """Record in this process that the lock is no longer held, even if the file could not be written."""
         self._me.leave()

@@ -1,7 +1,8 @@
-"""Merge journals of one plan; neither their order nor a repeated shard has an effect.
+"""Merge several journals of one plan into a new run.
 
-Every attempt of every source is kept. The earliest ok attempt of a phase becomes the last attempt. All ok attempts of a
-phase must have the same hits, answer, verdicts, state and labels; measured values may differ::
+The order of the journals has no effect, and a journal that is given twice counts once. Every attempt of every source is
+kept. Of the successful attempts of a phase, the earliest is shown as the result. All of them must have the same hits,
+answer, verdicts, state and labels; measured values may differ::
 
     outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
     print(outcome.gaps)
@@ -45,19 +46,19 @@ _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resum
 _COPYING = ("entries", "verdicts", "calls", "scores", "steps")
 _DONE = (RunState.COMPLETE, RunState.PARTIAL)
 _RANGE = ("start", "end", "shard", "run_id")
-"""keys of a source's request that may differ between sources"""
+"""keys of a run's request that may differ between the sources"""
 PARTS = "parts"
-"""meta key of the ranges that a resume selects from: one per source if every shard selected separately"""
+"""key in ``RunMeta.extra`` of the ranges of items from which a resume of the merged run selects"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOutcome:
-    """The result of a merge: the file, its number of phase rows, and the positions that no source covers."""
+    """The result of a merge: the new file, its number of phase rows, and the item positions that no source covers."""
 
     path: Path
     phases: int
     gaps: tuple[Range, ...]
-    """1-based inclusive"""
+    """missing positions as 1-based inclusive ranges"""
     state: RunState
 
 
@@ -74,12 +75,12 @@ async def merge(
 ) -> MergeOutcome:
     """Merge ``sources`` (run folders or journal files) into the new run folder ``into``.
 
-    ``request`` is the request for a resume of the merged run; by default it covers the ranges of the sources. After an
-    error, no merged file is left.
+    ``request`` has the flags with which the merged run can be resumed; by default they cover the ranges of all sources.
+    After an error, no merged file exists.
 
     Raises:
-        IdentityError: the plan digests differ.
-        MergeConflict: items have two outcomes; the error lists all of them.
+        IdentityError: the sources are runs of different plans.
+        MergeConflict: two sources have different results for an item; the error lists all such items.
         Locked: a live process has a source open for writing.
         JournalError, UsageError: a source cannot be read, or the merged run exists.
     """
@@ -137,7 +138,7 @@ def _same_plan(sources: Sequence[_Source]) -> None:
 
 
 def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
-    """Return the differences between two JSON trees as (path, old, new), in the order of paths."""
+    """Return the differences between two JSON values as (path, old, new), sorted by path."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = sorted({*old, *new})
         return [
@@ -179,7 +180,7 @@ def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
 
 
 def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
-    """Return metadata with which a resume selects the ranges of all sources."""
+    """Return the metadata with changed flags, so that a resume selects the items of all sources."""
     request = {name: value for name, value in meta.request.items() if name not in _RANGE}
     parts = meta.ranges
     if cuts_inside_range(request):
@@ -190,7 +191,7 @@ def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
 
 
 def selected_from(meta: RunMeta) -> Ranges | None:
-    """Return the ranges that a resume of a merged run, or of its fork, selects from; None for other runs."""
+    """Return the ranges of items from which a resume of a merged run, or of its fork, selects; None for other runs."""
     parts = meta.extra.get(PARTS)
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 
@@ -230,7 +231,7 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
 async def _each(
     connection: aiosqlite.Connection, uris: Sequence[str], *, statements: Sequence[str], script: str | None = None
 ) -> None:
-    """Attach one source after the other (SQLite allows ten) and run the statements with its number."""
+    """Attach each source in turn to the connection and run the statements; their parameter is the source's number."""
     for number, uri in enumerate(uris):
         await connection.execute("ATTACH ? AS src", (uri,))
         if script is not None:
@@ -244,7 +245,10 @@ async def _each(
 async def _shared(
     connection: aiosqlite.Connection, sources: Sequence[_Source], meta: RunMeta
 ) -> dict[tuple[str, Phase], int]:
-    """Count, by owner and phase, the items that are in several ranges, once for each additional range."""
+    """Count, for each owner and phase, the items that several ranges share.
+
+    An item in n ranges counts n - 1 times.
+    """
     ranges = list(dict.fromkeys(source.meta.ranges for source in sources))
     if sum(count_covered(one, meta.total) for one in ranges) == count_covered(meta.ranges, meta.total):
         return {}

@@ -21,10 +21,10 @@ ENTRIES = "entries.jsonl"
 
 
 def find_run(workspace: Path, name: str) -> Path:
-    """Return the folder or journal file of a run: by run id in the workspace, or by path.
+    """Return the folder or journal file of a run; ``name`` is a run id of the workspace or a path.
 
     Raises:
-        UsageError: an unknown run, with the nearest name.
+        UsageError: there is no such run; the error suggests the most similar run id.
     """
     if SEGMENT.fullmatch(name):
         folder = workspace / CHECKPOINTS / name
@@ -40,10 +40,10 @@ def find_run(workspace: Path, name: str) -> Path:
 
 
 def report_folder(results: Path, run_id: str) -> Path:
-    """Return the folder of a run's report, receipts and log.
+    """Return the folder for a run's report, receipts and log.
 
     Raises:
-        UsageError: the name is reserved, or the folder is part of a public log.
+        UsageError: the run id is reserved, or the folder would be part of a public log.
     """
     try:
         folder = results / require_unreserved(run_id)
@@ -58,11 +58,11 @@ def report_folder(results: Path, run_id: str) -> Path:
 
 
 def public_logs(folder: Path) -> list[Path]:
-    """Return every public log in a folder; public logs must be kept when runs are deleted."""
+    """Return the folder of every public log below a folder; these must be kept when runs are deleted."""
     return [path.parent for path in folder.rglob(ENTRIES)]
 
 
 def run_ids(workspace: Path) -> list[str]:
-    """Return the ids of the runs in the workspace, newest journal first."""
+    """Return the ids of the runs in a workspace, the run whose journal was last changed first."""
     found = [path for path in (workspace / CHECKPOINTS).glob(f"*/{JOURNAL}") if path.is_file()]
     return [path.parent.name for path in sorted(found, key=lambda path: (-path.stat().st_mtime, path.parent.name))]

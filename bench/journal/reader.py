@@ -1,7 +1,7 @@
 """Read the journal of a run; another process can still write to it meanwhile.
 
-A journal can be read while its run goes on, after a crash, at the end, or as a copy. The methods that stream keep at
-most a few thousand rows in memory::
+A journal can be read during its run, after a crash, at the end, or as a copy. The methods that stream keep at most a
+few thousand rows in memory::
 
     async with Reader.open(folder) as reader:
         async for batch in reader.values(job):

@@ -1,4 +1,4 @@
-"""The records that a reader returns: frozen values."""
+"""The records that ``Reader`` returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageTotals:
-    """The totals of the calls of one role, retries included."""
+    """The totals of all calls of one role; retries count too."""
 
     calls: int = 0
     errors: int = 0
@@ -48,7 +48,7 @@ class UsageTotals:
 
 
 def totals_by_role(calls: Iterable[Call]) -> dict[str, UsageTotals]:
-    """Return the totals of calls by role."""
+    """Add up calls, separately for each role."""
     by_role: dict[str, list[Call]] = {}
     for call in calls:
         by_role.setdefault(call.role, []).append(call)
@@ -71,7 +71,7 @@ def _spent(calls: list[Call]) -> UsageTotals:
 
 
 def add_usages(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of token counts; it is estimated when any part is."""
+    """Return the sum of token counts; it is marked as estimated if any of them is."""
     total = NO_USAGE
     for usage in usages:
         total = Usage(
@@ -91,7 +91,7 @@ class PhaseTotals:
     """The time, tokens and cost of a phase over all items and attempts."""
 
     units: int
-    """items times epochs for which the phase was started"""
+    """number of items for which the phase was started; each epoch counts"""
     calls: int
     tokens: int
     """input and output tokens of the calls that reported their usage"""
@@ -100,44 +100,44 @@ class PhaseTotals:
     unpriced: int
     """number of successful calls with unknown cost"""
     time_us: int
-    """time of the successful attempts, without queue and limiter"""
+    """total time of the successful attempts, without waits in queues and for rate limits"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRecord:
-    """One item of one job: the latest attempt of each phase and the newest scoring."""
+    """One item in one epoch of a job: the latest attempt of each phase, and the newest scoring."""
 
     corpus: str
     item: str
     epoch: int
     phases: Mapping[Phase, JournaledPhase]
-    """latest attempt of search, answer, evaluate, without calls; payloads are references (``Reader.payload``)"""
+    """latest attempt of search, answer and evaluate, without calls; ``Reader.payload`` loads their payloads"""
     attempts: Mapping[Phase, int]
     state: State | None
     """None = pending"""
     outcome: str | None
-    """``ok`` or the error kind of the scored entry; None = pending"""
+    """``ok`` or the error kind; None = pending"""
     labels: Mapping[str, str]
     values: Mapping[str, float | None]
     verdicts: tuple[Verdict, ...]
-    """verdicts of the newest scoring; ``raw`` is a reference"""
+    """verdicts of the newest scoring; ``Reader.payload`` loads the text to which their ``raw`` refers"""
     spent: Mapping[str, UsageTotals] = field(default_factory=dict)
-    """totals by role, over every attempt of the three phases"""
+    """role -> totals of its calls, over every attempt of the three phases"""
 
     @property
     def message(self) -> str:
-        """Return the message of the failed phase; empty when none failed."""
+        """Return the error message of the first failed phase; empty if no phase failed."""
         return next((entry.message for entry in self.phases.values() if not entry.ok), "")
 
     @property
     def hint(self) -> str:
-        """Return what to do about the failure; empty when none failed, and in runs of earlier versions."""
+        """Return the advice on the failure; empty if no phase failed or an earlier version wrote the journal."""
         return next((str(hint) for entry in self.phases.values() if (hint := entry.measured.get("hint"))), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingVerdicts:
-    """A reason why verdicts of a judge are missing, and the number of items without a verdict for this reason."""
+    """A reason why an evaluator gave no verdict, and the number of items for which it is the reason."""
 
     evaluator: str
     reason: str
@@ -155,7 +155,7 @@ class ErrorCount:
 
 
 class JudgedItem(NamedTuple):
-    """The decision of a judge on one item in one scoring generation."""
+    """The decision of a judge on one item in one scoring."""
 
     corpus: str
     item: str
@@ -163,7 +163,7 @@ class JudgedItem(NamedTuple):
     labels: Mapping[str, str]
     value: float | None
     correct: bool | None
-    """None = no verdict, see ``reason``"""
+    """None = the judge gave no verdict; ``reason`` says why"""
     reason: str
     model: str | None
     prompt_name: str | None
@@ -172,7 +172,7 @@ class JudgedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlaggedItems:
-    """The items of a phase that share a set of flags."""
+    """The items of a phase that have the same flags and outcome."""
 
     flags: tuple[str, ...]
     outcome: str
@@ -199,24 +199,27 @@ class FlagCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitCounts:
-    """Counts of the hits in the last searches of a lane's items."""
+    """Counts over the last search of each item of a lane."""
 
     hits: int
-    """number of hits in searches whose hits have ids"""
+    """number of hits, in searches whose hits can be mapped to memories"""
     unmapped: int
-    """number of these hits that match no memory of their corpus"""
+    """number of hits that match no memory of their corpus"""
     searches: int
     flags: Mapping[str, FlagCount]
-    """flag -> the number of searches with it"""
+    """flag -> number of searches that have this flag, with examples"""
     replies: Mapping[str, int] = field(default_factory=dict)
-    """what responses without hits contained instead -> number of responses, the most frequent first"""
+    """what a response contained instead of hits -> number of such responses, the most frequent first"""
     warnings: Mapping[str, int] = field(default_factory=dict)
-    """what responses contained next to hits -> number of responses, the most frequent first"""
+    """warning that a response contained together with hits -> number of such responses, the most frequent first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """Up to a few thousand ended items in order, as columns; all have the same metrics."""
+    """Up to a few thousand ended items as columns: position n of each column belongs to item n.
+
+    All items have values of the same metrics.
+    """
 
     corpora: tuple[str, ...]
     items: tuple[str, ...]
@@ -225,9 +228,9 @@ class Values:
     outcomes: tuple[str, ...]
     """``ok`` or the error kind of each item"""
     labels: tuple[Mapping[str, str], ...]
-    """labels of each item; equal label sets are one object"""
+    """labels of each item; items with equal labels share one mapping"""
     values: Mapping[str, array[float]]
-    """metric -> column; NaN = does not apply to the item; failed items have no metrics"""
+    """metric -> its value for each item; NaN = the metric does not apply; empty for failed items"""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -235,7 +238,10 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGroup:
-    """Ended items that share state, outcome and labels, as columns; items of one corpus are adjacent."""
+    """Ended items that have the same state, outcome and labels.
+
+    Position n of each column belongs to item n. Items of one corpus are adjacent.
+    """
 
     state: str
     outcome: str
@@ -243,14 +249,17 @@ class ScoreGroup:
     labels: Mapping[str, str]
     corpora: Sequence[str]
     values: Mapping[str, array[float]]
-    """metric -> column, as in ``Values``"""
+    """metric -> its value for each item, as in ``Values``"""
 
     def __len__(self) -> int:
         return len(self.corpora)
 
 
 class ItemWithoutValue(NamedTuple):
-    """An ended item without a value of some metric, with the reason why retrieval does not apply (may be empty)."""
+    """An ended item that has no value of a metric.
+
+    ``reason`` says why retrieval metrics do not apply to the item; it may be empty.
+    """
 
     corpus: str
     item: str
@@ -262,17 +271,17 @@ class ItemWithoutValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRecord:
-    """The outcome of one corpus of a lane; a merged journal has one record per run that touched the corpus."""
+    """The state of one corpus of a lane; in a merged run, one record for each source that prepared the corpus."""
 
     lane: str
     corpus: str
     attempts: int
     last: tuple[CorpusRow, ...]
-    """rows of the last attempt in order; batch rows have the sent and returned data"""
+    """rows of the last attempt in order"""
     uncleared: tuple[tuple[CorpusRow, ...], ...]
-    """rows of each attempt without a record of clearing; an earlier attempt is included if its clearing failed"""
+    """rows of each attempt whose namespace was not cleared"""
     spent: Mapping[str, UsageTotals]
-    """totals by role, over every attempt"""
+    """role -> totals of its calls, over every attempt"""
 
     @property
     def started_at(self) -> datetime | None:
@@ -280,7 +289,7 @@ class CorpusRecord:
 
     @property
     def times_us(self) -> dict[str, int]:
-        """Return the times of the last attempt, summed by name over its rows."""
+        """Return the times of the last attempt; times with the same name in several rows are added."""
         times: dict[str, int] = {}
         for row in self.last:
             for name, value in row.times_us.items():
@@ -293,13 +302,13 @@ class CorpusRecord:
         return any("reused_from" in row.data for row in self.last)
 
     def row(self, kind: str) -> CorpusRow | None:
-        """Return the last row of a kind in the last attempt, or None."""
+        """Return the last row of this kind in the last attempt, or None if there is none."""
         return next((row for row in reversed(self.last) if row.kind == kind), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalOrigin:
-    """A journal in which rows were written first: that of the run itself, or of a shard of a merged run."""
+    """A journal from which rows come: that of the run itself, or a source of a merge."""
 
     uuid: str
     run_id: str
@@ -309,7 +318,7 @@ class JournalOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The state of a run; ``interrupted`` means that it is marked as running, but its process has ended."""
+    """The state of a run; ``interrupted`` means that the run is marked as running, but its process has ended."""
 
     state: RunState
     reason: str
@@ -318,4 +327,4 @@ class Status:
     """``pid P on HOST`` while a live process holds the run"""
     heartbeat_at: datetime | None
     oldest_request_s: float | None = None
-    """age of the oldest request in flight at the last heartbeat; None if there was none or no process holds the run"""
+    """age of the oldest request in flight; None if no request is in flight or no process holds the run"""

@@ -1,7 +1,7 @@
-"""The derived database ``results/results.sqlite`` with the jobs, metrics and items of every run.
+"""The database ``results/results.sqlite`` with the jobs, metrics and items of every run.
 
-It is updated with each report and can be rebuilt from the journals; it has no data of its own. Lists, the leaderboard
-and comparisons by name read it::
+Each report updates the database. It can be rebuilt from the journals, because it has no data of its own. Lists, the
+leaderboard and comparisons of runs by name read the database::
 
     async with ResultsDb.open(workspace / "results" / "results.sqlite") as results:
         await results.put(run_id, [JobSummary(...)], rows)
@@ -40,7 +40,10 @@ _REBUILD = "bench results --rebuild creates it again from the journals"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSummary:
-    """One metric of one job: over all items (dimension and label empty), or for one label."""
+    """One metric of one job, over all items or over a group of items.
+
+    A group is named by ``dimension`` and ``label``, such as question_type and multi-hop. Both are empty for all items.
+    """
 
     metric: str
     definition: str
@@ -60,7 +63,7 @@ class MetricSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:
-    """One job of one run; (run_id, job) is its key."""
+    """One job of one run, with its setup, counts and metrics; (run_id, job) is unique."""
 
     run_id: str
     job: str
@@ -84,12 +87,12 @@ class JobSummary:
     report: str
     data: Mapping[str, object] = field(default_factory=dict)
     metrics: tuple[MetricSummary, ...] = ()
-    """the job's metrics for ``put``; lists leave it empty, see ``ResultsDb.metrics``"""
+    """metrics to store with ``put``; empty in a job read from the database (see ``ResultsDb.metrics``)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemResult:
-    """One item of one job."""
+    """The result of one item in one epoch of one job."""
 
     job: str
     corpus: str
@@ -115,7 +118,7 @@ class ResultsDb:
         """Open the database, or create it if it is missing.
 
         Raises:
-            JournalError: it is damaged, of a newer version, or not a results database.
+            JournalError: the file is damaged, from a newer version, or not a results database.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level="IMMEDIATE") as connection:
@@ -126,7 +129,7 @@ class ResultsDb:
     @staticmethod
     @asynccontextmanager
     async def rebuild(path: Path) -> AsyncIterator[ResultsDb]:
-        """Fill a new database, which replaces the old one when the block ends without an error."""
+        """Yield a new empty database; it replaces the old one if the ``with`` block ends without an error."""
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
             async with ResultsDb.open(draft) as results:
@@ -150,7 +153,7 @@ class ResultsDb:
                 await self._connection.rollback()
 
     async def forget(self, run_id: str) -> None:
-        """Remove a run."""
+        """Remove all data of a run from the database."""
         with _rebuildable(self.path):
             await self._connection.execute(_SQL["forget"], (run_id,))
             await self._connection.commit()
@@ -162,7 +165,10 @@ class ResultsDb:
         return await self._jobs("runs", run_id, benchmark, provider)
 
     async def newest(self, benchmark: str) -> list[JobSummary]:
-        """Return the newest complete valid job of a benchmark for each provider, models, track, data and settings."""
+        """Return the newest complete and valid job of each setup of a benchmark.
+
+        Two jobs have the same setup if their provider, models, track, data and settings are the same.
+        """
         return await self._jobs("newest", benchmark)
 
     async def benchmarks(self) -> list[str]:
@@ -171,14 +177,14 @@ class ResultsDb:
             return [str(row[0]) for row in await self._connection.execute_fetchall(_SQL["benchmarks"])]
 
     async def metrics(self, job: JobSummary) -> tuple[MetricSummary, ...]:
-        """Return a job's metrics: overall and by label."""
+        """Return the metrics of a job, over all items and for each group of items."""
         names = tuple(MetricSummary.__dataclass_fields__)
         with _rebuildable(self.path):
             rows = await self._connection.execute_fetchall(_SQL["run_metrics"], (job.run_id, job.job))
         return tuple(MetricSummary(**dict(zip(names, row, strict=True))) for row in rows)
 
     async def item_values(self, job: JobSummary, metric: str) -> list[tuple[str, int, float | None]]:
-        """Return (item, epoch, value) of one metric for each item and epoch, for paired comparisons."""
+        """Return the value of one metric for each item and epoch of a job, as (item, epoch, value)."""
         with _rebuildable(self.path):
             rows = await self._connection.execute_fetchall(_SQL["item_values"], (job.run_id, job.job, metric))
         return [(row[0], row[1], row[6]) for row in rows]
@@ -291,7 +297,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Convert an SQLite error as `sqlite_errors_reported` does, with the hint to rebuild the file."""
+    """Convert SQLite errors like `sqlite_errors_reported`, and add a hint to rebuild the database."""
     try:
         with sqlite_errors_reported(path):
             yield

@@ -1,8 +1,8 @@
-"""Write journal rows: turn one batch into the INSERT statements of ``sql/write.sql``, in one transaction.
+"""Write a batch of journal rows in one transaction, with the INSERT statements of ``sql/write.sql``.
 
-``write_queue.py`` calls this once per batch, in SQLite's thread, so that encoding and compression do not block the
-event loop. Each table is filled by one ``executemany`` over a generator. Names (owners, messages, label sets, metric
-sets) are interned first; ``RowWriter`` caches a bounded number of them::
+``write_queue.py`` calls this in SQLite's thread, so that encoding and compression do not block the event loop. Each
+table is filled by one ``executemany``. Texts that occur in many rows (owners, messages, labels, metric names) are
+stored once and referred to by number; ``RowWriter`` remembers up to 4096 of each kind::
 
     rows = RowWriter(last_id)
     await run_in_thread(connection, lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()
@@ -43,7 +43,7 @@ _WRITE = blocks("write")
 
 
 class Statement:
-    """A named statement of write.sql with its parameters, for the state of the journal itself."""
+    """A statement of write.sql with its parameters; queued like a row, to change the state of the journal."""
 
     __slots__ = ("columns", "name")
 
@@ -56,7 +56,7 @@ Writable = JournaledPhase | CorpusRow | ProbeRow | Event | Statement
 
 
 class RowWriter:
-    """Writer of batches. It keeps the last row id and the names that are already in the file."""
+    """Writer of batches. It remembers the last row id and which repeated texts are already in the file."""
 
     def __init__(self, last_id: int) -> None:
         self._last_id = last_id
@@ -64,7 +64,7 @@ class RowWriter:
         self._references: dict[tuple[int, str], str] = {}
 
     def write(self, connection: sqlite3.Connection, rows: Sequence[Writable]) -> None:
-        """Write ``rows`` in the connection's implicit transaction; the caller commits."""
+        """Write a batch of rows; the caller commits the transaction."""
         entries = self._number([row for row in rows if isinstance(row, JournaledPhase)])
         steps = self._number([row for row in rows if isinstance(row, CorpusRow)])
         self._write_names(connection, entries, steps)

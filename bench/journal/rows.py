@@ -1,23 +1,22 @@
-"""The rows of a journal as frozen dataclasses; the docstring below a field describes it.
+"""The rows of a journal as frozen dataclasses.
 
 Also in this module:
 
-* The holder of a journal: the process that may write, and the check whether it is alive.
+* The process that holds the write lock of a journal, and the check whether this process is alive.
 
 Example::
 
     JournaledPhase(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
           data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
 
-Owners: ``search`` belongs to a lane, ``answer`` to a lane and its answering model, ``evaluate`` to a job. So jobs that
-differ only in a later model share the earlier phases. An owner is an opaque text.
+Each phase row has an owner: a lane for ``search``, a lane with its answering model for ``answer``, a job for
+``evaluate``. So two jobs that differ only in their judge share the rows of search and answer.
 
-Values that must be equal in two runs of one deterministic plan are in ``data`` (and verdicts, state, values). Measured
-values are in ``times_us``, ``calls`` and ``measured``; merge does not compare them.
+``data``, verdicts, state and values must be equal in two runs of one deterministic plan; a merge compares them.
+``times_us``, ``calls`` and ``measured`` may differ.
 
-The lock of a dead holder on this machine is taken over at once (its pid does not exist, is a zombie or belongs to
-another process, or the machine was rebooted). A holder on another machine, or in another container, counts as dead when
-its heartbeat is older than ``STALE_S``.
+If the lock holder ran on this machine and is dead, the lock is taken over at once. A holder on another machine or in
+another container counts as dead when its heartbeat is older than ``STALE_S``.
 """
 
 from __future__ import annotations
@@ -46,22 +45,22 @@ _STARTED = [time.time() - _steady()]
 
 
 def now() -> datetime:
-    """Return the UTC time; differences within a process are exact even if the wall clock jumps."""
+    """Return the UTC time from a steady clock, so that durations are right even if the wall clock is changed."""
     return datetime.fromtimestamp(_STARTED[0] + _steady(), UTC)
 
 
 def set_clock() -> None:
-    """Set ``now`` to the wall clock; called when a process begins to write a journal."""
+    """Synchronize ``now`` with the wall clock; called when a process begins to write a journal."""
     _STARTED[0] = time.time() - _steady()
 
 
 def wall() -> datetime:
-    """Return the wall-clock time, for comparisons between processes."""
+    """Return the UTC time of the wall clock, which can be compared between processes."""
     return datetime.now(UTC)
 
 
 class RunState(StrEnum):
-    """The state that the last process of a run recorded; ``interrupted`` is derived by readers only."""
+    """The state of a run. ``interrupted`` is never stored: it means that the process of a running run has died."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -73,25 +72,25 @@ class RunState(StrEnum):
 
 
 class CorpusKind(StrEnum):
-    """The kinds of rows of one attempt to prepare a corpus, in the order in which they are written."""
+    """The kinds of rows that one attempt to prepare a corpus writes, in this order."""
 
     INTENT = "intent"
-    """something is about to be sent; the only kind that must be durable before the work continues"""
+    """something is about to be sent to the provider; the request waits until this row is durable"""
     BATCH = "batch"
-    """the position of a batch and the provider's response to it"""
+    """a batch of memories was sent; ``data`` has its position and the provider's response"""
     INGESTED = "ingested"
     CLEAN_STOP = "clean_stop"
-    """nothing is in flight although the ingest is not complete"""
+    """the ingest stopped between two batches: no request is in flight"""
     READY = "ready"
     FAILED = "failed"
     CLEARED = "cleared"
     CALLS = "calls"
-    """not a step: calls that belong to no phase row, such as probes, status calls and canceled calls"""
+    """not a step of the attempt: the row holds calls that belong to no other row, such as probes and status calls"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The owner, phase and unit of a row; for ``ingest`` and ``index`` the unit is the corpus itself."""
+    """The identity of a phase row; ``unit`` is an item, or the corpus itself for ``ingest`` and ``index``."""
 
     owner: str
     phase: Phase
@@ -102,36 +101,36 @@ class Key:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledPhase:
-    """One attempt of one phase of one unit. ``evaluate`` also has the item's final state.
+    """One attempt of one phase of an item. An ``evaluate`` row also has the final state of the item.
 
-    Write an ``evaluate`` entry for every ended item, also for one that failed earlier: then ``outcome`` is the error
-    kind and ``state`` is error, not_ready or unsupported.
+    Every ended item needs an ``evaluate`` row. If an earlier phase failed, ``outcome`` is the kind of its error, and
+    ``state`` is error, not_ready or unsupported.
     """
 
     key: Key
     outcome: str = OK
     """``ok`` or the error kind"""
     attempt: int = 0
-    """1-based; 0 = the next free number, set by the writer"""
+    """1-based number of the attempt; 0 = the writer sets the next free number"""
     message: str = ""
-    """error message; redacted, and stored once"""
+    """error message; the writer redacts secrets"""
     data: Mapping[str, object] = field(default_factory=dict)
-    """small JSON; compared by merge"""
+    """small JSON that a merge compares"""
     measured: Mapping[str, object] = field(default_factory=dict)
-    """small JSON; never compared"""
+    """small JSON that a merge does not compare"""
     payloads: Mapping[str, object] = field(default_factory=dict)
-    """large JSON by name; stored once by content, compressed, droppable; never compared"""
+    """name -> large JSON value; stored compressed, equal values only once; can be dropped from the journal"""
     times_us: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime = field(default_factory=now)
     calls: tuple[Call, ...] = ()
     state: State | None = None
-    """for evaluate only, like the four fields below"""
+    """final state of the item; like the four fields below only for evaluate"""
     labels: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """metric name -> value; None = does not apply; absent = the item failed"""
+    """metric name -> value; None = the metric does not apply; empty if the item failed"""
     verdicts: tuple[Verdict, ...] = ()
     generation: int = 0
-    """scoring generation: 0 = the run itself, a rescore adds one; the newest is shown"""
+    """number of the scoring: 0 = the run itself, each rescore adds one; readers show the newest"""
 
     @property
     def ok(self) -> bool:
@@ -140,7 +139,7 @@ class JournaledPhase:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
-    """One step of one attempt to prepare a corpus of a lane; ``data`` is needed for resume and never removed."""
+    """One step of one attempt to prepare a corpus of a lane; a resume needs ``data``, so it is never removed."""
 
     lane: str
     corpus: str
@@ -153,9 +152,9 @@ class CorpusRow:
     at: datetime = field(default_factory=now)
     calls: tuple[Call, ...] = ()
     seq: int = 0
-    """1-based within (lane, corpus, attempt); set by the writer"""
+    """1-based number of the row in its attempt; set by the writer"""
     origin: str = ""
-    """id of the journal that began the attempt; empty = the journal of the row"""
+    """id of the journal that began the attempt; empty = this journal"""
 
 
 ProbeKind = Literal["emptiness", "sentinel", "canary", "leak"]
@@ -169,22 +168,22 @@ class ProbeRow:
     corpus: str
     attempt: int
     kind: ProbeKind
-    """leak: a hit that provably belongs to another namespace; a row exists only when one was found"""
+    """kind of the check; a ``leak`` row exists only if a search returned a hit of another namespace"""
     passed: bool
     data: Mapping[str, object] = field(default_factory=dict)
     at: datetime = field(default_factory=now)
     last: bool = True
-    """set by a reader: the check is of the last attempt of its corpus"""
+    """True if the check belongs to the last attempt to prepare its corpus; set by a reader"""
 
     @property
     def decides(self) -> bool:
-        """Return True when this check concerns searched memories: it is of the last attempt, or a leak in a search."""
+        """Return True if the check counts for the lane: it is of the last attempt of its corpus, or it is a leak."""
         return self.last or self.kind == "leak"
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event that is not a phase; ``scope`` is a lane, a job, a model endpoint, or empty (the run)."""
+    """Something else that happened; ``scope`` is a lane, a job or a model endpoint, or empty for the whole run."""
 
     kind: str
     scope: str = ""
@@ -198,16 +197,16 @@ JournalRow = JournaledPhase | CorpusRow | ProbeRow | Event
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeta:
-    """The metadata of a run; written before any other row."""
+    """The metadata of a run, stored when its journal is created."""
 
     run_id: str
     plan_digest: str
     identity: RunIdentity
-    """the tree from which the plan digest was computed, for a readable diff"""
+    """the values from which the plan digest was computed; they show what differs between two plans"""
     request: Mapping[str, object] = field(default_factory=dict)
-    """the user's request, so that resume needs no flags"""
+    """the flags of the run, so that they need not be repeated for a resume"""
     ranges: tuple[tuple[int, int], ...] = ()
-    """1-based inclusive positions that this run covers; empty = all"""
+    """1-based inclusive ranges of item positions that this run covers; empty = all items"""
     total: int = 0
     """number of items of the benchmark before any filter"""
     versions: Mapping[str, object] = field(default_factory=dict)
@@ -215,13 +214,13 @@ class RunMeta:
     code_state: Mapping[str, object] = field(default_factory=dict)
     """git state, read before the first write"""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """job records, environment, labels, note, and if published the preregistration"""
+    """job records, environment, labels and note; for a published run also its preregistration"""
     created_at: datetime = field(default_factory=now)
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRow:
-    """A later process of the run: its versions, code state and run-time settings."""
+    """One resume of the run; ``data`` has the versions, code state and run-time settings of its process."""
 
     at: datetime
     data: Mapping[str, object]
@@ -229,7 +228,7 @@ class ResumeRow:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The three owners whose phases make up one job's items."""
+    """The owners of a job's phase rows: ``lane`` owns search, ``answering`` owns answer, ``job`` owns evaluate."""
 
     lane: str
     answering: str
@@ -238,7 +237,7 @@ class Chain:
 
 @value_dataclass(frozen=True, slots=True)
 class Finished:
-    """The units whose phase succeeded, by epoch; supports ``(unit, epoch) in finished``."""
+    """The ids of the items whose phase succeeded, by epoch; supports ``(id, epoch) in finished``."""
 
     by_epoch: Mapping[int, frozenset[str]]
 
@@ -258,7 +257,7 @@ _live_tokens: set[str] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """One writing process; ``started`` is its start time in clock ticks since boot (0 = unknown)."""
+    """A process that writes a journal; ``started`` is its start time in clock ticks since boot (0 = unknown)."""
 
     pid: int
     host: str
@@ -268,21 +267,21 @@ class LeaseHolder:
 
     @classmethod
     def me(cls) -> LeaseHolder:
-        """Return this process as a holder, with a new token for each opened journal."""
+        """Return this process as the holder of a lock, with a new random token."""
         pid = os.getpid()
         started = _start_ticks(pid) or 0
         return cls(pid=pid, host=platform.node(), boot=_boot_id(), started=started, token=uuid.uuid4().hex)
 
     def take(self) -> None:
-        """Mark this holder as alive in this process."""
+        """Record in this process that the lock with this token is held."""
         _live_tokens.add(self.token)
 
     def leave(self) -> None:
-        """Undo ``take``."""
+        """Record in this process that the lock with this token is no longer held."""
         _live_tokens.discard(self.token)
 
     def lives(self, *, heartbeat_age_s: float) -> bool:
-        """Return True when this holder, read from a journal, may still write."""
+        """Return True if the process of this holder may still write to the journal from which it was read."""
         if self.host != platform.node():
             return heartbeat_age_s < STALE_S
         if self.boot != _boot_id():

@@ -1,4 +1,4 @@
-"""The write queue of a journal: it collects rows, commits them in groups, and reports durable rows.
+"""The write queue of a journal: it collects rows, commits them in groups, and reports which rows are durable.
 
 ``row_writer.py`` writes the rows of a group.
 
@@ -14,9 +14,9 @@ Example::
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
     waiting.release(acknowledged)                   # after a commit; True if a task still waits
 
-``append`` never blocks: one task commits the collected rows, at most ``linger_s`` after the first of them. Rows become
-durable in the order in which they were appended. That task owns the file from opening to closing and is shielded from
-cancellation, so a canceled run still flushes and closes its journal.
+``append`` never blocks. A separate task commits the collected rows, at most ``linger_s`` after the first of them. Rows
+become durable in the order in which they were appended. The separate task opens and closes the file. It is shielded
+from cancellation, so a canceled run still flushes and closes its journal.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ from bench.model import Phase, Verdict
 
 
 class DurabilityWaiters:
-    """The tasks that wait until a number of rows is durable."""
+    """The tasks that wait until this process has made a given number of rows durable."""
 
     def __init__(self) -> None:
         self._waiters: list[tuple[int, Event]] = []
@@ -89,7 +89,7 @@ class DurabilityWaiters:
         return done
 
     def release(self, acknowledged: int) -> bool:
-        """Wake the tasks whose rows are durable; return True if other tasks still wait."""
+        """Wake the tasks that wait for at most ``acknowledged`` durable rows; return True if other tasks still wait."""
         for count, done in self._waiters:
             if count <= acknowledged:
                 done.set()
@@ -97,7 +97,7 @@ class DurabilityWaiters:
         return bool(self._waiters)
 
     def release_all(self) -> None:
-        """Wake every task: no more rows will become durable."""
+        """Wake every task, because no more rows will become durable."""
         for _, done in self._waiters:
             done.set()
 
@@ -115,7 +115,7 @@ class Journal:
     meta: RunMeta
     resumes: tuple[ResumeRow, ...]
     uuid: str
-    """random unique id; a copy of the file keeps it"""
+    """random unique id of the journal; a copy of the file has the same id"""
 
     def __init__(self, path: Path, *, new: RunMeta | None, bound: int, linger_s: float) -> None:
         self.path = path
@@ -126,9 +126,9 @@ class Journal:
         self.on_commit: Callable[[Sequence[JournalRow]], None] | None = None
         """called on the event loop after each commit with the rows that became durable"""
         self.on_failure: Callable[[], object] = lambda: None
-        """called on the event loop when a write has failed: no row becomes durable any more"""
+        """called on the event loop when a write has failed; from then on, no row becomes durable"""
         self.oldest_s: Callable[[], float | None] = lambda: None
-        """called on the event loop at each commit: the age of the oldest request in flight, for other processes"""
+        """called on the event loop at each commit; returns the age of the oldest request in flight in seconds"""
         self._new = new
         self._bound = bound
         self._linger_s = linger_s
@@ -145,24 +145,27 @@ class Journal:
 
     @staticmethod
     def create(folder: Path, meta: RunMeta, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
-        """Create ``folder/journal.sqlite``; entering raises UsageError if the file exists."""
+        """Return a journal that creates ``folder/journal.sqlite`` on ``async with``; UsageError if the file exists."""
         return Journal(folder / NAME, new=meta, bound=bound, linger_s=linger_s)
 
     @staticmethod
     def resume(path: Path, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
-        """Open an existing run folder or journal file for writing.
+        """Return the journal of an existing run, opened for writing by ``async with``; ``path`` is its folder or file.
 
-        Entering raises Locked (another live process holds the run), JournalError (the file is damaged, not a journal,
-        or of a newer version, and stays unchanged), UsageError (no such file) or DiskFull.
+        Raises:
+            Locked: another live process writes to the run.
+            JournalError: the file is damaged, not a journal, or from a newer version; it stays unchanged.
+            UsageError: there is no such file.
+            DiskFull: the lock cannot be stored.
         """
         return Journal(locate(path), new=None, bound=bound, linger_s=linger_s)
 
     @staticmethod
     @asynccontextmanager
     async def append_to(path: Path) -> AsyncIterator[Journal]:
-        """Add rows to a run without running it; the state of the run is restored afterwards.
+        """Add rows to a run that is not running; its state is the same afterwards.
 
-        Entering raises the same errors as `resume`.
+        Raises the same errors as `resume`.
         """
         async with Reader.open(path) as reader:
             before = await reader.status()
@@ -203,7 +206,11 @@ class Journal:
         return len(self._queue) + len(self._committing)
 
     def append(self, row: JournalRow) -> None:
-        """Enqueue a row, which is durable within about 10 ms; if an earlier write failed, raise its error."""
+        """Enqueue a row, which becomes durable within about 10 ms.
+
+        Raises:
+            JournalError: an earlier write has failed.
+        """
         self._enqueue(row)
 
     async def wait_for_room(self) -> None:
@@ -213,7 +220,7 @@ class Journal:
         self._check()
 
     async def append_durable(self, row: JournalRow) -> None:
-        """Enqueue a row and wait until it is durable, for intents."""
+        """Enqueue a row and wait until it is durable; for rows that must be stored before a request is sent."""
         self._enqueue(row)
         await self.flush()
 
@@ -225,68 +232,77 @@ class Journal:
         self._check()
 
     async def set_state(self, state: RunState, reason: str = "") -> None:
-        """Record the state of the run; durable when this returns."""
+        """Record the state of the run, and wait until it is durable."""
         self._enqueue(Statement("set_meta", "state", to_json([state, reason])))
         self._enqueue(Statement("set_meta", "state_us", str(micros(now()))))
         await self.flush()
 
     async def record_resume(self, data: Mapping[str, object]) -> None:
-        """Record this process's versions, code state and run-time settings."""
+        """Record that this process resumes the run; ``data`` has its versions, code state and run-time settings."""
         resume = ResumeRow(at=now(), data=data)
         self._enqueue(Statement("resume", micros(resume.at), to_json(dict(data))))
         await self.flush()
         self.resumes = (*self.resumes, resume)
 
     async def amend(self, **extra: object) -> None:
-        """Add to ``meta.extra`` (for example the preregistration entry); durable when this returns."""
+        """Add values to ``meta.extra``, such as the entry of a preregistration, and wait until they are durable."""
         self.meta = replace(self.meta, extra={**self.meta.extra, **extra})
         self._enqueue(Statement("set_meta", "extra", to_json(self.meta.extra)))
         await self.flush()
 
     async def replan(self, meta: RunMeta) -> None:
-        """Replace the plan of the run by a larger one; durable when this returns."""
+        """Replace the plan of the run by one with more items, and wait until it is durable."""
         self.meta = meta
         for name in ("plan_digest", "identity", "request", "ranges", "total", "extra"):
             self._enqueue(Statement("set_meta", name, to_json(getattr(meta, name))))
         await self.flush()
 
     async def drop_payloads(self) -> None:
-        """Remove every large payload; rows, scores and the call log are kept."""
+        """Remove every large JSON value, such as prompts and hits; rows, scores and calls are kept."""
         self._enqueue(Statement("drop_payloads"))
         await self.flush()
 
     # ------------------------------------------------------------------ reading, for resume
 
     async def finished(self, owner: str, phase: Phase) -> Finished:
-        """Return the units of an owner with an ``ok`` row: one scan, about 0.3 us per unit."""
+        """Return the items or corpora for which a phase of an owner succeeded.
+
+        This scans the rows of the phase: about 0.3 us per item.
+        """
         with sqlite_errors_reported(self.path):
             return await read_finished(self._reading, owner, phase)
 
     async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, JournaledPhase]:
-        """Return the latest attempt of each key that has one (any outcome); pass at most a few hundred keys at a time.
+        """Return the latest attempt of each key, successful or not; a key without an attempt is not in the result.
 
-        Payload values are included unless ``payloads`` is False; calls and verdicts are not.
+        Calls and verdicts are not included; large values only if ``payloads`` is True. Pass at most a few hundred keys.
         """
         with sqlite_errors_reported(self.path):
             return await read_latest(self._reading, keys, payloads=payloads)
 
     async def verdict_history(self, key: Key) -> list[Verdict]:
-        """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+        """Return the verdicts of every attempt of an evaluate phase, the newest attempt first.
+
+        In each verdict, ``raw`` is the judge's full text instead of a reference to it.
+        """
         with sqlite_errors_reported(self.path):
             return await read_verdict_history(self._reading, key)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
-        """Return the steps that this journal's own processes wrote for a corpus: every attempt, in order."""
+        """Return the rows of every attempt to prepare a corpus, in order, without rows copied by a merge."""
         with sqlite_errors_reported(self.path):
             return await read_corpus(self._reading, lane, corpus)
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count phase rows and ended corpus steps by (phase, outcome): a table scan, for use at the start only."""
+        """Count the attempts of all phases by (phase, outcome).
+
+        This scans the tables, so call it only at the start of a process.
+        """
         with sqlite_errors_reported(self.path):
             return await read_counts(self._reading)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Return the total cost of the call log in USD, and the number of successful calls with unknown cost."""
+        """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""
         with sqlite_errors_reported(self.path):
             return await read_spending(self._reading)
 
@@ -308,7 +324,7 @@ class Journal:
         await done.wait()
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> None:
-        """Own the file from opening to closing, independently of the run's cancellation."""
+        """Open the file, write queued rows until the journal is closed, and close the file; a cancellation has no effect."""
         with CancelScope(shield=True):
             async with self._opened() as (writing, store):
                 task_status.started()
@@ -337,7 +353,7 @@ class Journal:
             lease.leave()
 
     def _begin(self, raw: sqlite3.Connection) -> int:
-        """Take the lock, migrate the file, read its metadata, and return its last row id; runs in SQLite's thread."""
+        """Take the lock, migrate the file and read its metadata; return the last row id. Runs in SQLite's thread."""
         self._lease.take(raw)
         migrate(raw)
         self.meta, self.resumes = read_head(raw)
@@ -366,7 +382,7 @@ class Journal:
     def _transact(
         self, raw: sqlite3.Connection, store: RowWriter, batch: Sequence[Writable], oldest_s: float | None
     ) -> None:
-        """Make one batch durable; runs in SQLite's thread."""
+        """Write and commit one batch of rows. Runs in SQLite's thread."""
         store.write(raw, batch)
         self._lease.beat(raw, oldest_s)
         raw.commit()
