@@ -260,7 +260,7 @@ def _foreign_cursor(cursor: str) -> UsageError:
 async def _labels(reader: Reader, question_type: str | None) -> str | None:
     """Return the numbers of all label sets that have this question type, as a JSON list.
 
-    Return None if ``question_type`` is None, which stands for any type.
+    Return None if ``question_type`` is None, which means any type.
     """
     if question_type is None:
         return None
