@@ -1,4 +1,4 @@
-"""One run on many machines: each shard is a dask task, and all journals are merged into the run's own.
+"""Run one plan on many machines: each worker runs a shard, and the journals of all shards are merged.
 
 Example::
 

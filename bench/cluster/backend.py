@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The operations of a cluster: submit an order, read its state, list the workers, stop all orders.
+* The operations on a cluster: submit a task, read its state, list the workers, stop all tasks.
 
 Example::
 
@@ -15,7 +15,7 @@ Example::
     while task.state == "pending": ...
     returned = await task.result()
 
-The types of dask are incomplete, so its results are checked here.
+The type annotations of dask are incomplete, so its results are checked here.
 
 :class:`Cluster` and :class:`bench.cluster.processes.WorkerProcesses` implement :class:`Fleet`.
 """
@@ -47,7 +47,7 @@ TaskState = Literal["pending", "finished", "error", "cancelled"]
 
 
 class ShardTask(Protocol):
-    """One submitted shard order."""
+    """One submitted task: the order to run a shard, and later its result."""
 
     @property
     def state(self) -> TaskState:
@@ -55,7 +55,7 @@ class ShardTask(Protocol):
         ...
 
     async def result(self) -> ShardResult | None:
-        """Return the result of a finished task; None if it was lost in transit."""
+        """Return the result of a finished task; None if the result was lost during the transfer."""
         ...
 
     async def error(self) -> str:
@@ -68,7 +68,7 @@ class ShardTask(Protocol):
 
 
 class Fleet(Protocol):
-    """The interface to the workers of a run."""
+    """The interface to the workers of a run, on this machine or on a dask cluster."""
 
     @property
     def address(self) -> str:
@@ -81,7 +81,7 @@ class Fleet(Protocol):
         ...
 
     async def slots(self) -> Mapping[str, int]:
-        """Return the number of parallel orders of each worker, by address; empty without workers."""
+        """Return how many shards each worker can run at a time, by the address of the worker."""
         ...
 
     def submit(
@@ -93,15 +93,16 @@ class Fleet(Protocol):
         name: str,
         preferred: Sequence[str],
     ) -> ShardTask:
-        """Submit an order, if possible to one of the workers ``preferred``."""
+        """Submit the order to run a shard; if possible, one of the workers ``preferred`` gets it."""
         ...
 
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function on every worker while its orders continue; return its results or exceptions by address.
+        """Call a function on every worker, without interrupting its shards.
 
-        A worker without an answer after ``within_s`` seconds has a TimeoutError.
+        Return, for each worker's address, the result or the exception. A worker that does not answer within
+        ``within_s`` seconds gets a TimeoutError.
         """
         ...
 
@@ -110,11 +111,11 @@ class Fleet(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Ask every order to stop, including orders that begin later."""
+        """Ask every running shard to stop, and every shard that begins later."""
         ...
 
     async def drop(self, worker: str) -> None:
-        """Remove a worker; its orders run on other workers."""
+        """Remove a worker; its shards run again on other workers."""
         ...
 
 
@@ -127,11 +128,14 @@ class CoordinatorLine(Protocol):
         ...
 
     def report(self, text: str) -> None:
-        """Send a message to the listeners without waiting for them."""
+        """Send a message to the coordinator, without waiting until it is received."""
         ...
 
     def stop_requested(self, *, within_s: float) -> bool:
-        """Wait at most ``within_s`` seconds for a request to stop; also True when the coordinator is unreachable."""
+        """Wait at most ``within_s`` seconds for a request to stop.
+
+        Return True if the coordinator asked to stop, or cannot be reached.
+        """
         ...
 
 
@@ -139,7 +143,7 @@ S = TypeVar("S")
 
 CONNECT_S = 3
 TCP_S = 12
-"""seconds without an acknowledgement after which a peer counts as lost"""
+"""seconds without an acknowledgement after which a connection counts as lost"""
 SETTINGS = {"distributed.comm.timeouts.connect": f"{CONNECT_S}s", "distributed.comm.timeouts.tcp": f"{TCP_S}s"}
 LOCAL = re.compile(r"local:([1-9]\d*)")
 REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
@@ -147,13 +151,13 @@ REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """One call on the cluster."""
+    """One function call that was submitted to a dask cluster."""
 
     _future: Future[T]
 
     @property
     def state(self) -> TaskState:
-        """Return the current state of the task; a lost one is pending, because dask runs it again."""
+        """Return the current state of the task. A task that dask lost is pending, because dask runs it again."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status
 
@@ -165,7 +169,7 @@ class Task(Generic[T]):
             return None
 
     async def error(self) -> str:
-        """Return the message of a failed task: all its workers died, or it raised an unexpected exception."""
+        """Return why the task failed: every worker that ran it has died, or it raised an unexpected exception."""
         from distributed import KilledWorker
 
         raised: BaseException = await self._future.exception()
@@ -174,13 +178,13 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Cancel the task; if it already runs, ``DaskLine.stop_requested`` returns True in it."""
+        """Cancel the task. A task that already runs is not interrupted: its ``DaskLine.stop_requested`` returns True."""
         await self._future.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The connection of the coordinator to the cluster."""
+    """The connection of the coordinator to a dask cluster."""
 
     address: str
     _client: Client
@@ -190,10 +194,10 @@ class Cluster:
     @staticmethod
     @asynccontextmanager
     async def open(address: str, *, token: str) -> AsyncIterator[Cluster]:
-        """Connect to a scheduler; for ``local:N``, run N workers on this machine until the block ends.
+        """Connect to a dask scheduler. For the address ``local:N``, N workers run on this machine until the block ends.
 
         Raises:
-            UsageError: the extra is not installed, or the address is invalid or does not answer.
+            UsageError: the extra ``cluster`` is not installed, or the address is invalid or does not answer.
         """
         local = LOCAL.fullmatch(address)
         if local is None and not REMOTE.fullmatch(address):
@@ -225,7 +229,7 @@ class Cluster:
         return bool(self._client.status == "running")
 
     async def slots(self) -> dict[str, int]:
-        """Return the number of parallel tasks of each worker, by address; empty if the scheduler does not answer."""
+        """Return how many tasks each worker can run at a time, by address; empty if the scheduler does not answer."""
         try:
             found: dict[str, int] = await self._client.nthreads()
         except OSError:
@@ -235,7 +239,7 @@ class Cluster:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> dict[str, T | BaseException]:
-        """Call a function on every worker while its tasks continue; return its results or exceptions by address."""
+        """Call a function on every worker, without interrupting its tasks; return results or exceptions by address."""
         silent = TimeoutError(f"no answer within {within_s:.0f} s")
         found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
 
@@ -249,7 +253,7 @@ class Cluster:
         return found
 
     def submit(self, function: Callable[[S], T], argument: S, *, name: str, preferred: Sequence[str]) -> Task[T]:
-        """Submit a task, if possible to one of the workers ``preferred``."""
+        """Submit a function call; if possible, one of the workers ``preferred`` runs it."""
         return Task(
             self._client.submit(
                 function,
@@ -274,7 +278,7 @@ class Cluster:
         await self._stop.set()
 
     async def drop(self, worker: str) -> None:
-        """Remove a worker from the cluster; its tasks run on other workers."""
+        """Remove a worker from the cluster; its tasks run again on other workers."""
         with anyio.move_on_after(CONNECT_S):
             # retire_workers would wait for the worker to answer
             scheduler: Any = self._client.scheduler  # an open set of calls
@@ -283,7 +287,7 @@ class Cluster:
 
 @asynccontextmanager
 async def _scheduler(address: str, local: re.Match[str] | None) -> AsyncIterator[str]:
-    """Yield the address of a scheduler; a local cluster runs until the block ends."""
+    """Yield the address of the scheduler; a cluster on this machine runs until the ``with`` block ends."""
     if local is None:
         yield address
         return
@@ -311,10 +315,10 @@ def _topic(token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaskLine:
-    """The connection of a task to the coordinator."""
+    """The connection of a running dask task to the coordinator."""
 
     address: str
-    """address of the worker"""
+    """address of the worker that runs the task"""
     _worker: Worker
     _task: str
     _stop: Event
@@ -322,7 +326,7 @@ class DaskLine:
 
     @staticmethod
     def here(token: str) -> DaskLine:
-        """Return the connection of the calling task."""
+        """Return the connection of the dask task that calls this; ``token`` is that of its order."""
         from distributed import Event, get_client, get_worker
 
         worker = get_worker()
@@ -334,9 +338,9 @@ class DaskLine:
         self._worker.log_event(self._topic, text)
 
     def stop_requested(self, *, within_s: float) -> bool:
-        """Wait at most ``within_s`` seconds for the stop event.
+        """Wait at most ``within_s`` seconds for a request to stop.
 
-        Return True also when the scheduler is lost or has dropped the task.
+        Return True also if the scheduler cannot be reached or has canceled the task.
         """
         try:
             asked: bool = self._stop.wait(timeout=within_s)

@@ -6,9 +6,9 @@ Example::
     outcome = await execute_on_cluster(plan, environment=environment, resume=Path("checkpoints/r1"))
     [str(shard) for shard in shards_of(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
-The number of concurrent shards is limited to the worker slots at the start; each shard gets an equal share of every
-rate limit. The shard of a lost worker runs again on another worker. Any other failure ends the shard, not the run;
-finished shards are kept. ``bench.plan.ranges.cut_range`` chooses the ranges.
+At most as many shards run at a time as the workers can run when the run starts. Each shard may use an equal part of
+every rate limit. If a worker is lost, its shard runs again on another worker. Any other failure ends only its shard,
+and finished shards are kept. ``bench.plan.ranges.cut_range`` chooses the items of each shard.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ from bench.settings import Environment
 TRANSFER_S = 7.0
 """seconds that a journal may take to arrive after its worker's grace period"""
 SILENT_S = 120.0
-"""seconds without a message after which a worker is dropped; its shard runs once on another worker, or fails"""
+"""seconds without a message after which a worker is dropped; another worker then gets its shard, at most once"""
 LEAST_USD = 1e-9
 
 
 def shards_of(plan: Plan, count: int) -> list[Shard]:
-    """Split the items of a plan into ``count`` shards; maybe fewer with ``--workers``, which keeps each corpus whole.
+    """Split the items of a plan into ``count`` shards.
+
+    With ``--workers``, no corpus is split, so there may be fewer shards.
 
     Raises:
-        UsageError: ``--limit`` or ``--sample`` would apply to every shard, or there are fewer items than shards.
+        UsageError: the plan has ``--limit`` or ``--sample``, or fewer items than shards.
     """
     request = plan.request
     if request.limit is not None or request.sample is not None:
@@ -72,7 +74,7 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
 
 
 def _selected(plan: Plan) -> tuple[list[int], list[int]]:
-    """Return the selected positions of all benchmarks in order, and the indexes among them at which a corpus begins."""
+    """Return the sorted positions of the selected items, and the indexes in this list at which a corpus begins."""
     corpora: dict[int, list[str]] = {}
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in plan.running}.values():
         for ref in benchmark.dataset.items(benchmark.selection):
@@ -95,10 +97,13 @@ async def execute_on_cluster(
     silent_s: float = SILENT_S,
     announce: AnnounceRun | None = None,
 ) -> Outcome:
-    """Run a plan on the cluster or the workers of its request; keep every returned journal, also after an error.
+    """Run a plan in shards, on the cluster or the worker processes that its request names.
+
+    ``resume`` is the folder of a run to continue. ``silent_s`` is the number of seconds without a message after which a
+    worker counts as lost. ``announce`` publishes a new run before its first call.
 
     Raises:
-        UsageError: the cluster is unreachable, the selection cannot be split, or a worker cannot take part.
+        UsageError: the cluster is unreachable, the items cannot be split, or a worker cannot run the plan.
         IdentityError, Locked, JournalError: as in the engine's ``execute``.
     """
     folder = None if resume is None else resume if resume.is_dir() else resume.parent
@@ -124,7 +129,7 @@ async def execute_on_cluster(
 
 
 def _fleet(plan: Plan, token: str) -> AbstractAsyncContextManager[Fleet]:
-    """Open the workers of a plan: processes of this machine, or workers of a cluster."""
+    """Open the workers that run a plan: processes on this machine, or the workers of a cluster."""
     if plan.workers > 1:
         return WorkerProcesses.open(plan.workers)
     return Cluster.open(str(plan.request.cluster), token=token)
@@ -141,7 +146,11 @@ async def _refuse_local(folder: Path) -> None:
 
 
 async def _with_shards(plan: Plan, folder: Path | None, slots: int) -> Plan:
-    """Return the plan with its run id and number of shards; a resumed run cannot change the number."""
+    """Return the plan with a run id and a number of shards.
+
+    Raises:
+        IdentityError: the run is resumed with another number of shards.
+    """
     request = plan.request
     shards = request.shards or min(slots, len(_selected(plan)[0]))
     if folder is not None:
@@ -159,7 +168,7 @@ async def _with_shards(plan: Plan, folder: Path | None, slots: int) -> Plan:
 
 @dataclass(slots=True)
 class ClusterRun:
-    """The work of one coordinator on one run."""
+    """One run in shards, from the first check to the merged journal."""
 
     plan: Plan
     environment: Environment
@@ -227,7 +236,7 @@ class ClusterRun:
 
     @asynccontextmanager
     async def _locked_journal(self, *, resumed: bool) -> AsyncIterator[Journal]:
-        """Yield the run's own journal, new or resumed; the run is locked until the block ends."""
+        """Create or resume the run's own journal, and hold its lock until the ``with`` block ends."""
         code = CodeState.read(self.environment)
         if resumed:
             async with Journal.resume(self.folder) as journal:
@@ -245,7 +254,7 @@ class ClusterRun:
                 yield journal
 
     async def _merge_and_finish(self, meta: RunMeta) -> Outcome:
-        """Merge the returned journals, record the state of the run and return its outcome."""
+        """Merge the journals of the shards, record the state of the run, and return its outcome."""
         await self.store.merge_into(meta)
         stop, refused, problems = self.stopping.reason, self.round.refused, self.round.problems
         jobs = await job_outcomes(self.plan, self.folder, refused)
@@ -270,7 +279,7 @@ class ClusterRun:
         )
 
     def _message(self, stop: Stop | None) -> str:
-        """Return why the run stopped and why shards did not finish, each reason once; empty for a finished run."""
+        """Return why the run stopped and why shards did not finish; empty if everything finished."""
         refusals = [failure.message for failure in self.round.refused.values()]
         texts: dict[str, list[str]] = {}
         for number, text in sorted(self.round.problems.items()):
@@ -279,7 +288,7 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _count_stored(self, shard: Shard) -> bool:
-        """Return True when the journal of a shard is stored and complete, after adding its counts to the progress."""
+        """If a complete journal of the shard is stored, add its counts to the progress and return True."""
         if not await self.store.is_done(shard, self.plan):
             return False
         async with Reader.open(self.store.path(shard)) as reader:

@@ -1,8 +1,10 @@
-"""Messages between the coordinator and a worker: an order, and its result. They never contain a secret.
+"""Messages between the coordinator and a worker: the order to run a shard, and its result.
+
+No message contains a secret.
 
 Also in this module:
 
-* The compressed run folder of a shard: its journal, and if incomplete also the stores of its built-in providers.
+* The compressed run folder of a shard: its journal and, while it is incomplete, the stores of built-in providers.
 * The progress that a running shard reports each second, and the total progress of the run.
 
 Example::
@@ -48,10 +50,10 @@ class CompressedParts:
 
     journal: bytes
     stores: bytes | None = None
-    """a tar file with the stores of the built-in providers; None when they are no longer needed"""
+    """compressed tar file with the stores of the built-in providers; None if they are no longer needed"""
 
     def unpack_into(self, folder: Path) -> None:
-        """Unpack both parts into a new run folder."""
+        """Unpack the journal and the stores into a new run folder."""
         folder.mkdir(parents=True)
         if self.stores is not None:
             with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(self.stores))) as archive:
@@ -60,7 +62,13 @@ class CompressedParts:
 
 
 def pack(folder: Path, *, whole: bool) -> CompressedParts:
-    """Compress a run folder that no process writes to; for a ``whole`` shard only its journal."""
+    """Compress the run folder of a shard.
+
+    ``whole`` means that the shard is complete, so that only its journal is needed.
+
+    Raises:
+        JournalError: a process still has the journal open.
+    """
     path = folder / JOURNAL
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
@@ -83,23 +91,23 @@ def _stores(folder: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardCounters:
-    """The counters of one attempt of a shard."""
+    """The progress of one attempt to run a shard."""
 
     shard: int
     attempt: str
-    """id of the attempt; a new attempt of a shard starts new counters, but the cost of a lost attempt still counts"""
+    """random id of the attempt, so that the cost of a lost attempt still counts"""
     worker: str
     phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
-    """lane -> phase -> total, done, failed"""
+    """lane -> phase -> (total, done, failed)"""
     memories: Mapping[str, int] = field(default_factory=dict)
-    """memories acknowledged by the provider, by lane"""
+    """lane -> number of memories that its provider acknowledged"""
     states: Mapping[str, Mapping[State, int]] = field(default_factory=dict)
-    """item states by job"""
+    """job -> state -> number of items"""
     scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
-    """job -> corpus -> count, sum, sum of squares"""
+    """job -> corpus -> (number of scores, their sum, the sum of their squares)"""
     cost_usd: Decimal = Decimal(0)
     earlier_usd: Decimal = Decimal(0)
-    """cost of earlier attempts, from the journal that this attempt continues"""
+    """part of ``cost_usd`` that earlier attempts spent, according to the journal that this attempt continues"""
     unknown_costs: int = 0
     rate_limited: int = 0
     calls: int = 0
@@ -109,7 +117,7 @@ class ShardCounters:
 
     @classmethod
     def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> ShardCounters:
-        """Return the counters of an attempt; without ``progress`` they only show that the attempt is alive."""
+        """Return the counters of an attempt; if ``progress`` is None, they are 0 and only show that it is alive."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
         lanes, jobs = progress.lanes, progress.jobs
@@ -150,7 +158,7 @@ def _counters_adapter() -> TypeAdapter[ShardCounters]:
 
 
 class ClusterProgress(Progress):
-    """The total progress of a run over all its shards."""
+    """The progress of a run, added up over all its shards."""
 
     def __init__(self, plan: Plan, run_id: str) -> None:
         super().__init__()
@@ -164,14 +172,14 @@ class ClusterProgress(Progress):
                 self.jobs[job.key] = JobProgress.of(lane, job)
 
     def update(self, counters: ShardCounters) -> None:
-        """Replace the counters of an attempt by a newer message."""
+        """Replace the counters of an attempt by newer ones, and add up again."""
         self._attempts[counters.shard, counters.attempt] = counters
         self._latest[counters.shard] = counters
         self._updated_at[counters.shard] = time.monotonic()
         self._add_up()
 
     def shard_returned(self, shard: int) -> None:
-        """Mark a shard as not running: it has no requests in flight and sends no messages."""
+        """Mark a shard as not running, so that its requests in flight and its silence no longer count."""
         self._updated_at.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:
@@ -218,7 +226,7 @@ class ClusterProgress(Progress):
         self.calls = sum(counters.calls for counters in every)
 
     def _cost_of(self, latest: ShardCounters) -> Decimal:
-        """Return the total cost of a shard's attempts, each of which starts new or continues an earlier journal."""
+        """Return the total cost of all attempts of a shard; a cost that several attempts report counts once."""
         attempts = [counters for counters in self._attempts.values() if counters.shard == latest.shard]
         return max(
             latest.cost_usd, sum((counters.cost_usd - counters.earlier_usd for counters in attempts), Decimal(0))
@@ -226,7 +234,7 @@ class ClusterProgress(Progress):
 
 
 def _joined(parts: Iterable[Mapping[str, Scores]]) -> dict[str, Scores]:
-    """Return the sum of the shards' scores by corpus."""
+    """Add up the scores of all shards, separately for each corpus."""
     found: dict[str, Scores] = {}
     for part in parts:
         for corpus, more in part.items():
@@ -247,12 +255,12 @@ ONLY_HERE = frozenset(
         "min_score", "max_time", "judge_calibration",
     }
 )  # fmt: skip
-"""flags of the run that are not copied into an order"""
+"""flags of the run that a worker does not get"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """One range of the run's items."""
+    """One part of a run: a range of its items."""
 
     number: int
     """from 1 to ``count``"""
@@ -268,7 +276,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardOrder:
-    """The order to run one shard."""
+    """The order to run one shard, sent to a worker."""
 
     shard: Shard
     run_id: str
@@ -276,23 +284,23 @@ class ShardOrder:
     version: str
     """version of bench, which the worker must have too"""
     request: Mapping[str, object]
-    """the flags of the shard, as plain data"""
+    """the flags with which the worker runs the shard, as plain data"""
     digest: str
     """digest of the plan"""
     identity: Mapping[str, object]
-    """the tree from which the digest was computed, so that a worker can report differences"""
+    """the values from which the digest was computed, so that a worker can report which of them differ"""
     workspace: str
-    """workspace of the coordinator; a worker without such a folder uses its own"""
+    """workspace of the coordinator; see `bench.cluster.worker.workspace_of`"""
     env_file: str | None
-    """path of the env file; used if the worker has such a file"""
+    """path of the env file that was named on the command line; used if this path exists at the worker"""
     share: float
-    """share of every rate limit that the shard may use, from 0 to 1"""
+    """fraction of every rate limit that the shard may use, from 0 to 1"""
     token: str
     """random text in the names of the coordinator's stop event and topic"""
     pack: CompressedParts | None = None
-    """journal and stores of the incomplete shard from an earlier worker; None for a new shard"""
+    """journal and stores of the shard from an earlier worker, to continue; None for a new shard"""
     phases: int = 0
-    """number of phase rows in the journal of ``pack``"""
+    """number of phase rows in the journal in ``pack``"""
 
     @classmethod
     def of(
@@ -305,7 +313,7 @@ class ShardOrder:
         left_usd: float | None,
         token: str,
     ) -> ShardOrder:
-        """Return the order for one shard of a plan; ``left_usd`` = the rest of the run's budget."""
+        """Return the order for one shard of a plan; ``left_usd`` is the rest of the budget (None = no limit)."""
         request, run_id = plan.request, plan.request.run_id
         assert run_id is not None
         flags = request.model_dump(mode="json", exclude_unset=True, exclude=set(ONLY_HERE))
@@ -330,19 +338,19 @@ class ShardOrder:
 
     @property
     def name(self) -> str:
-        """Return the run id of the shard; the name of its run folder also has a random suffix."""
+        """Return the name of the shard; its run folder at the worker has this name with a random suffix."""
         return f"{self.run_id}.{self.shard}"
 
 
 def _worker_concurrency(request: RunRequest, share: float) -> dict[str, int]:
-    """Return the concurrency flags of one worker on this machine: its share of the run's, at least 1."""
+    """Return the concurrency flags of one worker process: ``share`` of the run's concurrency, but at least 1."""
     whole = {"concurrency": request.concurrency, "ingest_concurrency": request.ingest_concurrency}
     return {name: max(1, round(one * share)) for name, one in whole.items() if isinstance(one, int)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The error that prevented or ended an order on a worker, as plain data."""
+    """The error because of which a worker did not run or finish a shard, as plain data."""
 
     kind: str
     message: str
@@ -352,22 +360,22 @@ class Refusal:
 
     @classmethod
     def of(cls, error: BenchError, worker: str) -> Refusal:
-        """Return an error as plain data, since not every exception can be pickled."""
+        """Convert an error to plain data, because not every exception can be pickled."""
         return cls(kind=error.kind, message=str(error), hint=error.hint, worker=worker, exit_code=error.exit_code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardResult:
-    """The result of an order."""
+    """The result of a shard, sent to the coordinator."""
 
     pack: CompressedParts | None
-    """None when the shard was not started or ended with an error"""
+    """the journal and stores; None if the shard was not started or ended with an error"""
     counters: ShardCounters | None = None
-    """the final counters"""
+    """the progress at the end"""
     whole: bool = False
     """the shard is complete"""
     stop: str | None = None
-    """the reason why the engine stopped early, or None"""
+    """the reason why the shard stopped early; None if it did not"""
     stopped: Mapping[str, str] = field(default_factory=dict)
     """job key -> reason why it was stopped"""
     message: str = ""

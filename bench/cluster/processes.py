@@ -6,8 +6,8 @@ Example::
         task = fleet.submit(run_shard, order, name="r1.1of4", preferred=())
     python -P -m bench.cluster.processes "worker 1"    # reads its order from stdin, writes messages to stdout
 
-A message is a pickle preceded by its length. A worker stops when its stdin ends, so also when its coordinator dies. A
-dead worker is replaced by a new one, which continues with the journal of the dead worker.
+A message is a pickle with its length before it. A worker stops when its stdin is closed, and so also when its
+coordinator dies. If a worker dies, a new one continues with its journal.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ T = TypeVar("T")
 
 LENGTH = struct.Struct(">Q")
 MAX_WORKER_DEATHS = 4
-"""number of workers that may die on one shard; then the shard fails"""
+"""number of workers that may die while they run a shard, before the shard fails"""
 STDERR_TAIL_CHARS = 500
-"""number of last characters of a dead worker's stderr from which the error quotes a line"""
+"""number of characters that are kept of a worker's stderr; the error for a dead worker quotes the last line"""
 Message = tuple[Literal["counters", "error"], str] | tuple[Literal["returned"], ShardResult]
 
 
 @dataclass(slots=True)
 class ProcessTask:
-    """A shard and its worker on this machine."""
+    """A shard that a worker process on this machine runs, and later its result."""
 
     order: ShardOrder
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -72,7 +72,7 @@ class ProcessTask:
 
 @dataclass(slots=True)
 class WorkerProcesses:
-    """A fixed number of slots, each with at most one worker process."""
+    """The worker processes on this machine, at most ``count`` at a time."""
 
     count: int
     _tasks: TaskGroup
@@ -84,7 +84,7 @@ class WorkerProcesses:
     @staticmethod
     @asynccontextmanager
     async def open(count: int) -> AsyncIterator[WorkerProcesses]:
-        """Open this many slots; workers that still run at the end of the block are killed."""
+        """Allow ``count`` worker processes; those that still run at the end of the ``with`` block are killed."""
         async with anyio.create_task_group() as tasks:
             yield WorkerProcesses(count, tasks, deque(f"worker {number}" for number in range(1, count + 1)))
             tasks.cancel_scope.cancel()
@@ -109,7 +109,7 @@ class WorkerProcesses:
         name: str,
         preferred: Sequence[str],
     ) -> ProcessTask:
-        """Start a worker for an order; ``function`` and ``preferred`` are ignored, since all workers are the same."""
+        """Start a worker process that runs the order; ``function`` and ``preferred`` are ignored."""
         task = ProcessTask(order)
         self._tasks.start_soon(self._carry_out, task)
         return task
@@ -117,7 +117,7 @@ class WorkerProcesses:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function once, in this process: the workers run on the same machine and would return the same."""
+        """Call a function once in this process, because each worker on this machine would return the same."""
         try:
             with anyio.fail_after(within_s):
                 return {self.address: await function(*arguments)}
@@ -137,7 +137,7 @@ class WorkerProcesses:
             self._running[worker].kill()
 
     async def _carry_out(self, task: ProcessTask) -> None:
-        """Run the order in a worker process; if the process dies, in a new one."""
+        """Run the order in a worker process; if the process dies, repeat in a new process."""
         worker, problem = self._free.popleft(), ""
         with task.scope:
             for _ in range(MAX_WORKER_DEATHS):
@@ -149,7 +149,7 @@ class WorkerProcesses:
         self._free.append(worker)
 
     async def _run_worker(self, task: ProcessTask, worker: str) -> str:
-        """Start a worker and read its messages until it exits; return how it ended."""
+        """Start a worker and read its messages until it exits; return a text about its exit code and stderr."""
         command = [sys.executable, "-P", "-m", "bench.cluster.processes", worker]
         # a session of its own: ctrl-C reaches the coordinator only, which asks its workers to stop
         async with await anyio.open_process(command, stdin=subprocess.PIPE, start_new_session=True) as process:
@@ -237,7 +237,7 @@ class PipeLine:
 
 
 def main() -> None:
-    """Run the order from stdin."""
+    """Run the shard whose order arrives on stdin, and write its messages to stdout."""
     from bench.cluster.worker import run_shard
 
     line = PipeLine(sys.argv[1], os.fdopen(os.dup(1), "wb"))

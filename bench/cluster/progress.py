@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The folder of returned journals, one file per shard, until the run is complete.
+* The folder with the returned journal of each shard, which exists until the run is complete.
 
 Example::
 
@@ -13,7 +13,7 @@ Example::
     done = await store.is_done(shard, plan)
     await store.merge_into(meta)            # the run's own journal from all of them
 
-Shards on other machines report to the coordinator only; here they are counted after they have returned.
+Running shards on other machines are not counted here, because they report only to the coordinator.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ _DRAFT = "merged"
 
 @dataclass(frozen=True, slots=True)
 class ShardStore:
-    """The folder of returned journals in a run's folder; while it exists, the run is distributed over a cluster."""
+    """The folder with the returned journals of shards, in the folder of their run.
+
+    It exists only while the run is distributed over several workers.
+    """
 
     run: Path
 
@@ -57,11 +60,11 @@ class ShardStore:
         return self.folder.is_dir()
 
     def path(self, shard: Shard) -> Path:
-        """Return the path of a shard's journal."""
+        """Return the path at which the returned journal of a shard is stored."""
         return self.folder / f"{shard}.sqlite"
 
     async def put(self, shard: Shard, pack: CompressedParts) -> None:
-        """Store a returned journal, replacing an earlier one; durable when this returns."""
+        """Store a returned shard durably; an earlier journal of the shard is replaced."""
         await anyio.to_thread.run_sync(self._put, shard, pack)
 
     def _put(self, shard: Shard, pack: CompressedParts) -> None:
@@ -84,7 +87,7 @@ class ShardStore:
         _publish(draft, path)
 
     async def take(self, shard: Shard) -> tuple[CompressedParts | None, int]:
-        """Return a stored shard to continue, and its number of phase rows; (None, 0) if it is not stored."""
+        """Return the stored data of a shard and its number of phase rows; (None, 0) if nothing is stored."""
         path, stores = self.path(shard), self._stores(shard)
         if not path.exists():
             return None, 0
@@ -94,7 +97,7 @@ class ShardStore:
         return CompressedParts(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
 
     async def is_done(self, shard: Shard, plan: Plan) -> bool:
-        """Return True when the journal of the shard is stored and complete, without failed items."""
+        """Return True if the journal of the shard is stored, is complete, and has no failed item."""
         if not self.path(shard).exists():
             return False
         async with Reader.open(self.path(shard)) as reader:
@@ -114,19 +117,22 @@ class ShardStore:
         shutil.rmtree(draft)
 
     def clear(self) -> None:
-        """Remove the folder; the run's own journal must be complete."""
+        """Delete the folder; call this only when the run's own journal is complete."""
         shutil.rmtree(self.folder)
 
 
 def _publish(new: Path, path: Path) -> None:
-    """Replace a file, and delete the empty files that SQLite left next to it for readers."""
+    """Replace the file ``path`` by ``new``, and delete the WAL files that SQLite left for ``path``."""
     for beside in ("-wal", "-shm"):
         path.with_name(f"{path.name}{beside}").unlink(missing_ok=True)
     new.replace(path)
 
 
 async def standing_of_run(run: Path) -> RunStatusDocument:
-    """Return the data of ``bench status --json``, with the counts of every shard that is visible on this machine."""
+    """Return the data of ``bench status --json`` for a run in shards.
+
+    Shards count if their journal was returned, or if they run on this machine.
+    """
     own = await run_status(run)
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]
@@ -144,7 +150,7 @@ async def standing_of_run(run: Path) -> RunStatusDocument:
 
 
 def _at_work(run: Path) -> dict[str, list[Path]]:
-    """Return the journals of shards that run on this machine in the run's workspace, by shard."""
+    """Return the journals of the shards that run on this machine in the workspace of the run, by shard name."""
     found: dict[str, list[Path]] = {}
     for path in sorted((run.parent / SCRATCH / CHECKPOINTS).glob(f"{run.name}.*of*-*/{JOURNAL}")):
         name = path.parent.name.removeprefix(f"{run.name}.").rpartition("-")[0]

@@ -1,9 +1,9 @@
-"""The running shards: send them, collect them, watch their workers, enforce the budget.
+"""Send shards to workers, collect the results, watch the workers, and enforce the budget.
 
 Also in this module:
 
-* The checks before the first shard is sent: which workers exist, which cannot take part, and which have a shard's
-  journal.
+* The checks before the first shard is sent: which workers exist, whether each can run the plan, and which have the
+  journal of a shard.
 
 Example::
 
@@ -12,8 +12,8 @@ Example::
     slots = sum((await workers(cluster)).values())
     await require_fit_workers(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
 
-There are at most as many running shards as slots. The shard of a lost worker runs again on another worker; any other
-failure ends the shard, not the run.
+At most ``slots`` shards run at a time. If a worker is lost, its shard runs again on another worker. Any other failure
+ends only its shard.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _unanswered(worker: str, checked: str, error: BaseException) -> UsageError:
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:
-    """Wait for the workers of a cluster; return the number of slots by worker address.
+    """Wait for the workers of a cluster; return how many shards each can run at a time, by its address.
 
     Raises:
         UsageError: the scheduler has no worker after 3 seconds.
@@ -63,10 +63,10 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
 
 
 async def require_fit_workers(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
-    """Check that every worker can run the order; it has ``within_s`` seconds to open the datasets.
+    """Check that every worker can run the order; each has ``within_s`` seconds to open the datasets.
 
     Raises:
-        UsageError: a worker does not answer, has another bench, config or dataset, or lacks a secret.
+        UsageError: a worker does not answer, lacks a secret, or has another bench version, config or dataset.
     """
     for worker, version in (await cluster.ask(bench_version, within_s=ANSWER_S)).items():
         if isinstance(version, BaseException):
@@ -81,7 +81,7 @@ async def require_fit_workers(cluster: Fleet, order: ShardOrder, *, within_s: fl
 
 
 async def workers_with_shards(cluster: Fleet, order: ShardOrder) -> dict[str, list[str]]:
-    """Return the workers that still have a shard's journal, by run id of the shard."""
+    """Return, for each shard name, the workers that still have a journal of this shard."""
     found: dict[str, list[str]] = {}
     for worker, names in (await cluster.ask(stored_shards, order, within_s=ANSWER_S)).items():
         for name in names if isinstance(names, list) else ():
@@ -100,12 +100,12 @@ class RunningShard:
     order: ShardOrder
     task: ShardTask
     dropped: int = 0
-    """number of silent workers from which this shard was taken"""
+    """number of times that the shard was taken from a worker that sent no messages"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Round:
-    """All shards of one coordinator, from the first order to the last result."""
+    """The shards of a run, from the first order to the last result."""
 
     fleet: Fleet
     store: ShardStore
@@ -114,23 +114,23 @@ class Round:
     order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
-    """seconds without a message after which a worker is dropped; its shard runs once on another worker, or fails"""
+    """seconds without a message after which a worker is dropped; another worker then gets its shard, at most once"""
     max_usd: float | None
     out: list[RunningShard] = field(default_factory=list)
     done: list[ShardOrder] = field(default_factory=list)
-    """orders whose data the workers may delete"""
+    """orders of complete shards, whose data the workers may delete"""
     problems: dict[int, str] = field(default_factory=dict)
     """shard -> reason why it did not finish"""
     refused: dict[str, Failure] = field(default_factory=dict)
     """job -> failure that stopped it"""
     preferred: dict[str, list[str]] = field(default_factory=dict)
-    """run id of a shard -> workers that have its journal"""
+    """name of a shard -> workers that have its journal"""
     alone_since: float | None = None
     """time at which the last worker was lost; None while there is a worker"""
     watch_at: float = 0.0
 
     async def carry_out(self, waiting: deque[Shard]) -> None:
-        """Run the waiting shards and collect their results; after a request to stop, start no more of them."""
+        """Run all ``waiting`` shards and collect their results; after a request to stop, start no further shard."""
         told = False
         while self.out or (waiting and not self.stopping.requested):
             while waiting and len(self.out) < self.slots and not self.stopping.requested:
@@ -157,7 +157,7 @@ class Round:
         log().info("shard_handed_out", shard=shard.number, phases=phases)
 
     async def _collect(self, one: RunningShard) -> None:
-        """Store a returned journal, and record the reason if the shard is incomplete."""
+        """Store the result of an ended task; if the shard is incomplete, record the reason."""
         shard = one.order.shard
         self.out.remove(one)
         worker = self.progress.worker_of(shard.number)
@@ -192,7 +192,7 @@ class Round:
             self.problems[number] = f"ended early: {returned.message or returned.stop}"
 
     async def delete_collected(self) -> None:
-        """Let the workers delete the journals that the coordinator has stored."""
+        """Ask the workers to delete the data of complete shards, which the coordinator has stored."""
         if self.done and self.fleet.alive:
             names = [order.name for order in self.done]
             await self.fleet.ask(delete_shards, self.done[0], names, within_s=ANSWER_S)
@@ -202,7 +202,7 @@ class Round:
             self.stopping.request(Stop.MAX_COST)
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
-        """Drop silent workers; fail the remaining shards when there has been no worker for a while."""
+        """Take shards from silent workers; if there has been no worker for some time, fail all remaining shards."""
         there = await self.fleet.slots()
         if there:
             self.alone_since = None
@@ -214,9 +214,9 @@ class Round:
             self._fail_remaining(waiting, f"no worker was left for {self._alone_s:.0f} s")
 
     async def _drop_silent(self, one: RunningShard, *, others: bool) -> None:
-        """Take a shard from its silent worker and give it to another worker, once.
+        """Drop the silent worker of a shard, so that another worker runs the shard.
 
-        If there is no other worker, or this shard was already taken once, the shard fails.
+        If there is no other worker, or the shard was taken from a worker before, the shard fails.
         """
         number = one.order.shard.number
         worker = self.progress.worker_of(number)
@@ -233,7 +233,7 @@ class Round:
 
     @property
     def _alone_s(self) -> float:
-        """Return the number of seconds with no worker after which the remaining shards fail."""
+        """Return after how many seconds without a worker the remaining shards fail."""
         return min(NO_WORKER_S, self.silent_s)
 
     def _fail_remaining(self, waiting: deque[Shard], text: str) -> None:

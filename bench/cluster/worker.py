@@ -1,14 +1,14 @@
-"""The work on a worker: check the order, run the engine on the shard, return its journal.
+"""Run a shard on a worker: check the order, run the engine, and return the journal.
 
-The journal of a shard is in ``checkpoints/.shards`` of the worker's workspace until the coordinator has stored it. So a
-new worker on the same disk continues the shard of a killed worker; a worker on another disk starts it again, in new
-namespaces::
+The journal of a shard is in ``checkpoints/.shards`` of the worker's workspace until the coordinator has stored it. If a
+worker is killed, a new worker on the same disk continues its shard. A worker on another disk runs the shard from the
+start, in new namespaces::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
-The workspace is ``MEMORYBENCH_WORKSPACE``, else the coordinator's if that folder exists here, else the working
-directory of the worker. Secrets come from the worker's own environment, else from the env file of the order if it
-exists here, else from the ``.env`` of that workspace.
+The workspace is the first of: ``MEMORYBENCH_WORKSPACE``; the path of the coordinator's workspace, if it exists here;
+the working directory. A secret comes from the first of: the environment of the worker; the env file of the order, if it
+exists here; the ``.env`` of the workspace.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ SCRATCH = ".shards"
 REPORT_EVERY_S = 1.0
 LOOK_EVERY_S = 0.1
 LOCKED_S = STALE_S + 2 * HEARTBEAT_S
-"""seconds after which the lock of a dead process has certainly expired"""
+"""seconds after which the lock of a dead process has expired"""
 
 
 def dask_setup(worker: object) -> None:
-    """Ignore ctrl-C in workers, because the coordinator asks them to stop; dask calls this when a worker starts."""
+    """Ignore ctrl-C in a dask worker, because the coordinator asks it to stop; dask calls this at its start."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -60,7 +60,7 @@ async def bench_version() -> str:
 
 
 async def check_order(order: ShardOrder) -> Refusal | None:
-    """Return the reason why an order cannot run here; None if it can."""
+    """Return the reason why this worker cannot run an order; None if it can."""
     try:
         await anyio.to_thread.run_sync(plan_of, order)
     except BenchError as problem:
@@ -69,22 +69,22 @@ async def check_order(order: ShardOrder) -> Refusal | None:
 
 
 async def stored_shards(order: ShardOrder) -> list[str]:
-    """Return the names of the run's shards whose journal this worker has."""
+    """Return the names of the shards of the order's run whose journal this worker has."""
     found = (scratch_of(order) / CHECKPOINTS).glob(f"{order.run_id}.*-*/{JOURNAL}")
     return [path.parent.name.rpartition("-")[0] for path in found]
 
 
 async def delete_shards(order: ShardOrder, names: list[str]) -> None:
-    """Delete shards that the coordinator has stored."""
+    """Delete the data of the named shards on this worker."""
     for name in names:
         for path in scratch_of(order).glob(f"*/{name}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> ShardResult:
-    """Run an order in this thread and return its journal, or the reason for a refusal.
+    """Run a shard in this thread; return its journal, or the error because of which it was not run.
 
-    Without ``line``, the calling thread must be a dask task.
+    If ``line`` is None, the caller must be a dask task.
     """
     line = line or DaskLine.here(order.token)
     try:
@@ -102,7 +102,7 @@ def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> ShardRe
 
 
 def workspace_of(order: ShardOrder) -> Path:
-    """Return the workspace of this worker."""
+    """Return the workspace in which this worker runs an order, see the top of this module."""
     own, theirs = os.environ.get(WORKSPACE), Path(order.workspace)
     if own:
         return Path(own)
@@ -110,12 +110,12 @@ def workspace_of(order: ShardOrder) -> Path:
 
 
 def scratch_of(order: ShardOrder) -> Path:
-    """Return the folder that is the workspace of shards; ``bench list runs`` does not list the runs in it."""
+    """Return the folder for the run folders of shards, which ``bench list runs`` does not show."""
     return workspace_of(order) / CHECKPOINTS / SCRATCH
 
 
 def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
-    """Plan a shard from this worker's own configs, datasets and variables.
+    """Make the plan of a shard from this worker's own configs, datasets and environment variables.
 
     Raises:
         UsageError: this worker has another version of bench than the coordinator.
@@ -152,7 +152,7 @@ def another_version(here: str, wanted: str) -> UsageError:
 
 
 async def _carry_out(order: ShardOrder, line: CoordinatorLine) -> ShardResult:
-    """Run the shard until it ends or stops, while waiting for the stop event."""
+    """Run the shard until it ends, or until the coordinator asks it to stop."""
     reporter = ProgressReporter(order, line)
     async with anyio.create_task_group() as beside:
         beside.start_soon(reporter.report_forever)
@@ -181,7 +181,7 @@ async def _carry_out(order: ShardOrder, line: CoordinatorLine) -> ShardResult:
 async def _execute(
     order: ShardOrder, plan: Plan, environment: Environment, reporter: ProgressReporter, folder: Path
 ) -> Outcome:
-    """Run the engine; if the journal is locked by a process that may be dead, wait until the lock expires."""
+    """Run the engine. If the journal is locked, try again until the lock of a dead process would have expired."""
     patiently = AsyncRetrying(
         retry=retry_if_exception_type(Locked), wait=wait_fixed(2), stop=stop_after_delay(LOCKED_S), reraise=True
     )
@@ -194,7 +194,7 @@ async def _execute(
 
 
 async def _stop_when_requested(line: CoordinatorLine, folder: Path) -> None:
-    """Stop the engine by its pause file when the coordinator asks to stop or is lost."""
+    """Create the engine's pause file when the coordinator asks to stop or cannot be reached."""
     while not await anyio.to_thread.run_sync(lambda: line.stop_requested(within_s=1), abandon_on_cancel=True):
         pass
     while not (folder / JOURNAL).exists():  # noqa: ASYNC110  a file sends no event
@@ -203,7 +203,7 @@ async def _stop_when_requested(line: CoordinatorLine, folder: Path) -> None:
 
 
 class ProgressReporter(SilentObserver):
-    """An observer that reports the progress of one shard each second."""
+    """An observer that sends the progress of a shard to the coordinator each second."""
 
     def __init__(self, order: ShardOrder, line: CoordinatorLine) -> None:
         self._order = order
@@ -229,10 +229,10 @@ class ProgressReporter(SilentObserver):
 
 
 async def _run_folder(order: ShardOrder, base: Path) -> Path:
-    """Return the run folder in which the shard continues.
+    """Return the run folder in which to run the shard.
 
-    This is the folder on this machine whose journal has the most rows, if the journal in the order does not have more.
-    Otherwise it is a new folder, with the journal in the order or empty; an empty one starts in new namespaces.
+    If a folder of the shard on this machine has at least as many phase rows as the journal in the order, return the
+    folder with the most rows. Otherwise return a new folder with the journal of the order, or an empty one.
     """
     stored_shards = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
     furthest = max(stored_shards, key=lambda folder: stored_shards[folder], default=None)
@@ -245,7 +245,7 @@ async def _run_folder(order: ShardOrder, base: Path) -> Path:
 
 
 async def _phases(folder: Path) -> int:
-    """Return the number of phase rows in a folder's journal; 0 without a journal."""
+    """Return the number of phase rows in the journal of a folder; 0 if it has no journal."""
     if not (folder / JOURNAL).exists():
         return 0
     async with Reader.open(folder) as reader:

@@ -324,7 +324,10 @@ class Journal:
         await done.wait()
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> None:
-        """Open the file, write queued rows until the journal is closed, and close the file; cancellation has no effect."""
+        """Open the file, write queued rows until the journal is closed, and close the file.
+
+        A cancellation of the run has no effect on this task.
+        """
         with CancelScope(shield=True):
             async with self._opened() as (writing, store):
                 task_status.started()
