@@ -178,7 +178,7 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Cancel the task. A task that already runs is not interrupted: its ``DaskLine.stop_requested`` returns True."""
+        """Cancel the task. A running task is not interrupted: its ``DaskLine.stop_requested`` returns True."""
         await self._future.cancel()
 
 
