@@ -1,4 +1,4 @@
-"""The builder of a corpus from the sessions of its rows: unique ids, in order of dates, with a lookup for evidence.
+"""Build a corpus from the sessions of its rows: with unique ids, in order of dates, with an evidence lookup.
 
 Example::
 
@@ -26,20 +26,20 @@ SESSION_REPEATED = "session_id_repeated"
 SESSION_JOINED = "session_joined"
 TURN_BLANK = "turn_blank"
 TURN_COST = 500
-"""approximate memory in bytes of a turn, in addition to its text"""
+"""approximate memory of a turn in bytes, without its text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCorpus:
-    """A corpus with its evidence lookup. ``flags`` counts the flags of sessions and turns."""
+    """A corpus with its evidence lookup. ``flags`` counts the problems found in sessions and turns."""
 
     corpus: Corpus
     lookup: EvidenceLookup
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
-    """approximate bytes of memory, for the size limit of caches"""
+    """approximate memory in bytes, which counts toward the limit of a cache"""
     repeated_texts: int = 0
-    """number of sessions without ids from the data that have a text of another row"""
+    """number of sessions whose text also occurs in another row; only sessions without ids in the data count"""
 
 
 def build_corpus(
@@ -50,7 +50,7 @@ def build_corpus(
     parser: Parser = "direct",
     in_order: bool = False,
 ) -> BuiltCorpus:
-    """Build a corpus: join the sessions of its rows, make their ids unique, check their dates, and sort by date.
+    """Build a corpus from the sessions of its rows. Session ids become unique, and sessions are sorted by date.
 
     A session that several rows repeat is added once.
 
@@ -88,36 +88,36 @@ def build_corpus(
 
 
 class _SessionMerger:
-    """The collector of a corpus's distinct sessions, in file order.
+    """Collect the distinct sessions of a corpus, in file order.
 
-    Equal sessions in one row stay different sessions. The n-th of them can repeat only the n-th equal session of
-    another row.
+    Equal sessions in one row stay separate. A session of a later row is left out if an earlier row has it too. If a row
+    has equal sessions, the n-th is compared with the n-th equal session of the other row.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
         self.corpus_id = corpus_id
         self.alone = alone
-        """true: all sessions are from one row, so none repeats a session of another row"""
+        """true: all sessions are in one row, so that no other row can repeat them"""
         self.named_sessions: list[tuple[str, RawSession]] = []
         self.repeats = 0
         self.repeated_texts = 0
         self.texts: dict[int, int] = {}
-        """hash of a text -> the first row with this text, for sessions without ids of their own"""
+        """hash of a turn's text -> first row with this text, only for sessions without ids in the data"""
         self.names = _UniqueNames()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
-        """id in the data -> index in ``named_sessions`` of the first session with that id"""
+        """session id in the data -> index in ``named_sessions`` of the first session with this id"""
         self.row = -1
         self.of_row: Counter[tuple[str | None, bytes]] = Counter()
         self.ids_of_row: set[str] = set()
         self.renamed: dict[tuple[int, str], str] = {}
         self.flagged: list[tuple[int, str, list[int]]] = []
-        """row, session and indexes of the flagged turns of each repeated session"""
+        """row, session and indexes of flagged turns, for each session that repeats a session of an earlier row"""
         self.rows: set[int] = set()
-        """rows that have a history"""
+        """indexes of the rows that have a history"""
 
     def add(self, session: RawSession) -> None:
-        """Add the next session of the file."""
+        """Add the next session in file order. A session that repeats a session of an earlier row is only counted."""
         if session.place.index != self.row:
             self.row = session.place.index
             self.rows.add(self.row)
@@ -142,7 +142,10 @@ class _SessionMerger:
         self.ids_of_row.add(session.id)
 
     def _compare(self, session: RawSession) -> None:
-        """Count a session without an id from the data that has a text of another row of the corpus."""
+        """Count a session whose text also occurs in another row of the corpus.
+
+        Sessions with ids in the data are skipped.
+        """
         if self.alone or session.has_own_id:
             return
         texts = [hash(turn.text) for turn in session.turns if not is_blank_turn(turn)]
@@ -151,7 +154,7 @@ class _SessionMerger:
             self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
-        """Raise a DataError when two rows have different sessions with one id. Within one row, an id can repeat."""
+        """Raise a DataError when two rows have different sessions with the same id. Within one row, ids can repeat."""
         if not session.has_own_id or session.id not in self.first:
             return
         first = self.named_sessions[self.first[session.id]][1]
@@ -162,7 +165,7 @@ class _SessionMerger:
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
     def fill_lookup(self, lookup: EvidenceLookup) -> None:
-        """Add the renamed ids and the flagged turns of each row to the evidence lookup."""
+        """Add the new names of repeated ids, and the flagged turns of each row, to ``lookup``."""
         for row, wanted in self.renamed:
             lookup.renamed_ids[row, wanted] = self.renamed[row, wanted]
             lookup.renamed_ids.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
@@ -176,7 +179,7 @@ class _SessionMerger:
 
 
 def _session_digest(session: RawSession) -> bytes:
-    """Return a digest of the date, turns and metadata of a session, without its evidence flags."""
+    """Return a digest of a session's date, turns and metadata. Evidence flags do not change the digest."""
     turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
     return sha256(
         repr((session.when, session.date_text, turns, dict(session.metadata))).encode("utf-8", "surrogatepass")
@@ -192,7 +195,10 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
 
 
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
-    """Raise a DataError when sessions are not in order of their dates: sorting would change what an index means."""
+    """Raise a DataError when the sessions are not in order of their dates.
+
+    A cut-off by number counts sessions in file order, and sorting would change its meaning.
+    """
     for before, session in pairwise(raw):
         if before.when and session.when and session.when < before.when:
             text = f"visibility: the sessions of {corpus_id} are not in the order of their dates"
@@ -200,7 +206,7 @@ def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
 
 
 class _UniqueNames:
-    """A generator of unique names: a repeated id gets the suffix ``~2``, ``~3`` and so on, in file order."""
+    """Create unique names. A repeated name gets the suffix ``~2``, ``~3`` and so on."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
@@ -262,7 +268,7 @@ def _session(name: str, raw: RawSession, lookup: EvidenceLookup, removed_roles: 
 
 
 def _turn_id(wanted: str, lookup: EvidenceLookup) -> str:
-    """Return a turn id that the corpus does not have yet: the wanted id, with a suffix ``~2`` and so on if needed."""
+    """Return a turn id that is still free in the corpus: the wanted id, if needed with a suffix such as ``~2``."""
     if wanted not in lookup.turns:
         return wanted
     number = 2

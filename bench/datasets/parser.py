@@ -1,4 +1,4 @@
-"""The parser of one row: its id, its corpus, its sessions and its items.
+"""Parse one row: its id, its corpus, its sessions and its items.
 
 Example::
 
@@ -29,12 +29,12 @@ from bench.values import dataclass as value_dataclass
 from bench.visible import counted
 
 EXAMPLES = 3
-"""maximum items that a note names"""
+"""maximum number of items that a note names"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRow:
-    """A parsed row, before the other rows of its corpus are known."""
+    """A parsed row. The evidence of its items is not yet resolved, because other rows can belong to the same corpus."""
 
     id: str
     corpus: str
@@ -42,11 +42,11 @@ class ParsedRow:
     items: list[RawItem]
     metadata: Mapping[str, object]
     size: int = 0
-    """approximate bytes of memory for the history"""
+    """approximate memory of the sessions in bytes"""
 
 
 class RowParser:
-    """The parser of the rows of one config, which also collects findings for notes."""
+    """Parse the rows of one benchmark, and collect problems of the data for notes."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
@@ -68,22 +68,22 @@ class RowParser:
         self._history_roots = set[str]().union(*(_history_fields(context) for context in config.fields.contexts))
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
-        """true: the sessions must be in order of their dates, because an index cut-off counts them in file order"""
+        """true: the data must list sessions by date, because a cut-off by number counts sessions in file order"""
         self.hidden = 0
-        """number of items whose index cut-off hides a part of the history in their own row"""
+        """number of items whose cut-off by number hides a part of the history in their own row"""
         self.lost: tuple[RawItem, str] | None = None
-        """the first item with evidence that matches nothing in its history, and the reference without a match"""
+        """the first item with evidence that matches nothing in its history, and this evidence reference"""
         self.lost_items = 0
-        """number of items with evidence that matches nothing"""
+        """number of items with at least one evidence reference that matches nothing"""
         self.lost_whole = 0
-        """number of these items for which no evidence at all matches"""
+        """number of items whose evidence references all match nothing"""
         self.early: dict[str, str] = {}
-        """item id -> message, for the first items that are dated before their evidence"""
+        """item id -> message for the first items whose question is dated before its evidence"""
         self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace, *, history: bool = True) -> ParsedRow:
-        """Parse a row, with or without its sessions."""
+        """Parse a row. If ``history`` is False, the sessions are not read."""
         try:
             row_id = self.row_id(row, place)
             place = place.with_row_id(row_id)
@@ -102,7 +102,10 @@ class RowParser:
         )
 
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
-        """Return the corpus id of a row. For a list or map, it is a digest of the content."""
+        """Return the corpus id of a row.
+
+        A list or map at the configured path is replaced by a digest of its content.
+        """
         path = self._corpus_path
         if path is None:
             return row_id
@@ -112,14 +115,20 @@ class RowParser:
         return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
 
     def joined_history_id(self, row: Mapping[str, object]) -> str | None:
-        """Return the identity of the history that ``data.with`` adds to a row, or None."""
+        """Return an id of the history that ``data.with`` joins to a row. Equal histories have equal ids.
+
+        None if the row's history is not joined.
+        """
         scope = scope_of(row)
         if not self.shared or scope is None or not self._history_roots <= scope.joined_ids.keys():
             return None
         return "\n".join(scope.joined_ids[name] for name in sorted(self._history_roots))
 
     def row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
-        """Return the id of a row: from the configured id field or the first usual one, else ``row_1``, ``row_2``..."""
+        """Return the id of a row from the configured field or from a field with a usual id name.
+
+        Without such a field, the id is ``row_1`` for the first row, ``row_2`` for the second, and so on.
+        """
         if not self._id_known:
             known = next((name for name in self.config.row_id_candidates if row.get(name) is not None), None)
             self._id_path = None if known is None else compile_value(known)
@@ -127,7 +136,10 @@ class RowParser:
         return f"row_{place.index + 1}" if self._id_path is None else id_at(row, self._id_path, place)
 
     def _row_metadata(self, row: Mapping[str, object]) -> dict[str, object]:
-        """Return the metadata of a row, looked up in the row and its histories, for session templates and prompts."""
+        """Return the metadata of a row for session templates and prompts.
+
+        It is searched in the row and its histories.
+        """
         if not self._metadata:
             return {}
         scopes = [without_empty_cells(row), *(context.get(row) for context in self._contexts if context.single)]
@@ -137,10 +149,10 @@ class RowParser:
     def make_item(
         self, raw: RawItem, position: int, corpus: str, lookup: EvidenceLookup, last: Session | None = None
     ) -> Item:
-        """Resolve the evidence of an item and return the complete item.
+        """Create the complete item with its resolved evidence.
 
-        Without a date of its own, the item gets the date of the session ``last``. A deletion of an unknown memory is a
-        DataError.
+        If the question has no date, the item gets the date of the session ``last``. If the item deletes a memory that
+        does not exist, a DataError is raised.
         """
         evidence, flags = self.rule.resolve(raw, lookup)
         if UNRESOLVED in flags:
@@ -178,11 +190,11 @@ class RowParser:
         )
 
     def evidence_notes(self) -> tuple[str, ...]:
-        """Return the notes on unresolved evidence and on questions dated before their evidence."""
+        """Return notes on evidence that matches nothing and on questions that are dated before their evidence."""
         return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
 
     def early_questions(self) -> str:
-        """Return a note on questions dated before their evidence, or an empty text."""
+        """Return a note on questions that are dated before their evidence. Empty if all dates are in order."""
         if not self.early_items:
             return ""
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
@@ -193,7 +205,7 @@ class RowParser:
         )
 
     def lost_evidence(self) -> str:
-        """Return a note on items with evidence that matches nothing in their history, or an empty text."""
+        """Return a note on items whose evidence matches nothing in their history. Empty if all evidence matches."""
         if self.lost is None:
             return ""
         item, reference = self.lost
@@ -210,16 +222,20 @@ class RowParser:
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
-        """Return the session with the latest date if the config takes question dates from it, or None."""
+        """Return the session with the latest date, if the config takes question dates from this session.
+
+        None if the config does not, or if no session has a date.
+        """
         if self.config.question_date.source != "last_session":
             return None
         dated = [session for session in sessions if session.when is not None]
         return max(dated, key=lambda session: (session.when is not None, session.when), default=None)
 
     def reduce(self, built: BuiltCorpus, evidence: Iterable[Evidence]) -> BuiltCorpus:
-        """Return the corpus reduced by the history mode of the config.
+        """Return the corpus with the sessions that the config's history mode keeps.
 
-        ``lazy`` keeps the evidence sessions only, ``shared`` also the first other sessions, ``full`` all sessions.
+        ``full`` keeps all sessions. ``lazy`` keeps the evidence sessions only. ``shared`` also keeps the first other
+        sessions, as many as the config says.
         """
         history = self.config.history
         if history.mode == "full":
@@ -232,7 +248,7 @@ class RowParser:
         return replace(built, corpus=replace(built.corpus, sessions=kept))
 
     def _check_cuts(self, items: Sequence[RawItem], sessions: Sequence[RawSession], place: RowPlace) -> None:
-        """Raise a DataError for a date cut-off of a history without dates, because it would hide the whole history."""
+        """Raise a DataError if an item has a date as its cut-off, but no session or turn of its history has a date."""
         dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
         cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
         if cut is not None and sessions and not dated:
@@ -240,16 +256,17 @@ class RowParser:
             raise place.error("", text, hint="give the sessions dates, or use an index as the cut-off")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
-        """Return True when the index cut-off of an item is smaller than the history in its own row."""
+        """Return True when an item's cut-off by number hides a part of the history in its own row."""
         if item.cut is None or self.config.visibility is None or self.dates.read_cut(item.cut) is not None:
             return False
         brings = len(sessions) if len(sessions) != 1 else len(sessions[0].turns)
         return int(item.cut) + self.config.visibility.through < brings
 
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
-        """Return the part of a corpus before an index or date cut-off, with the id ``view``.
+        """Return the part of a corpus before a cut-off. The part gets the id ``view``.
 
-        With ``visibility.through``, the session or date of the cut-off is included.
+        ``cut`` is a number of sessions or a date. With ``visibility.through``, the session or date of the cut-off is
+        included.
         """
         when = self.dates.read_cut(cut)
         through = self.config.visibility is not None and self.config.visibility.through
@@ -260,14 +277,17 @@ class RowParser:
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
-    """Return the first ``index`` sessions. If there is only one session, return its first ``index`` turns."""
+    """Return the first ``index`` sessions. A corpus with one session is cut after its first ``index`` turns instead."""
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
 
 
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
-    """Return the sessions before a date. If there is only one, undated session, return its turns before the date."""
+    """Return the sessions before a date.
+
+    A single session without a date is cut to its turns before the date instead.
+    """
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)
     turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)
@@ -275,5 +295,5 @@ def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session
 
 
 def _history_fields(context: ContextSection) -> set[str]:
-    """Return the names of the row fields that a history is read from."""
+    """Return the names of the row fields from which a history is read."""
     return roots_of(context.field) | roots_of(context.date_field) | roots_of(context.session_id_field)

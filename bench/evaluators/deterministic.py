@@ -1,4 +1,4 @@
-"""Evaluators without a judge: by comparison of texts, by embeddings, or by running the item's tests.
+"""Evaluators that need no judge: they compare texts or embeddings, or run the item's tests.
 
 Example::
 
@@ -35,12 +35,12 @@ from bench.metrics.answers.text import locomo_category, locomo_qa
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 NO_CHOICE = "no_choice"
-"""reason of a verdict and flag of a row: no option can be read from the answer"""
+"""reason of a verdict, and flag of an item's result: the answer chooses no option"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEvaluator(EvaluatorSettings):
-    """An evaluator that compares the answer with all accepted answers by a text metric."""
+    """Compare the answer with each accepted answer by a text metric such as exact match."""
 
     name: str
     compare: Callable[[str, Sequence[str]], float | None]
@@ -55,7 +55,7 @@ class TextEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocomoEvaluator(EvaluatorSettings):
-    """LoCoMo's official score, by the category in the item's metadata or question type."""
+    """Score an answer by LoCoMo's official rules. The rules depend on the item's category."""
 
     name: str = "locomo-f1"
 
@@ -76,7 +76,7 @@ class LocomoEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceEvaluator(EvaluatorSettings):
-    """An evaluator of multiple choice: an answer that states no option, or two, is wrong."""
+    """Score multiple-choice answers. An answer that chooses no option or several options is wrong."""
 
     name: str = "mcq"
 
@@ -95,7 +95,10 @@ class ChoiceEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionEvaluator(EvaluatorSettings):
-    """An evaluator of deletion: 1 if neither the hits of the verification query nor the answer contain the text."""
+    """Score a deletion: 1 if the deleted text is neither in the hits nor in the answer, else 0.
+
+    The hits are the results of the item's verification query.
+    """
 
     fuzzy_match: bool = False
     fuzzy_threshold: float = 0.8
@@ -116,7 +119,7 @@ class DeletionEvaluator(EvaluatorSettings):
 
 
 def text_verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
-    """Return the verdict for a value. If ``value`` is None, ``reason`` states why there is no value."""
+    """Create a verdict from a value. If ``value`` is None, ``reason`` says why there is no value."""
     correct = None if value is None else value >= threshold
     return Verdict(
         evaluator=name,
@@ -129,9 +132,9 @@ def text_verdict(name: str, value: float | None, threshold: float, *, refused: b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityEvaluator(EvaluatorSettings):
-    """An evaluator by cosine similarity.
+    """Score the cosine similarity between the embeddings of the answer and of an accepted answer.
 
-    A value below 0 counts as 0. Each verdict names the embedding model and its number of dimensions.
+    A similarity below 0 counts as 0. Each verdict names the embedding model and its number of dimensions.
     """
 
     embedder: Embedder
@@ -174,12 +177,15 @@ os._exit({passed})
 """
 CHILD_MEMORY = 512 << 20
 PASSED = 93
-"""exit code of a successful child; an answer that exits the process itself does not produce this code"""
+"""exit code of a test process that passed; answers that exit the process themselves do not produce this code"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEvaluator(EvaluatorSettings):
-    """An evaluator of code: 1 when the answer and then the item's ``tests`` (metadata) run without an error, else 0."""
+    """Score code: 1 if the answer and then the item's tests run without an error, else 0.
+
+    The tests are Python code in the item's metadata under ``tests``.
+    """
 
     allowed: bool = False
     time_limit_s: float = 10.0
@@ -199,13 +205,16 @@ class CodeEvaluator(EvaluatorSettings):
 
 
 def code_blocks(answer: str) -> str:
-    """Return the fenced code blocks of an answer, or the whole answer."""
+    """Return the text in the answer's code blocks. An answer without code blocks is returned whole."""
     blocks = _FENCE.findall(answer)
     return "\n".join(blocks) if blocks else answer
 
 
 async def run_tests(code: str, tests: str, *, time_limit_s: float) -> bool:
-    """Return True when code and then its tests run in one namespace, without an error and in time."""
+    """Return True when the code and then its tests run without an error within the time limit.
+
+    Code and tests share one namespace in a child process.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-code-") as folder:
         for name, source in (("candidate", code), ("tests", tests)):
             await anyio.Path(folder, f"{name}.py").write_text(source, encoding="utf-8", errors="surrogatepass")
@@ -214,7 +223,7 @@ async def run_tests(code: str, tests: str, *, time_limit_s: float) -> bool:
 
 
 async def _run(command: list[str], folder: Path, time_limit_s: float) -> int | None:
-    """Run a command and return its exit code, or None after a timeout."""
+    """Run a command and return its exit code. None if the command exceeds the time limit."""
     process = await anyio.open_process(
         command, cwd=folder, env={}, stdin=None, stdout=-3, stderr=-3, start_new_session=True
     )

@@ -258,7 +258,10 @@ def _misfit_reason(value: object, schema: ReplySchema, deciding: str) -> str:
 
 
 def judge_text(text: str | None, finish_reason: str | None) -> tuple[str, str]:
-    """Return a judge's text without its reasoning and an empty reason, or an empty text and the reason."""
+    """Return a judge's reply without its reasoning block, and an empty reason.
+
+    If the reply cannot be read, the text is empty and the second value is the reason.
+    """
     nothing = "truncated" if finish_reason == "length" else "empty"
     if text is None or not text.strip():
         return "", nothing
@@ -277,10 +280,10 @@ def _missing_reason(text: str, finish_reason: str | None, protocol: str) -> str:
 
 
 def parsed(value: float, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:
-    """Return the parsed verdict of a value."""
+    """Create a verdict from a value. The value is correct if it is at least ``threshold``."""
     return ParsedVerdict(state="parsed", correct=value >= threshold, value=value, faithfulness=faithfulness)
 
 
 def unparsed(reason: str) -> ParsedVerdict:
-    """Return an unparsed verdict with its reason."""
+    """Create a verdict without a value. ``reason`` says why the judge's reply could not be read."""
     return ParsedVerdict(state="unparsed", reason=reason)

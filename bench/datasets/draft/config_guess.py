@@ -1,4 +1,4 @@
-"""The field names and value types by which the other modules guess a config from sample rows.
+"""Usual field names and value types, by which the other modules of this package guess a config.
 
 Gold is never part of the history. A name matches in any spelling::
 
@@ -29,7 +29,7 @@ ANSWER_LIKE = re.compile(
     r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
     r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
 )
-"""field names that mean an answer, in the form of `plain_name`"""
+"""regular expression for names of answer fields; names have the form that `plain_name` returns"""
 _ANSWER_NAMES = frozenset(name.lower() for name in ANSWERS)
 ALIASES = ("answer_aliases", "aliases", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
 HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
@@ -68,7 +68,7 @@ GOLD = re.compile(
     r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
-"""names of fields that are never part of the history: fields with gold, and some other fields"""
+"""regular expression for names of fields that are never part of the history, such as fields with gold"""
 EVIDENCE = re.compile(
     r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
     re.IGNORECASE,
@@ -89,9 +89,9 @@ def plain_name(name: str) -> str:
 
 
 def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """Return the first field, in the order of ``names`` and in any spelling, whose value has the type ``kind``.
+    """Return the first of ``names`` that is a field of the row and whose value has the type ``kind``.
 
-    None means that no field matches. A null value does not match.
+    The spelling of a name does not matter. None if no field matches. A null value does not match.
     """
     plain: dict[str, str] = {}
     for name in row:
@@ -104,13 +104,16 @@ def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = 
 
 
 def is_gold(name: str) -> bool:
-    """Return True for the name of a field that no provider may see: gold or an answer."""
+    """Return True when a field name suggests gold or an answer. No provider may see such a field."""
     plain = plain_name(name)
     return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
 
 
 def is_request(part: Row, name: str) -> bool:
-    """Return True when an object has a request in ``name`` and a response: a part of a conversation, not a question."""
+    """Return True when an object contains a request and a response.
+
+    Then it belongs to a conversation and is no question.
+    """
     weak = name.lower() in ("query", "prompt", "input", "ask") and first_field(
         part, ("response", "reply", "output"), str
     )
@@ -118,15 +121,16 @@ def is_request(part: Row, name: str) -> bool:
 
 
 def is_question(part: Row) -> bool:
-    """Return True for an object with a question and an answer. Such an object is never ingested."""
+    """Return True when an object contains a question and an answer. Such an object is never ingested."""
     name = first_field(part, QUESTIONS, (str, Mapping))
     return name is not None and first_field(part, ANSWERS) is not None and not is_request(part, name)
 
 
 def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
-    """Return the date field of objects: one with a usual name, else the only field whose values are all dates.
+    """Return the name of the date field in the objects, or None.
 
-    With ``all_have``, a field with a usual name must have a date in every object. The result is None without a field.
+    A field with a usual date name is preferred. With ``all_have``, such a field must contain a date in every object.
+    Otherwise, the only field whose values are all dates is returned.
     """
     if not found:
         return None
@@ -146,7 +150,7 @@ def _is_written_date(value: object) -> bool:
 
 
 def field_path(*steps: str) -> str:
-    """Return the JSONPath of these names and ``[*]`` steps as a config writes it."""
+    """Return the JSONPath for a sequence of field names and ``[*]`` steps, as written in the config."""
     parts = (
         step if step == "[*]" else f".{step}" if PLAIN_STEP.fullmatch(step) else f"[{json.dumps(step)}]"
         for step in steps
@@ -155,31 +159,34 @@ def field_path(*steps: str) -> str:
 
 
 def quoted_path(text: str) -> str:
-    """Return a path quoted for YAML if it needs quotes."""
+    """Return a path in quotes if YAML needs the quotes, otherwise unchanged."""
     return text if re.fullmatch(r"\$[\w.\[\]*]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def field_name(name: str) -> str:
-    """Return a field name as the config writes it. A name that looks like a path becomes a path to the field."""
+    """Return a field name as written in the config.
+
+    A name that looks like a path is written as a path to this field.
+    """
     return quoted_name(
         f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name
     )
 
 
 def quoted_name(name: str) -> str:
-    """Return a name quoted for YAML if it needs quotes."""
+    """Return a name in quotes if YAML needs the quotes, otherwise unchanged."""
     plain = PLAIN_NAME.fullmatch(name) and name.lower() not in YAML_WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)
 
 
 def map_at(row: Row, name: str) -> Row:
-    """Return the map in a field, or an empty map."""
+    """Return the map in the field ``name``, or an empty map if the field contains something else."""
     part = row.get(name)
     return part if isinstance(part, Mapping) else {}
 
 
 def merged_fields(rows: Iterable[Row]) -> dict[str, object]:
-    """Return every key that occurs in the objects, each with its first value that is not null or empty."""
+    """Return every field that occurs in the rows, with the first value of the field that is not null or empty."""
     merged: dict[str, object] = {}
     for row in rows:
         for key, value in row.items():
@@ -189,7 +196,7 @@ def merged_fields(rows: Iterable[Row]) -> dict[str, object]:
 
 
 def nested_objects(value: object) -> Iterator[Row]:
-    """Yield the objects in a list or map, and in the lists nested in it."""
+    """Yield the objects in a list or in the values of a map. Nested lists are searched too."""
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         if isinstance(part, Mapping):
             yield part
@@ -198,7 +205,7 @@ def nested_objects(value: object) -> Iterator[Row]:
 
 
 DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
-"""date formats that a config must set explicitly: dates with dots and the day first"""
+"""date formats with dots and the day first; a config must list them, because they are not read by default"""
 _DATES_READ = DateReader("UTC", DAY_FIRST)
 
 

@@ -1,4 +1,4 @@
-"""Guess how fields of other files are joined to rows: by keys that both have.
+"""Guess how rows of other files are joined to the rows with the questions: by keys that both files contain.
 
 A single other file without such keys is joined to every row as a whole.
 
@@ -23,14 +23,14 @@ from bench.datasets.rows.row_values import is_graded, scalar_text, value_of
 
 _OWN_KEY = "$keys[-1]"
 _MOST_KEY_WORDS = 3
-"""a text with more words than this is content to remember, not a key"""
+"""maximum words of a key; a longer text is content to remember"""
 _KEY_ROWS = 5_000
-"""number of rows of another file in which keys are searched"""
+"""number of rows of another file that are searched for keys"""
 
 
 @dataclass(slots=True, kw_only=True)
 class DataLayout:
-    """The files with the questions, their first rows, and the fields that are added to these rows."""
+    """The files with the questions, their first rows, and the fields that joins add to these rows."""
 
     files: list[Path]
     rows_path: str | None
@@ -39,16 +39,16 @@ class DataLayout:
     steps: dict[str, Step] = field(default_factory=dict)
     where: Step = field(default_factory=dict)
     history: str | None = None
-    """the joined field that holds the history"""
+    """name of the joined field that contains the history"""
     corpus: str | None = None
     gold: str | None = None
-    """the config line with the evidence keys, when the gold is from another file"""
+    """config line with the keys that locate the evidence, if another file contains the gold"""
     golds: set[str] = field(default_factory=set)
     unmapped: list[str] = field(default_factory=list)
     keys: list[str | int | None] = field(default_factory=list)
-    """the key of each row, when its file is a map"""
+    """the key of each row, if the file of the row is a map"""
     elsewhere: list[str] = field(default_factory=list)
-    """names of other files with texts that end with a question mark"""
+    """names of other files that contain texts with a question mark at their end"""
 
 
 def add_field(layout: DataLayout, name: str, step: Step, values: Iterable[object]) -> None:
@@ -65,9 +65,9 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """Add a file of relevance judgments as gold, or return False for another file.
+    """Add a file of relevance judgments as gold. Return False if the file contains no judgments.
 
-    The file has rows of question, document and grade, or maps of document to grade.
+    Each row of such a file contains a question id, a document id and a grade, or is a map from document id to grade.
     """
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)
@@ -104,14 +104,17 @@ def _add_gold(layout: DataLayout, table: SampledFile, step: Step, path: str, gol
 
 
 def _file_template(layout: DataLayout, table: SampledFile) -> str:
-    """Return the file's name, or for several files of questions, a template for a file next to each."""
+    """Return the file's name for the config.
+
+    If several files contain questions, a template is returned that names the file in the folder of each of them.
+    """
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name
     return "${$file|match:'^[^/]+'}/" + table.name.partition("/")[2]
 
 
 def join_named_files(layout: DataLayout, folder: Path) -> bool:
-    """Add a step for a field that names a file with the history, or return False."""
+    """Add the step for a field that names a history file in each row. Return False if the rows have no such field."""
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
         if not all(isinstance(text, str) and suffix_of(text) in SUFFIXES for text in texts):
@@ -130,9 +133,10 @@ def join_named_files(layout: DataLayout, folder: Path) -> bool:
 
 
 def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -> None:
-    """Join fields of other files one by one until the rows have a history.
+    """Join fields of other files, one after the other, until the rows have a history.
 
-    The file whose keys match best is joined first. Of files that match equally well, the longest texts decide.
+    The file with the best matching keys is joined first. If several match equally well, the file with the longest texts
+    is joined first.
     """
     left = [  # more rows, so that more of the keys are known
         table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)
@@ -170,7 +174,7 @@ def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -
 
 
 def _mean_words(table: SampledFile) -> int:
-    """Return the mean number of words in the longest text of a row, over the first ten rows."""
+    """Return the mean length of the longest text in each of the first ten rows, in words."""
     rows = table.sample[:10]
     return sum(_most_words(row) for row in rows) // max(1, len(rows))
 
@@ -183,8 +187,9 @@ def _most_words(value: object) -> int:
 
 
 KeyMatch = tuple[float, str, str, bool]
-"""(share of the values of our field that are keys of the other file, the other file's field with these keys, our field,
-True if several rows of the other file have one key)"""
+"""how well a field fits another file: (share of its values that are keys there, key field, own field, True if keys
+repeat)
+"""
 
 
 def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:
@@ -203,7 +208,7 @@ def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:
 
 
 def _key_candidates(layout: DataLayout) -> Iterator[tuple[str, list[str]]]:
-    """Yield each field whose texts can be keys of another file, with the texts."""
+    """Yield each field that can refer to keys of another file, with the texts in this field."""
     paths: dict[str, list[str]] = {}
     for row in layout.rows:
         for name, value in row.items():
@@ -223,9 +228,9 @@ def _key_candidates(layout: DataLayout) -> Iterator[tuple[str, list[str]]]:
 
 
 def _prefix_template(layout: DataLayout, keys: Mapping[str, int]) -> str | None:
-    """Return a template that reads the key from the beginning of the row ids: ``scene_1`` of ``scene_1_q2``.
+    """Return a template that reads the key from the start of the row ids, or None.
 
-    The result is None when the ids do not begin with keys.
+    For example, the key ``scene_1`` is read from ``scene_1_q2``. None if the ids do not begin with keys.
     """
     for name in ("id", "_id", "question_id", "qid"):
         ids = [text for row in layout.rows if (text := scalar_text(row.get(name)))]

@@ -1,4 +1,4 @@
-"""Guess the sessions of a history from sample rows; `bench.datasets.draft.turn_guess` guesses its turns.
+"""Guess the config lines for the sessions of a history from sample rows.
 
 Example::
 
@@ -42,7 +42,7 @@ from bench.datasets.rows.row_values import scalar_text, value_of
 
 
 class HistoryGuess:
-    """The guessed history in one field of the rows."""
+    """Guess the config lines for the history in one field of the sample rows."""
 
     def __init__(
         self, rows: Sequence[Row], history: str, *, gold: Sequence[Collection[str]] = (), cut: bool = False
@@ -52,11 +52,11 @@ class HistoryGuess:
         self.field = history
         self.gold = gold
         self.cut = cut
-        """true: a question sees only a part of the history, up to a number of turns"""
+        """true: a question sees the history only up to a certain turn"""
         self.unmapped: list[str] = []
         self.session_ids: set[str] = set()
         self.single = False
-        """true: the history is one session"""
+        """true: the whole history is one session"""
         self.turn = TurnGuess((), gold, single=False)
         self.lines = list(self._context_lines())
 
@@ -87,7 +87,10 @@ class HistoryGuess:
     # --------------------------------------------------------------- sessions
 
     def _numbered(self, holder: Row) -> list[str]:
-        """Return the config lines for sessions under numbered keys, with dates under keys with the same numbers."""
+        """Return the config lines for sessions under numbered keys, such as ``session_1``. Empty if there are none.
+
+        The dates of the sessions are searched under keys with the same numbers.
+        """
         lists = numbered_sessions(holder)
         shapes = Counter(match.groups() for key in lists if (match := NUMBERED.fullmatch(key)))
         if len(shapes) != 1:
@@ -107,7 +110,10 @@ class HistoryGuess:
         return found
 
     def _side_by_side(self, holder: Row) -> list[str]:
-        """Return the config lines for a list of sessions next to lists of their dates or ids, else an empty list."""
+        """Return the config lines for a list of sessions with separate lists of their dates or ids.
+
+        Empty if there is none.
+        """
         lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
         main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
                    default=None)  # fmt: skip
@@ -164,7 +170,7 @@ class HistoryGuess:
         yield from (f"field: {path}", "type: session")
 
     def _ids_beside(self) -> str | None:
-        """Return a field that has a list with one id per session in every row, or None."""
+        """Return the name of a field that lists one id per session in every row, or None."""
         for key, part in self.row.items():
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
             beside = all(isinstance(one, list) and len(one) == len(list_or_empty(held)) for one, held in rows)
@@ -186,7 +192,11 @@ class HistoryGuess:
             self.session_ids = {scalar_text(one) or "" for row in self.rows for one in list_or_empty(row.get(ids))}
 
     def _sessions(self, way: TurnPath, stars: Sequence[int]) -> Iterator[str]:
-        """Yield the config lines for sessions: the innermost objects that contain turns, else the innermost lists."""
+        """Yield the config lines for nested sessions.
+
+        The innermost objects that contain turns are the sessions. Without such objects, the innermost lists are the
+        sessions.
+        """
         at = next((number for number in reversed(stars[:-1]) if way[number + 1] not in ("[*]", "*")), None)
         if at is None:
             head, rest = way[: stars[-1]], way[stars[-1] :]
@@ -211,7 +221,7 @@ class HistoryGuess:
             yield f"session: {{{', '.join(f'{key}: {text}' for key, text in parts.items())}}}"
 
     def _dated_keys(self, head: TurnPath) -> bool:
-        """Return True when the keys of the sessions are dates."""
+        """Return True when the sessions are stored under dates as keys."""
         every = value_of(f"$.x{steps_text(head)}")
         if every is None or head[-1] != "*":
             return False
@@ -248,18 +258,21 @@ class HistoryGuess:
         return found
 
     def _sparse(self, name: str) -> bool:
-        """Return True when only some turns have this date field: the date then belongs to the session."""
+        """Return True when some turns lack this date field. Then the date belongs to the whole session."""
         return any(turn.get(name) is None for turn in self.turns)
 
 
 def numbered_sessions(holder: Row) -> dict[str, list[object]]:
-    """Return the lists of turns under keys that differ only in a number."""
+    """Return the lists of turns in ``holder`` whose keys contain a number, such as ``session_1``."""
     lists = {key: part for key, part in holder.items() if isinstance(part, list) and NUMBERED.fullmatch(key)}
     return {key: part for key, part in lists.items() if not GOLD.fullmatch(key) and all(map(is_turn, part))}
 
 
 def _longest_text(holder: Row) -> str | None:
-    """Return the field with a usual name for a text, else the field with the longest text, or None."""
+    """Return the name of the field that contains the main text, or None.
+
+    A field with a usual name such as ``content`` is preferred. Otherwise the field with the longest text is returned.
+    """
     texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
     named = first_field(texts, ("text", "content", "summary", "document", "body"))
@@ -267,7 +280,7 @@ def _longest_text(holder: Row) -> str | None:
 
 
 def _branches(value: object) -> bool:
-    """Return True when some message of an export of ChatGPT has several replies."""
+    """Return True when a message in a ChatGPT export has several replies."""
     return any(
         len(list_or_empty(one.get("children"))) > 1
         or (key == "mapping" and any(map(_branches, one.values())))

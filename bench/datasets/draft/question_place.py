@@ -1,4 +1,4 @@
-"""Guess where the questions of sample rows are: in the row itself, in a map in the row, or in a list in the row.
+"""Guess where sample rows contain their questions: in the row, in a map in the row, or in a list in the row.
 
 Example::
 
@@ -41,29 +41,31 @@ _TEXT_NAMES = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
-    """The objects that hold the questions. ``asked`` has every field of these objects, each with its first value."""
+    """The objects that contain the questions. ``asked`` merges their fields, each with the first value found."""
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
         self.row = merged_fields(rows)
         self.texts_ask = texts_ask
-        """true: the field ``text`` can be the question, as in a file that contains only questions"""
+        """true: a field called ``text`` can be the question, for example in a file that contains only questions"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """``question`` and ``answer`` -> the path in the config, when they are keys of a map or pairs"""
+        """path in the config of ``question`` and ``answer``, if questions are the keys of a map or the first parts of
+        pairs
+        """
         self.path, self.children = self._nested()
         self.child: Row | None = merged_fields(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
         self.asked: Row = self.child or (object_or_empty(self.row[self.inside]) if self.inside else self.row)
 
     def questions(self) -> list[Row]:
-        """Return the objects that hold the questions, one per question."""
+        """Return the object that contains each question: a row, a map in the row, or an element of a list."""
         if self.child is not None:
             return self.children
         return [map_at(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
-        """Return a field of a question as the config writes it, or the names ``more`` inside the field."""
+        """Return the path of a field of a question, as written in the config. ``more`` are names inside the field."""
         if name in self.written and not more:
             return json.dumps(self.written[name])
         if self.inside or more:
@@ -71,7 +73,7 @@ class QuestionPlace:
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
 
     def claimed_fields(self) -> set[str | None]:
-        """Return the row fields that hold only questions."""
+        """Return the names of the row fields that contain questions and nothing else."""
         found: set[str | None] = {
             self.question() if self.child is None and not self.inside else None,
             self.inside or None,
@@ -81,7 +83,10 @@ class QuestionPlace:
         return found
 
     def _nested(self) -> tuple[str, list[Row]]:
-        """Return the path of nested questions and all these questions, or an empty path."""
+        """Return the path of a list of questions in the row, and all questions in it.
+
+        The path is empty without such a list.
+        """
         found = [one for one in lists_of_questions(self.row) if self._children(one[0])]
         self._lists = [
             self.row.get(path.partition("[")[0].partition(".")[0]) for path, *_ in found if path.count("[*]") == 1
@@ -124,7 +129,10 @@ class QuestionPlace:
         return [one for row in self.rows for one in found.all(row) if isinstance(one, Mapping)]
 
     def _holder(self) -> str:
-        """Return the field with a map that holds the question, or an empty text for the row itself."""
+        """Return the name of the field whose map contains the question.
+
+        Empty if the row itself contains the question.
+        """
         if first_field(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
             return ""
         for name, part in self.row.items():
@@ -136,17 +144,23 @@ class QuestionPlace:
         return ""
 
     def question(self) -> str | None:
-        """Return the field of the question, or None."""
+        """Return the name of the field with the question, or None."""
         named = first_field(self.asked, QUESTIONS, str) or first_field(self.asked, QUESTION_LISTS, str)
         return named or first_field(self.asked, QUESTIONS) or self._marked_field()
 
     def _marked_field(self) -> str | None:
-        """Return the text field whose values end with a question mark, else ``text`` if `texts_ask`, or None."""
+        """Return the only field whose texts usually end with a question mark, or None.
+
+        If there is none and `texts_ask` is true, the field ``text`` is returned.
+        """
         marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
-        """Return the path or list of paths of the question as the config writes it, by default ``question``."""
+        """Return the path of the question as written in the config, or a list of paths.
+
+        By default, this is ``question``.
+        """
         name = self.question() or "question"
         if more := self.lacking(name, QUESTIONS, str):
             return f"[{', '.join(map(self.at, (name, *more)))}]"
@@ -158,17 +172,23 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """Return the fields, out of ``names``, that nested questions without the field ``name`` have instead."""
+        """Return the fields that contain the value in questions without the field ``name``.
+
+        Only ``names`` are searched.
+        """
         found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
     def marked_paths(self) -> list[str]:
-        """Return up to four paths of texts that end with a question mark."""
+        """Return the paths of texts that end with a question mark. At most four paths are returned."""
         return list(dict.fromkeys(path for row in self.rows[:8] for path in question_texts(row, "")))[:4]
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Return the paths of question and answer and all questions, if they are the keys of a map or pairs, or None."""
+    """Return the questions of a map or a list of pairs, with the config paths of question and answer. Otherwise None.
+
+    In a map, the keys are the questions and the values are the answers.
+    """
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]
     pairs = [pair for value in known if isinstance(value, list) for pair in value]
@@ -184,7 +204,7 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
-    """Return the only field whose texts end with a question mark in most objects, or None."""
+    """Return the field whose texts end with a question mark in most objects. None without exactly one such field."""
     names = [name for name in merged_fields(found) if not GOLD.fullmatch(name) and name not in SPEAKER_FIELDS]
     texts = {name: [one.get(name) for one in found] for name in names}
     marked = [name for name, values in texts.items() if sum(map(_ends_with_mark, values)) * 2 > len(values)]
@@ -196,7 +216,7 @@ def _ends_with_mark(value: object) -> bool:
 
 
 def has_question_field(part: Row) -> bool:
-    """Return True when an object has a field with a usual name for questions, and no speaker."""
+    """Return True when an object has a field with a usual name for questions, and no field for a speaker."""
     if first_field(part, SPEAKER_FIELDS):
         return False
     name = first_field(part, QUESTIONS, str)
@@ -204,20 +224,20 @@ def has_question_field(part: Row) -> bool:
 
 
 def question_turns(row: Row) -> bool:
-    """Return True when the question field is a list of turns. The last turn is the question."""
+    """Return True when the question field of a row is a list of turns, of which the last is the question."""
     name = first_field(row, QUESTIONS)
     return name is not None and _last_turn_text(row[name]) is not None
 
 
 def _last_turn_text(value: object) -> str | None:
-    """Return the name of the last turn's text field if the value is a list of turns, or None."""
+    """Return the name of the text field in the last turn. None if the value is not a list of turns."""
     if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
         return None
     return first_field(value[-1], ("content", "text", "utterance", "value"), str)
 
 
 def question_texts(value: object, path: str = "", deep: int = 4) -> Iterator[str]:
-    """Yield the paths of short texts that end with a question mark, outside of conversation turns."""
+    """Yield the paths of short texts that end with a question mark. Turns of a conversation are skipped."""
     if isinstance(value, str) and _ends_with_mark(value) and len(value) < 500:
         yield f"${path}"
     elif isinstance(value, list) and deep:
@@ -231,9 +251,9 @@ def question_texts(value: object, path: str = "", deep: int = 4) -> Iterator[str
 def lists_of_questions(
     value: object, path: str = "", name: str = "", deep: int = _DEEP
 ) -> Iterator[tuple[str, str, object]]:
-    """Yield each list of questions as its path, the name of its field and its value.
+    """Yield the path, the field name and the value of each list of questions.
 
-    A list with a usual name comes first. Fields with gold are skipped.
+    Fields with usual names for such lists come first. Fields with gold are skipped.
     """
     if deep == 0:
         return
@@ -267,7 +287,7 @@ def lists_of_questions(
 
 
 def _marked_with_answers(maps: Sequence[Row]) -> bool:
-    """Return True for objects that each hold a question and another value, but no speaker or date."""
+    """Return True when each object has a question and at least one other value, but no speaker."""
     asked = question_by_mark(maps)
     if asked is None or any(first_field(one, SPEAKER_FIELDS) for one in maps):
         return False
@@ -275,5 +295,5 @@ def _marked_with_answers(maps: Sequence[Row]) -> bool:
 
 
 def looks_numbered(name: str) -> bool:
-    """Return True for the name of a field that holds an id, date, count or link."""
+    """Return True when a field name suggests an id, date, count or link, such as ``user_id``."""
     return re.search(r"id$|date|time|num|count|token|length|link|file|url", name) is not None

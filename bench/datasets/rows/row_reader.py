@@ -1,4 +1,4 @@
-"""Stream the rows of a dataset file, and read a single row again by its position in the file.
+"""Yield the rows of a data file one by one, and read a single row again later.
 
 Example::
 
@@ -36,31 +36,31 @@ from bench.errors import DataError
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
            b"PAR1": "parquet"}  # fmt: skip
-"""magic bytes -> the name of the compressed or binary format"""
+"""first bytes of a file -> name of the compressed or binary format"""
 
 
 Part = tuple[tuple[Key, ...], object]
-"""the keys that lead from the document to a row, and the row"""
+"""the keys that lead from the top of the document to a row, and the row itself"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFile:
-    """A dataset file of one format."""
+    """A data file of one format, whose rows can be read in order or one by one."""
 
     path: Path
     format: Format
     columns: tuple[str, ...] = ()
-    """the column names of a table"""
+    """the column names, for a table"""
     header: bool = True
     label: str = field(default="")
     name: str = ""
-    """the file name as the config writes it, without suffixes"""
+    """the file's name as written in the config, without its suffixes"""
     rows: Value | None = None
-    """the path to the rows in each document"""
+    """the path to the rows inside each document of the file"""
     unpacked: _UnpackedFile | None = None
     parquet: ParquetRows | None = None
     document_rows: dict[int, list[Part]] = field(default_factory=dict, repr=False)
-    """offset -> rows, for the document that was read last"""
+    """offset -> rows in the document at this offset, only for the document that was read last"""
 
     @classmethod
     def open(
@@ -72,7 +72,7 @@ class RowFile:
         given: tuple[str, ...] = (),
         rows: Value | None = None,
     ) -> RowFile:
-        """Open a file and check its first bytes. ``given`` names the columns of a table without a header.
+        """Open a data file, and check that its first bytes fit the format. ``given`` names the columns of a table.
 
         Raises:
             DataError: the file cannot be read, or has another format.
@@ -95,20 +95,20 @@ class RowFile:
 
     @property
     def rows_in_all(self) -> int | None:
-        """Return the number of rows, if the file states it (parquet only)."""
+        """Return the number of rows. None for formats other than parquet, which do not state the number."""
         return None if self.parquet is None else (self.parquet.ends or [0])[-1]
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row in file order. A row that is not an object has an error.
+        """Yield every row in file order. A row that is malformed or is not an object has an error instead of values.
 
-        A malformed line of jsonl is a row with an error, and the next lines are read. A malformed part of an array or
-        table ends the rows: the last row has the error.
+        After a malformed line of jsonl, the next lines are read. After a malformed part of an array or a table, no more
+        rows follow.
         """
         for row in self.values():
             yield row if row.error or isinstance(row.values, dict) else self._not_object_row(row)
 
     def values(self) -> Iterator[FileRow]:
-        """Yield every row in file order. A row can be any JSON value."""
+        """Yield every row in file order. The value of a row can be any JSON value."""
         number = 0
         for row in self._documents():
             if self.rows is None or row.error is not None:
@@ -148,7 +148,7 @@ class RowFile:
             yield broken_row(place, place.index, error)
 
     def _parts(self, document: object) -> list[Part]:
-        """Return the rows of a document that are not null, each with the keys that lead to it."""
+        """Return the rows in a document with the keys that lead to each row. Rows that are null are left out."""
         assert self.rows is not None
         if not self.rows.single:
             return [(keys, value) for keys, value in self.rows.keyed(document) if value is not None]
@@ -173,7 +173,7 @@ class RowFile:
         return replace(row, values=None, error=problem)
 
     def read(self, offset: int, length: int, part: int = 0) -> Part:
-        """Read one row again and return its keys and value. ``part`` is its number in the document at the offset.
+        """Read one row again, and return its keys and value. ``part`` counts the rows in the document at ``offset``.
 
         Raises:
             DataError: the file has changed since it was checked.
@@ -224,7 +224,10 @@ class RowFile:
             index += 1
 
     def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
-        """Yield the elements of the array in the file, or its object, or with ``rows`` the whole document."""
+        """Yield the elements of the array in the file.
+
+        A single object is one row. If ``rows`` is set, the whole document is one row.
+        """
         skipped = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(skipped)
         while (first := file.read(1)).isspace():
@@ -239,7 +242,7 @@ class RowFile:
 
 
 class _UnpackedFile:
-    """The content of a .gz file in a temporary file, which is deleted together with this object."""
+    """A temporary file with the unpacked content of a .gz file. It is deleted together with this object."""
 
     def __init__(self, path: Path, label: str) -> None:
         descriptor, name = tempfile.mkstemp(prefix="bench-")
