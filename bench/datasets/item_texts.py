@@ -1,4 +1,4 @@
-"""Notes on the texts of items that affect scores: repeated questions, misleading golds.
+"""Collect notes on item texts that affect scores, such as repeated questions and misleading gold answers.
 
 Example::
 
@@ -48,12 +48,12 @@ _GOLDS = {
         r"\s*(?:\[\s*[\"'].*[\"']\s*\]|\{\s*[\"'].*[\"']\s*:.*\})\s*", re.DOTALL
     ),
 }
-"""a problem of a gold answer -> the pattern that detects it"""
+"""a problem of a gold answer -> the regular expression that finds this problem"""
 LITERAL = frozenset({"exact-match", "contains"})
-"""evaluators that compare the gold answer literally"""
+"""evaluators for which the answer must contain or equal the gold answer literally"""
 PHRASES = frozenset({"phrases", "ordered-phrases"})
 TEXTUAL = LITERAL | PHRASES | {"token-f1", "locomo-f1"}
-"""evaluators that compare the words of the gold answer"""
+"""evaluators that compare the words of the answer with the words of the gold answer"""
 MARKED = (
     "a gold answer with marks that this evaluator compares, so an answer without these marks is wrong (a period at its "
     "end, quotes or asterisks around it, several answers with ; or |, Answer:, 2021.0, H₂O, <p>, &amp;, \\n, LaTeX, "
@@ -80,15 +80,16 @@ _MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
         ),
     ),
 )
-"""evaluators, and the pattern of golds with marks that they compare"""
+"""pairs of evaluators and a regular expression for gold answers whose marks these evaluators compare"""
 LEAST_LEAK, LEAST_LEAKS = 4, 4
-"""minimum characters of a gold, and minimum number of questions, for the note on questions that contain their gold"""
+"""minimum length of a gold in characters, and minimum number of questions, to report questions that contain their gold
+"""
 LONGEST = 60
-"""maximum characters of an example in a note"""
+"""maximum length of an example in a note, in characters"""
 
 
 class ItemTexts:
-    """A collector of notes on unusual texts of items: call ``add`` once per item, then ``notes`` once."""
+    """Collect notes on unusual texts of items. Call ``add`` for each item and then ``notes`` once."""
 
     def __init__(self, method_of: Callable[[RawItem], str] = lambda _: "") -> None:
         self._method_of = method_of
@@ -101,10 +102,13 @@ class ItemTexts:
         self._leaks: list[str] = []
         self._n_leaks = 0
         self._signs: dict[str, tuple[int, list[str]]] = {}
-        """a problem -> the number of items that have it, and the first few of them"""
+        """a problem -> number of items with this problem, and the first few of these items"""
 
     def add(self, raw: RawItem, corpus: Hashable) -> None:
-        """Check one item. ``corpus`` identifies its history: equal questions about one history count as repeated."""
+        """Check one item. ``corpus`` identifies the history of the item.
+
+        Equal questions about one history are reported as repeated.
+        """
         self._check(raw)
         if raw.deletion is not None:
             return
@@ -161,7 +165,7 @@ class ItemTexts:
                 examples.append(f"{raw.id} {text[:LONGEST]!a}")
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on unusual texts."""
+        """Return the notes on unusual texts that were found so far."""
         found = []
         if self._n_repeated:
             asked = counted(self._n_repeated, "question(|s) (is|are)")
@@ -189,7 +193,7 @@ def _is_marked(text: str, method: str) -> bool:
 
 
 def _repeated_choice(choices: Sequence[str]) -> str | None:
-    """Return the first choice that repeats an earlier one, ignoring case and white space, or None."""
+    """Return the first choice that repeats an earlier choice, or None. Case and white space are ignored."""
     seen: set[str] = set()
     for choice in choices:
         text = " ".join(choice.lower().split())
@@ -204,6 +208,9 @@ def _joined_examples(examples: Sequence[str]) -> str:
 
 
 def history_key(sessions: Sequence[RawSession]) -> Hashable:
-    """Return a key that is equal for equal histories: the numbers of sessions and turns, and texts at both ends."""
+    """Return a key that is equal for equal histories.
+
+    It contains the numbers of sessions and turns, and the texts at the start and end of the history.
+    """
     turns = [(session.turns[0].text, session.turns[-1].text) for session in sessions if session.turns]
     return (len(sessions), sum(len(session.turns) for session in sessions), *turns[:1], *turns[-1:])

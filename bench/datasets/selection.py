@@ -1,4 +1,4 @@
-"""Select the items of a run: by range, filters, sample and limit, in this order. The result is in file order.
+"""Select the items of a run by range, filters, sample and limit, in this order. The result has file order.
 
 A position counts the items of the whole benchmark from 1 and is the same on every machine. A sample has a seed and is
 stratified by question type: the method of largest remainder gives the number of items of each type. The key of an item
@@ -24,28 +24,28 @@ from bench.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The selection flags of a run. By default all items are selected."""
+    """The command-line flags that select the items of a run. By default, all items are selected."""
 
     start: int | None = None
-    """first position, from 1"""
+    """position of the first item, counted from 1"""
     end: int | None = None
-    """last position, included"""
+    """position of the last item, which is included"""
     shard: tuple[int, int] | None = None
-    """(i, n): the i-th of n ranges of about equal size, with i from 1"""
+    """(i, n): the i-th of n ranges of about equal size; i counts from 1"""
     items: tuple[str, ...] = ()
     items_of: tuple[str, ...] = ()
-    """corpus ids"""
+    """ids of corpora; all their items are selected"""
     question_types: tuple[str, ...] = ()
     sample: int | None = None
     per_type: bool = False
-    """true: ``sample`` is the number of items of each question type"""
+    """true: ``sample`` is the number of items per question type"""
     seed: int = 0
     limit: int | None = None
     parts: tuple[tuple[int, int], ...] = ()
-    """ranges that replace start and end; sample and limit apply to each range separately, as in runs that are merged"""
+    """ranges that replace ``start`` and ``end``; sample and limit apply to each range, as in runs that are merged"""
 
     def range(self, total: int) -> tuple[int, int]:
-        """Return the 0-based indexes of the range: the first one, and the one after the last.
+        """Return the index of the first item in the range, and the index after the last. Indexes count from 0.
 
         Raises:
             UsageError: the range or shard is invalid.

@@ -1,4 +1,4 @@
-"""The stored index of checked data: with it, unchanged data is not parsed again.
+"""The stored index of checked data. As long as the data is unchanged, it is not parsed again.
 
 The index of large data is stored on disk, for later commands. The index of small data is stored in memory, for the same
 process.
@@ -36,7 +36,7 @@ from bench.datasets.rows.reading import LARGE_DATA
 from bench.datasets.rows.row_source import RowSource
 
 KEPT = 4
-"""maximum indexes that are stored in memory"""
+"""maximum number of indexes that are stored in memory"""
 _in_memory: dict[str, tuple[DatasetIndex, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
@@ -47,18 +47,18 @@ _Part: TypeAlias = "array[int] | bytearray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredIndex:
-    """The place of a benchmark's stored index, and the key that the index must have to be used."""
+    """Where the index of a benchmark is stored, and the key that a stored index must have to be used."""
 
     path: Path
     key: str
     """digest of the data files, the config files and the code; empty for a config without a file: nothing is stored
     then"""
     small: bool = False
-    """true: the data is small, and its index is stored in memory"""
+    """true: the data is small, so that its index is stored in memory and not on disk"""
 
     @classmethod
     def of(cls, config: BenchmarkConfig, files: Sequence[DataFile], workspace: Path) -> StoredIndex:
-        """Return the stored index for these files and this config."""
+        """Return the place and the key of the index for these files and this config."""
         path = workspace / "datasets" / ".index" / f"{config.name}.index"
         if config.origin is None:
             return cls(path=path, key="")
@@ -72,7 +72,10 @@ class StoredIndex:
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> DatasetIndex | None:
-        """Return the stored index, or None if there is none, or if its key or a joined file has changed."""
+        """Return the stored index.
+
+        None if no index is stored, or if its key or the digest of a joined file has changed.
+        """
         if not self.key:
             return None
         if self.small:
@@ -95,7 +98,7 @@ class StoredIndex:
         return found
 
     def write(self, found: DatasetIndex, source: RowSource) -> None:
-        """Store the index. After a failed write, the next command parses the data again."""
+        """Store an index. If this fails, the next command parses the data again."""
         if not self.key:
             return
         if self.small:
@@ -128,7 +131,7 @@ class StoredIndex:
 
 @cache
 def _code_digest() -> str:
-    """Return a hex digest of the code that reads configs and data."""
+    """Return a hex digest of bench's own code that reads configs and data."""
     digest, root = sha256(), Path(__file__).parent.parent
     for path in sorted([*(root / "datasets").rglob("*.py"), *(root / "config").rglob("*.py")]):
         digest.update(path.read_bytes())
@@ -140,7 +143,7 @@ def _type_code(part: _Part) -> str:
 
 
 def _parts(found: DatasetIndex) -> Iterator[tuple[str, _Part]]:
-    """Yield every buffer of the index with its name, in a fixed order."""
+    """Yield the name and the content of every buffer in the index, in a fixed order."""
     for name in _ARRAYS:
         yield name, getattr(found, name)
     for name in _TABLES:

@@ -1,4 +1,4 @@
-"""One turn of a row: its text, role, speaker, id, date and caption.
+"""Read one turn of a row: its text, role, speaker, id, date and caption.
 
 Example::
 
@@ -31,20 +31,20 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "dialog_id": ("dia_id",),
     "caption": ("blip_caption", "caption"),
 }
-"""field names that are read when no itemSchema maps them"""
+"""part of a turn -> field names to read if the config has no ``itemSchema``"""
 NO_TURN_FIELDS_HINT = "map the content of a turn, and its role or speaker, in schema.context.itemSchema"
-"""the hint for a YAML config that maps no turn fields, when the data has none of the usual names"""
+"""hint for a YAML config without ``itemSchema``, if the turns have no field with a usual name"""
 Getter = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
-    """Return True for a turn whose text and caption are both blank. Such a turn makes no memory."""
+    """Return True when both the text and the caption of a turn are blank. No memory is made of such a turn."""
     return is_blank(turn.text) and is_blank(turn.caption or "")
 
 
 @dataclass(slots=True, kw_only=True)
 class RawTurn:
-    """A turn as the row gives it. ``gold`` is its evidence flag, which no provider sees."""
+    """A turn as the row gives it. ``gold`` is True if a flag marks the turn as evidence. No provider sees ``gold``."""
 
     id: str | None
     text: str
@@ -57,12 +57,15 @@ class RawTurn:
 
     @property
     def quote(self) -> str:
-        """Return the speaker or role, and the text. Evidence without ids names a turn in this form."""
+        """Return the speaker and the text of the turn. If the speaker is missing, the role is used.
+
+        Evidence without ids refers to a turn in this form.
+        """
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
 class TurnReader:
-    """The reader of the turns of one history. It also records which names of the config the turns have."""
+    """Read the turns of one history, and record which names of the config occur in them."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         schema = context.item_schema
@@ -76,7 +79,7 @@ class TurnReader:
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
-        """true: a turn can be a value other than an object"""
+        """true: a turn can also be a list, a text or a number, because the config reads it with a general path"""
         self.text_parts = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
@@ -86,10 +89,10 @@ class TurnReader:
         self.flag_found = False
         self.turns_read = 0
         self.undated = 0
-        """number of turns without the date that the config maps"""
+        """number of turns without a date, if the config maps the date of a turn"""
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
-        """Read a turn from an object or a plain text. ``where`` is its place in the row, for errors.
+        """Read a turn from an object or a text. ``where`` is its place in the row, for error messages.
 
         Raises:
             DataError: a required part is missing, or has the wrong type.
@@ -117,13 +120,13 @@ class TurnReader:
         return raw
 
     def has_dialog_id(self, value: object) -> bool:
-        """Return True when the turn has a ``dialogId``."""
+        """Return True when the turn has an id in the config's ``dialogId`` field."""
         return "dialog_id" in self.getters and self.getters["dialog_id"](value) is not None
 
     def _look_up_names(self, value: object, turn: object) -> None:
-        """Look up in a turn the config names that are not found yet.
+        """Search the turn for config names that no row has contained yet.
 
-        ``value`` is the whole turn, ``turn`` is the turn without the parts that the config removes.
+        ``value`` is the whole turn. ``turn`` is the turn without the fields that the config removes.
         """
         names = self.names
         if names.parts.open:
@@ -141,7 +144,7 @@ class TurnReader:
         raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.text_parts[0]}")
 
     def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        """Set role and speaker. If the config maps them, the turn must have at least one of them."""
+        """Set the role and the speaker of a turn. If the config maps them, at least one of the two must be present."""
         for name in self.speaker_parts:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.speaker_parts and not self.by_name and raw.role is None and raw.speaker is None:
@@ -168,7 +171,7 @@ class TurnReader:
             raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value, hint=DATE_HINT)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
-        """Return the id of a turn, or None if the config maps none.
+        """Return the id of a turn, or None if the config does not map the ids of turns.
 
         Raises:
             DataError: the config maps an id, but the turn has none; or the value is not an id.
@@ -186,7 +189,7 @@ class TurnReader:
 
 
 def _empty_field_hint(path: Value) -> str | None:
-    """Return the hint for a field with a plain name that is empty in some turns, or None."""
+    """Return a hint for a field that is empty in some turns. None if ``path`` is more than a plain field name."""
     plain = re.fullmatch(r"\w+", path.text)
     return f"fix the row; if this field can be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
@@ -196,14 +199,14 @@ def _text_field_order(dialogue: str) -> tuple[str, str]:
 
 
 def _turn_paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
-    """Return the config values to try for each part of a turn, in order."""
+    """Return part of a turn -> paths to try, in order."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
 
 
 def _getter(paths: tuple[Value, ...]) -> Getter:
-    """Return a function that reads the first value that is not null."""
+    """Return a function that returns the first value at one of the paths that is not null."""
     first = paths[0]
     if len(paths) > 1:
         return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)

@@ -1,4 +1,4 @@
-"""Evaluators whose judge returns more than right or wrong: points, an order, a label.
+"""Evaluators whose judge returns more than right or wrong: a score per rubric point, an order or a label.
 
 Example::
 
@@ -39,13 +39,13 @@ ORDER_SCHEMA = object_schema(order={"type": "array", "items": {"type": "integer"
 
 
 def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of one score from a list of values."""
+    """Return the JSON schema of a judge's reply with a score that must be one of ``values``."""
     score = {"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}
     return object_schema(score=score, **more, reasoning=REASONING)
 
 
 def read_score(reply: Completion, schema: ReplySchema) -> tuple[float | None, str]:
-    """Return the score of a reply, or None with the reason."""
+    """Return the score in a judge's reply and an empty reason, or None and the reason."""
     properties = cast("Mapping[str, Mapping[str, Sequence[float]]]", schema["properties"])
     loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).requiring("score")
     tree, reason = read_object(reply.text, loose, deciding="score", finish_reason=reply.finish)
@@ -56,7 +56,7 @@ def read_score(reply: Completion, schema: ReplySchema) -> tuple[float | None, st
 
 
 async def complete_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
-    """Run all prompts concurrently, so that they can share a batch, and return the replies in order."""
+    """Send all prompts to the judge at the same time, and return the replies in the order of the prompts."""
     found: dict[int, Completion | BenchError] = {}
 
     async def ask(at: int, prompt: Prompt) -> None:
@@ -78,12 +78,15 @@ async def complete_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completi
 
 
 def call_digest(sha256: str, at: int) -> str:
-    """Return the identifier of a call: the digest of its prompt, and its index among the calls for one answer."""
+    """Return the id of a judge call: the digest of its prompt, and its index among the calls for one answer."""
     return f"{sha256}:{at}"
 
 
 def texts_by_call(verdict: Verdict) -> Mapping[str, str]:
-    """Return call -> the judge's text. The key is the prompt's digest, with an index if an answer has several calls."""
+    """Return id of a judge call -> text of the judge's reply.
+
+    If an evaluator makes one call per answer, the id is the digest of its prompt. Otherwise, see `call_digest`.
+    """
     raw, sha256 = verdict.raw, verdict.prompt_sha256
     if not raw or not sha256:
         return {}
@@ -93,18 +96,21 @@ def texts_by_call(verdict: Verdict) -> Mapping[str, str]:
 
 
 def raw_texts(replies: Sequence[Completion]) -> str:
-    """Return the texts of several replies as one JSON list."""
+    """Return the texts of several judge replies as one JSON list."""
     return json.dumps([reply.text if reply.raw is None else reply.raw for reply in replies], ensure_ascii=False)
 
 
 POINTS, AUDIT = "rubric-points", "memory-audit"
 SEVERAL_CALLS = (POINTS, AUDIT)
-"""evaluators that call their judge more than once per answer"""
+"""evaluators that call their judge several times per answer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointsEvaluator(JudgeSettings):
-    """``rubric-points``: one call per rubric point, scored with one of ``values``. The value is the mean."""
+    """The evaluator ``rubric-points``: a judge scores each rubric point in a call of its own.
+
+    The score of a point is one of ``values``. The value of the verdict is the mean score.
+    """
 
     prompt: JudgePrompt
     values: tuple[float, ...] = HALVES
@@ -133,7 +139,10 @@ class PointsEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderEvaluator(JudgeSettings):
-    """``order-agreement``: a judge aligns the answer with the rubric's events. The value is (tau-b + 1) / 2 x F1."""
+    """The evaluator ``order-agreement``: a judge finds the rubric's events in the answer.
+
+    The value is (Kendall's tau-b of their order + 1) / 2 x F1 of the events found.
+    """
 
     prompt: JudgePrompt
     name: str = "order-agreement"
@@ -161,9 +170,9 @@ class OrderEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelEvaluator(JudgeSettings):
-    """``labels``: the judge chooses one of the config's labels, each with a value.
+    """The evaluator ``labels``: a judge chooses one of the config's labels, each of which has a value.
 
-    A prompt without ``${response}`` judges the retrieved hits (``${evidence}``) and needs no answer.
+    If the prompt does not contain ``${response}``, the hits are judged (``${evidence}``) and no answer is needed.
     """
 
     prompts: JudgePrompts
@@ -187,7 +196,10 @@ class LabelEvaluator(JudgeSettings):
         return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
 
     def _label(self, reply: Completion) -> tuple[str | None, str]:
-        """Return the label in the reply's object or its only word, or None with the reason."""
+        """Return the label in a judge's reply and an empty reason, or None and the reason.
+
+        The reply is a JSON object with a label, or the label alone.
+        """
         tree, reason = read_object(
             reply.text, LABEL_SCHEMA.requiring("label"), deciding="label", finish_reason=reply.finish
         )

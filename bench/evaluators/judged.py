@@ -1,4 +1,4 @@
-"""Evaluators that call a model once per answer. The reply is stored whole. An unclear reply is left unscored.
+"""Evaluators that call a judge once per answer. A judge reply that is not clear gives no score.
 
 Example::
 
@@ -35,12 +35,12 @@ _CORRECTNESS = CORRECTNESS_SCHEMA.requiring("correctness")
 _SCORES = ReplySchema(
     {**SCORES_SCHEMA, "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}}}
 ).requiring("scores")
-"""the schema for reading: it allows any score, so that a score outside the scale gets its own reason"""
+"""schema for reading a reply: it accepts every score, so that a score outside the scale gets its own reason"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEvaluator(JudgeSettings):
-    """``llm-judge``: a judge decides whether an answer is right."""
+    """The evaluator ``llm-judge``: a judge decides whether an answer is right."""
 
     prompts: JudgePrompts
     name: str = "llm-judge"
@@ -67,7 +67,10 @@ class JudgeEvaluator(JudgeSettings):
         return judge_verdict(self.name, prompt, reply, parsed, refused=is_refusal(answer, item.refusals))
 
     def _read(self, reply: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
-        """Parse the judge's text: by the schema only if the prompt asks for an object, else as prose."""
+        """Read the verdict in a judge's reply.
+
+        If the prompt asks for JSON, only a JSON object is read. Otherwise prose is read too.
+        """
         if reply.finish == "refusal":
             return unparsed("refusal")
         if by_schema and self.protocol == "auto":
@@ -85,7 +88,10 @@ class JudgeEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricEvaluator(JudgeSettings):
-    """``rubric``: a judge scores each line with 0, 0.5 or 1. The value is the unrounded mean."""
+    """The evaluator ``rubric``: a judge scores every rubric point with 0, 0.5 or 1, all in one call.
+
+    The value is the mean, without rounding.
+    """
 
     prompt: JudgePrompt
     name: str = "rubric"
@@ -105,7 +111,7 @@ class RubricEvaluator(JudgeSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaithfulnessEvaluator(JudgeSettings):
-    """``faithfulness``: the share of the answer's statements that are supported."""
+    """The evaluator ``faithfulness``: the share of the answer's statements that the retrieved memories support."""
 
     prompt: JudgePrompt
     name: str = "faithfulness"
@@ -124,7 +130,10 @@ class FaithfulnessEvaluator(JudgeSettings):
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the mean of ``scores``, or None with the reason. Each of the ``count`` scores must be 0, 0.5 or 1."""
+    """Return the mean of the judge's ``scores`` and an empty reason, or None and the reason.
+
+    There must be ``count`` scores. Each score must be 0, 0.5 or 1.
+    """
     tree, reason = read_object(text, _SCORES, deciding="scores", finish_reason=finish_reason)
     scores = tree["scores"] if tree is not None else None
     if not isinstance(scores, list) or len(scores) != count:
@@ -135,7 +144,7 @@ def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> t
 
 
 def read_statements(text: str, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the share of supported ``statements``, or None with the reason."""
+    """Return the share of ``statements`` that the judge calls supported and an empty reason, or None and the reason."""
     tree, reason = read_object(text, STATEMENTS_SCHEMA, deciding="statements", finish_reason=finish_reason)
     listed = tree["statements"] if tree is not None else None
     if not isinstance(listed, list):
@@ -155,7 +164,7 @@ def _parsed_value(
 def judge_verdict(
     name: str, prompt: JudgePrompt, reply: Completion, parsed: ParsedVerdict, *, refused: bool
 ) -> Verdict:
-    """Return the verdict of a judge with the prompt and model that produced it."""
+    """Create the verdict from a judge's reply, with the prompt and the model that led to it."""
     return Verdict(
         evaluator=name,
         value=parsed.value,
@@ -174,7 +183,7 @@ def judge_verdict(
 
 
 def unjudged_verdict(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
-    """Return a verdict without a value, because no judge was called."""
+    """Create a verdict without a value, for an answer that no judge was called for."""
     return Verdict(
         evaluator=name,
         value=None,
@@ -187,5 +196,5 @@ def unjudged_verdict(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> 
 
 
 def empty_answer_verdict(name: str, prompt: JudgePrompt) -> Verdict:
-    """Return the verdict on an answer without text: wrong, without a judge call."""
+    """Create the verdict for an empty answer. The answer is wrong, and the judge is not called."""
     return replace(unjudged_verdict(name, prompt, reason=""), value=0.0, correct=False)

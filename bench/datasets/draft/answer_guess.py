@@ -1,4 +1,4 @@
-"""Guess the answer fields in sample rows: answer texts, or choices with the right choice.
+"""Guess the answer fields in sample rows: answer texts, or choices and the right choice.
 
 Example::
 
@@ -37,14 +37,14 @@ _TEXTS = ("text", "texts", "value", "answer", "input_text", "content", "span_tex
 
 
 class AnswerGuess:
-    """The fields that hold the answers and choices of the questions at a `QuestionPlace`."""
+    """Guess the fields with the answers and choices of the questions at ``place``."""
 
     def __init__(self, place: QuestionPlace, joined: Collection[str] = ()) -> None:
         self.place = place
         self.asked = {name: value for name, value in place.asked.items() if name not in joined}
         self.unmapped: list[str] = []
         self.guessed: str | None = None
-        """the answer field, if its name is not a usual name for answers"""
+        """the answer field, if its name is unusual for answers"""
         self.field = self._field()
         self.choices_config = self._choices()
 
@@ -63,9 +63,9 @@ class AnswerGuess:
         return named
 
     def _only_unknown_text(self) -> str | None:
-        """Return the only text field of the questions that has an unknown name and holds neither dates nor ids.
+        """Return the only text field whose role is unknown, or None.
 
-        None means that there is no such field, or more than one.
+        Dates, ids, the question and its type have a known role. None if there is no such field, or more than one.
         """
         known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
         left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
@@ -73,16 +73,19 @@ class AnswerGuess:
         return left[0] if len(left) == 1 else None
 
     def unanswered(self) -> tuple[str, int, int] | None:
-        """Return the answer field, the number of questions where it is empty, and the number of all questions.
+        """Return the answer field, the number of questions with an empty answer, and the number of all questions.
 
-        The result is None when the answer field is empty in none or in all of the questions.
+        None if no question has an empty answer, or if all have.
         """
         every = self.place.questions()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
     def answers(self) -> str | None:
-        """Return the answer field as the config writes it, or a list of fields with alternative answers."""
+        """Return the answer field as written in the config, or a list of fields with alternative answers.
+
+        None if unknown.
+        """
         name = self.field
         if name is None:
             return None
@@ -102,7 +105,10 @@ class AnswerGuess:
         return f"[[{names}]]" if self.place.child is not None and not every else f"[{names}]"
 
     def _texts(self, name: str) -> str | None:
-        """Return the path to the texts of an answer field, or None if its objects have no known text field."""
+        """Return the path to the texts in an answer field.
+
+        None if the field contains objects in which no field has a usual name.
+        """
         values = [one[name] for one in self.place.questions() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
         if steps is None:
@@ -116,7 +122,7 @@ class AnswerGuess:
     # ---------------------------------------------------------------- choices
 
     def choices(self) -> tuple[str, str] | None:
-        """Return the config values of the choices and of the right choice, or None."""
+        """Return the config values for the choices and for the right choice, or None if there are no choices."""
         return self.choices_config
 
     def _choices(self) -> tuple[str, str] | None:
@@ -150,7 +156,7 @@ class AnswerGuess:
         return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right_choice(right, size)
 
     def _right_choice(self, name: str, size: int) -> str:
-        """Return the config value of the right choice: its field, or a template that turns its number into a letter."""
+        """Return the config value for the right choice: a field, or a template that turns a number into a letter."""
         values = [one.get(name) for one in self.place.questions()]
         if any(isinstance(value, list) for value in values):
             return quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")
@@ -169,13 +175,16 @@ class AnswerGuess:
         return json.dumps(f"${{{path}|letter{':1' if start else ''}}}")
 
     def has_open_questions(self) -> bool:
-        """Return True when some questions have choices and others have none."""
+        """Return True when some questions have choices and some have not."""
         name = first_field(self.asked, CHOICES, (list, Mapping))
         return name is not None and any(not one.get(name) for one in self.place.questions())
 
 
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
-    """Return the steps of the path from answers to their texts: empty for plain texts, None when it is unknown."""
+    """Return the steps of the path from an answer to its text.
+
+    Empty if the answer is the text itself. None if the path is not known.
+    """
     found = list(values)
     if all(scalar_text(one) is not None for one in found):
         return []

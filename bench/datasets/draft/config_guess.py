@@ -110,10 +110,7 @@ def is_gold(name: str) -> bool:
 
 
 def is_request(part: Row, name: str) -> bool:
-    """Return True when an object contains a request and a response.
-
-    Then it belongs to a conversation and is no question.
-    """
+    """Return True when an object contains a request and a response. Such an object is a turn and not a question."""
     weak = name.lower() in ("query", "prompt", "input", "ask") and first_field(
         part, ("response", "reply", "output"), str
     )
@@ -215,7 +212,10 @@ def is_date(value: object) -> bool:
 
 
 def date_formats(value: object) -> Iterator[str]:
-    """Yield the strptime format of each date with dots in a value and in the lists and maps inside it."""
+    """Yield the strptime format of each date with dots, such as 01.02.2026.
+
+    Lists and maps in the value are searched.
+    """
     if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
         yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)
     elif isinstance(value, Mapping | list):
@@ -228,6 +228,6 @@ def list_or_empty(value: object) -> list[object]:
 
 
 def are_distinct(values: Sequence[object]) -> bool:
-    """Return True when all values are scalars, and no two have the same text."""
+    """Return True when every value is a text, number or boolean, and no two values have the same text."""
     texts = [scalar_text(value) for value in values]
     return None not in texts and len(set(texts)) == len(texts)

@@ -1,4 +1,4 @@
-"""Find the roles of the files in a folder: files with the questions, and files that are joined to them.
+"""Find out which files of a folder contain the questions, and how the other files are joined to them.
 
 Example::
 
@@ -38,11 +38,11 @@ from bench.datasets.rows.row_values import value_of
 from bench.errors import DataError, UsageError
 
 _SHORT_TEXT = 20
-"""number of characters; a longer text can be a memory"""
+"""length of a text in characters; a longer text can be content to remember"""
 
 
 def find_layout(data: Path) -> DataLayout:
-    """Return the layout of a file, or of the files in a folder.
+    """Find out how the rows of a data file, or of the files in a folder, are read.
 
     Raises:
         UsageError: there is no file of a known format.
@@ -110,7 +110,7 @@ def _with_added_fields(
 
 
 def _has_history(row: Row) -> bool:
-    """Return True when a row has its own history: a list of turns or passages, or a text next to its question."""
+    """Return True when a row has a history of its own: a list of turns or passages, or a text beside the question."""
     for name, value in row.items():
         if (
             is_gold(name)
@@ -130,7 +130,7 @@ def _has_history(row: Row) -> bool:
 
 
 def _has_text(value: object) -> bool:
-    """Return True when an object in the value contains a long text, a list, or a field with a usual name for texts."""
+    """Return True when an object in the value has a long text, a list, or a text field with a usual name."""
     return any(
         isinstance(text, list) or (isinstance(text, str) and (len(text) > _SHORT_TEXT or name in TEXT_NAMES))
         for part in nested_objects(value)
@@ -145,7 +145,7 @@ def _nested_texts(value: object) -> bool:
 
 
 def _add_decodes(layout: DataLayout) -> None:
-    """Add ``decode`` steps for texts that hold a JSON list or map."""
+    """Add a ``decode`` step for each field whose text is a JSON list or map."""
     for name in dict.fromkeys(name for row in layout.rows for name in row):
         texts = [row.get(name) for row in layout.rows]
         if not any(isinstance(text, str) and LITERAL.match(text) for text in texts):
@@ -162,7 +162,7 @@ def _add_decodes(layout: DataLayout) -> None:
 
 
 def _add_zips(layout: DataLayout) -> None:
-    """Add ``zip`` steps for parallel lists: of questions and answers, or of titles and texts."""
+    """Add a ``zip`` step for each set of parallel lists, such as questions and answers, or titles and texts."""
     row = layout.rows[0]
     name = first_field(row, QUESTION_LISTS, list)
     asked = row.get(name or "")
@@ -183,7 +183,7 @@ def _add_zips(layout: DataLayout) -> None:
 
 
 def _unanswered(questions: object) -> bool:
-    """Return True when all questions are objects and none has an answer field."""
+    """Return True when all questions are objects and none of them has an answer field."""
     parts = questions if isinstance(questions, list) else [questions]
     return all(isinstance(one, Mapping) and first_field(one, ANSWERS) is None for one in parts)
 
@@ -197,7 +197,7 @@ def _part(name: str) -> str:
 
 
 def _parallel_lists(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
-    """Yield the lists of this length in the row and in its maps."""
+    """Yield the name and path of each list in the row, or in a map of the row, that has ``length`` elements."""
     for name, value in row.items():
         if isinstance(value, list) and len(value) == length and name != skip:
             yield name, name

@@ -1,4 +1,4 @@
-"""The first rows of one data file, the guessed path to its rows, and whether it contains questions.
+"""Read the first rows of a data file, guess the path to its rows, and find out whether it contains questions.
 
 Example::
 
@@ -44,7 +44,7 @@ Step = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledFile:
-    """One data file with the path to its rows (None for rows at the top level) and its first rows."""
+    """One data file with its first rows. ``rows`` is the path to the rows, or None for rows at the top level."""
 
     path: Path
     name: str
@@ -52,19 +52,22 @@ class SampledFile:
     columns: tuple[str, ...]
     sample: tuple[object, ...]
     keys: tuple[str | int | None, ...]
-    """the key of each sample row, for a file that is a map; else None"""
+    """the key of each sample row, if the file is a map; otherwise None for each row"""
 
     @property
     def fields(self) -> list[Row]:
         return [row for row in self.sample if isinstance(row, Mapping)]
 
     def options(self) -> Step:
-        """Return the keys of a ``data.with`` step that locate the rows."""
+        """Return the keys of a ``data.with`` step that say where the rows of this file are."""
         found: Step = {"rows": self.rows} if self.rows else {}
         return found | ({"columns": list(self.columns)} if self.columns else {})
 
     def values(self, key: str) -> list[str | None]:
-        """Return the value of a field, ``$keys[0]`` or ``$row`` as text in each sample row."""
+        """Return one value per sample row as text.
+
+        ``key`` is a field, ``$keys[0]`` (the row's key) or ``$row`` (its number).
+        """
         if key == "$keys[0]":
             return [scalar_text(one) for one in self.keys]
         if key == "$row":
@@ -72,7 +75,7 @@ class SampledFile:
         return [scalar_text(row.get(key)) if isinstance(row, Mapping) else None for row in self.sample]
 
     def key_names(self) -> Iterator[str]:
-        """Yield the fields that can be a row's key, the most likely first."""
+        """Yield the names of fields that can identify a row. The most likely names come first."""
         if any(key is not None for key in self.keys):
             yield "$keys[0]"
         names = dict.fromkeys(name for row in self.fields[:20] for name in row)
@@ -118,14 +121,14 @@ def _read(
 
 
 def _is_list(path: Path) -> bool:
-    """Return True for a JSON file whose document is a list."""
+    """Return True when the JSON document in the file is a list."""
     rows = RowFile.open(path, "json")
     with rows.path.open("rb") as file:
         return file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def _columns(path: Path, format_: Format) -> tuple[str, ...]:
-    """Return names for the columns of a tsv file without a header line, or an empty tuple."""
+    """Return made-up column names for a tsv file without a header line. Empty for any other file."""
     if format_ != "tsv" or path.suffix == ".gz":
         return ()
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -137,7 +140,7 @@ def _columns(path: Path, format_: Format) -> tuple[str, ...]:
 
 
 def has_question(row: object) -> bool:
-    """Return True when an object holds a question or a list of questions."""
+    """Return True when an object contains a question or a list of questions."""
     if not isinstance(row, Mapping):
         return False
     name = first_field(row, QUESTIONS, str)
@@ -154,7 +157,7 @@ def _holds_question(part: Row) -> bool:
 
 
 def _rows_path(document: Row) -> str | None:
-    """Return the path to the rows of a document, or None if the document itself is one row."""
+    """Return the path to the rows in a document, or None if the document is a single row."""
     sections = [
         name for name, part in document.items() if isinstance(part, list) and part and all(map(has_question, part))
     ]
@@ -181,7 +184,7 @@ def _rows_path(document: Row) -> str | None:
 
 
 def _has_own_history(rows: Sequence[object], document: Row, name: str) -> bool:
-    """Return True when every row has its own history, and no other field of the document holds one."""
+    """Return True when every row contains a history and the rest of the document contains none."""
 
     def talks(part: Row) -> bool:
         return any(holds_lists(one) and path_to_turns(one) for key, one in part.items() if not is_gold(key))
@@ -191,9 +194,9 @@ def _has_own_history(rows: Sequence[object], document: Row, name: str) -> bool:
 
 
 def _deeper_paths(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
-    """Yield each path that is one level deeper, with its values.
+    """Yield each path that is one step longer than ``path``, with the values at the new path.
 
-    The path leads to the elements of all lists, to all values of all maps, or to one key that all maps have.
+    The new step is ``[*]`` for lists, ``.*`` for the values of maps, or a key that all maps have.
     """
     if all(isinstance(value, list) for value in values):
         yield f"{path}[*]", [one for value in values for one in value if one is not None]  # type: ignore[attr-defined]
@@ -210,7 +213,7 @@ def _deeper_paths(path: str, values: Sequence[object]) -> Iterator[tuple[str, li
 
 
 def question_score(table: SampledFile) -> int:
-    """Return a number from 0 to 3: the higher it is, the more likely the file contains the questions."""
+    """Return a number from 0 to 3. A higher number means that the file more likely contains the questions."""
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0

@@ -1,4 +1,4 @@
-"""Guess the fields of a turn: text, speaker, id and date.
+"""Guess the config lines for the fields of a turn: text, speaker, id and date.
 
 Example::
 
@@ -37,7 +37,7 @@ _ID_NAMES = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
 
 
 class TurnGuess:
-    """The guessed fields of a history's turns: objects, texts, or pairs of a title and its text."""
+    """Guess the fields of a history's turns. A turn is an object, a text, or a pair of title and text."""
 
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
         self.turns = [one for one in found if isinstance(one, Mapping)]
@@ -45,17 +45,17 @@ class TurnGuess:
         self.pairs = [one for one in found if isinstance(one, list) and len(one) == 2]
         self.gold = gold
         self.single = single
-        """true: the history is one session"""
+        """true: the whole history is one session"""
         self.ids: set[str] = set()
         self.golds = False
-        """true: the gold ids of some question are ids of turns"""
+        """true: the gold ids of at least one question are ids of turns"""
         self.words: str | None = None
         self.date: str | None = None
         self.id_field: str | None = None
         self.unmapped: list[str] = []
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of ``itemSchema``."""
+        """Yield the lines of the config section ``itemSchema``."""
         parts: dict[str, str] = {}
         if self.turns:
             parts = self._parts_of_turn(merged_fields(self.turns))
@@ -99,7 +99,7 @@ class TurnGuess:
         return parts
 
     def _text_field(self, turn: Row, who: str | None) -> str | None:
-        """Return the field of a turn's text, or a quoted template of several fields, or None."""
+        """Return the field with the text of a turn, or a template in quotes that combines several fields, or None."""
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
                  and not GOLD.fullmatch(name) and not _MEDIA_NAMES.fullmatch(name) and not _ID_NAMES.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
@@ -129,7 +129,7 @@ class TurnGuess:
         return found
 
     def _usual_date(self) -> str | None:
-        """Return the field with the dates of most turns, or None. The other turns have no date."""
+        """Return the field that contains a date in most turns, or None. The other turns must not have the field."""
         name = date_field(self.turns, all_have=False)
         dated = [one for one in self.turns if name is not None and one.get(name) is not None]
         return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
@@ -147,7 +147,11 @@ class TurnGuess:
             self.unmapped.append(f"these texts of a turn are not ingested: {', '.join(plain)}")
 
     def _id(self, turn: Row) -> str | None:
-        """Return the id field: the field whose values contain gold ids, else a usual id field with distinct values."""
+        """Return the field with the ids of turns, or None.
+
+        A field whose values contain the gold ids is preferred. Otherwise, a field with a usual id name and distinct
+        values is returned.
+        """
         for name in [
             name
             for name in turn
@@ -169,7 +173,7 @@ class TurnGuess:
         return ids
 
     def _by_place(self) -> bool:
-        """Return True when gold ids are the numbers of turns in the only session."""
+        """Return True when the history is one session and the gold ids are the numbers of its turns."""
         numbers = {str(number) for number in range(max(len(self.turns), len(self.texts)) + 1)}
         placed = self.single and any(gold and set(gold) <= numbers for gold in self.gold)
         if placed:
@@ -178,9 +182,9 @@ class TurnGuess:
 
 
 def speaker_field(turn: Row) -> tuple[str | None, str | None]:
-    """Return the field that identifies the speaker, and the part that it holds: ``role`` or ``speaker``.
+    """Return the field that names the speaker, and the part of a turn that it fills: ``role`` or ``speaker``.
 
-    Both are None when there is no such field.
+    Both are None without such a field.
     """
     name = first_field(turn, SPEAKER_NAMES, str)
     if name is not None:
@@ -196,7 +200,7 @@ def speaker_field(turn: Row) -> tuple[str | None, str | None]:
 
 
 def _nested_text(turn: Row, turns: Sequence[Row]) -> str | None:
-    """Return the quoted path or template of a text that is a list of parts or inside a map, or None."""
+    """Return a quoted path or template for a text that is inside a map or a list of parts. None without such a text."""
     for name in ("text_entities", "content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):

@@ -1,4 +1,4 @@
-"""The compact tables of a dataset's index, of a few dozen bytes per item: ids, and the places of rows.
+"""Compact tables for the index of a dataset, with a few dozen bytes per item: ids, and the places of rows.
 
 `SizedCache` is an LRU cache that is limited by the total size of its values.
 
@@ -26,7 +26,7 @@ _ABSENT = 0xFFFFFFFF
 
 
 class IdTable:
-    """Distinct texts in order of insertion, in one buffer with a hash table."""
+    """A list of distinct texts in which a text can be found fast. All texts share one buffer of bytes."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -46,7 +46,7 @@ class IdTable:
         return (self[index] for index in range(len(self)))
 
     def add(self, text: str) -> int | None:
-        """Append a text and return its index, or None if the table already has it."""
+        """Append a text and return its index. If the table already contains the text, return None."""
         raw = text.encode()
         slot = self._slot(raw)
         if self._slots[slot] != _ABSENT:
@@ -60,7 +60,7 @@ class IdTable:
         return index
 
     def find(self, text: str) -> int | None:
-        """Return the index of a text, or None."""
+        """Return the index of a text, or None if the table does not contain the text."""
         index = self._slots[self._slot(text.encode())]
         return None if index == _ABSENT else index
 
@@ -70,7 +70,7 @@ class IdTable:
         return bytes(self._buffer[self._ends[index] : self._ends[index + 1]])
 
     def _slot(self, raw: bytes) -> int:
-        """Return the slot that holds a text, or the free slot for a new text."""
+        """Return the slot of the hash table that contains a text, or the free slot where the text can be added."""
         mask = len(self._slots) - 1
         slot = crc32(raw) & mask
         while (index := self._slots[slot]) != _ABSENT and self._raw(index) != raw:
@@ -88,20 +88,20 @@ class IdTable:
 
 
 class RowIndex:
-    """The place of each row, the range of its items, and the other rows of its corpus."""
+    """The place of each row in its file, the items of each row, and the rows of each corpus."""
 
     def __init__(self) -> None:
         self.offsets = array("Q")
         self.lengths = array("I")
         self.lines = array("I")
-        """1-based line of each row; 0 for formats without lines"""
+        """line of each row, counted from 1; 0 for formats without lines"""
         self.numbers = array("I")
-        """number of each row in its file, from 0"""
+        """number of each row in its file, counted from 0"""
         self.parts = array("I")
-        """number of each row in the document at its offset, from 0"""
+        """number of each row in its document, counted from 0"""
         self.files = array("H")
         self.adds_sessions = bytearray()
-        """1 for a row whose sessions are added to the corpus, 0 when an earlier row has the same sessions"""
+        """1 if the row's sessions are added to the corpus, 0 if an earlier row has the same sessions"""
         self.first_item = array("I")
         self.items = 0
         self._next = array("I")
@@ -112,7 +112,10 @@ class RowIndex:
         return len(self.offsets)
 
     def add(self, found: FileRow, items: int, corpus: int | None = None, *, adds_sessions: bool = True) -> int:
-        """Append a row with its number of items and return its index. ``corpus`` links the rows of a shared corpus."""
+        """Append a row that has this number of items, and return its index.
+
+        Rows with the same ``corpus`` belong to one shared corpus.
+        """
         row = len(self.offsets)
         self.offsets.append(found.offset)
         self.lengths.append(found.length)
@@ -139,16 +142,16 @@ class RowIndex:
             self._last[corpus] = row
 
     def row_of(self, item: int) -> int:
-        """Return the index of the row of an item."""
+        """Return the index of the row that contains an item."""
         return bisect_right(self.first_item, item) - 1
 
     def items_of(self, row: int) -> range:
-        """Return the range of item indexes of a row."""
+        """Return the indexes of the items in a row."""
         end = self.first_item[row + 1] if row + 1 < len(self) else self.items
         return range(self.first_item[row], end)
 
     def rows_of(self, corpus: int) -> Iterator[int]:
-        """Yield the rows of a corpus in file order."""
+        """Yield the indexes of a corpus's rows, in file order."""
         if self._first is None:
             yield corpus
             return
@@ -162,13 +165,16 @@ Value = TypeVar("Value")
 
 
 FEW = 12
-"""maximum number of values for which the whole limit applies"""
+"""maximum number of values that may fill the whole size limit"""
 MANY_SHARE = 8
-"""divisor of the limit for more than `FEW` values, because small values need several times the memory of their text"""
+"""with more than `FEW` values, the limit is divided by this number, because small values need much extra memory"""
 
 
 class SizedCache(Generic[Value]):
-    """An LRU cache limited by the total size of its values. The newest value is always kept."""
+    """A cache that removes the values that were not used for longest, if their total size exceeds a limit.
+
+    The newest value always stays.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -176,7 +182,7 @@ class SizedCache(Generic[Value]):
         self._kept: OrderedDict[int, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: int, make: Callable[[], tuple[Value, int]]) -> Value:
-        """Return the value of a key. ``make`` returns a missing value with its size."""
+        """Return the value of a key. If the cache lacks the key, ``make`` is called for the value and its size."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]

@@ -1,4 +1,4 @@
-"""Typed access to the values of a row. A value of another type is a DataError with the row, the field and the value.
+"""Read typed values from a row. A value of another type raises a DataError that shows row, field and value.
 
 Example::
 
@@ -25,23 +25,23 @@ from bench.errors import ConfigError, DataError
 
 
 class WrittenPath(Protocol):
-    """A path, or several paths, identified by the text of the first."""
+    """One path or several paths. ``text`` is the text of the first path."""
 
     @property
     def text(self) -> str: ...
 
 
 def path_name(path: WrittenPath) -> str:
-    """Return a path as errors show it: ``$.a[0].b`` -> ``a[0].b``."""
+    """Return the name of a path in error messages: ``$.a[0].b`` becomes ``a[0].b``."""
     return path.text.removeprefix("$").removeprefix(".").replace("\n", "\\n") or "$"
 
 
 def missing_error(
     path: Value, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None, key: str = ""
 ) -> DataError:
-    """Return the error for an absent or null field, with the most similar key of the row.
+    """Create the error for a field that is absent or null. The message suggests the most similar key of the row.
 
-    ``prefix`` is the place of ``row`` in the data; ``key`` is the config key that needs the field.
+    ``prefix`` is the place of ``row`` in the data. ``key`` is the config key that needs the field.
     """
     if several := alternatives(path):
         text = f"has none of the fields {', '.join(several)}" + (f"; {key} needs one of them" if key else "")
@@ -61,12 +61,12 @@ def missing_error(
 
 
 def in_braces(text: str) -> str:
-    """Return a path quoted for YAML inside ``{}``, if it needs quotes."""
+    """Return a path in quotes if YAML needs the quotes inside ``{}``, otherwise unchanged."""
     return text if re.fullmatch(r"\$?[\w.]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def path_hint(text: str, row: object) -> str:
-    """Return a hint for a field name that matches a value if it is read as a path, or an empty text."""
+    """Return a hint for a field name that looks like a path and would find a value as a path. Empty otherwise."""
     if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
         return ""
     try:
@@ -77,7 +77,7 @@ def path_hint(text: str, row: object) -> str:
 
 
 def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
-    """Return the value at a path. An absent or null value is a DataError."""
+    """Return the value at a path. If the value is absent or null, a DataError is raised."""
     value = path.get(row)
     if value is None:
         raise missing_error(path, row, place, prefix=prefix)
@@ -85,7 +85,7 @@ def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> 
 
 
 def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the text at a path. Any other value is a DataError."""
+    """Return the text at a path. Any other value raises a DataError."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
         raise place.error(f"{prefix}{path_name(path)}", "must be text, not", value)
@@ -93,7 +93,7 @@ def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> s
 
 
 def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the text or number at a path as text. Any other value, or an empty text, is a DataError."""
+    """Return the text or number at a path, as text. Any other value or an empty text raises a DataError."""
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
     if text is None or isinstance(value, bool) or text == "":
@@ -102,7 +102,10 @@ def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str
 
 
 def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> list[object]:
-    """Return the list at a path, or all matches of a path with ``[*]``."""
+    """Return the list at a path. If the path contains ``[*]``, return the list of all values that match.
+
+    Any other value raises a DataError.
+    """
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
         raise place.error(f"{prefix}{path_name(path)}", "must be a list, not", value)
@@ -110,7 +113,10 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """Return a text, number or boolean as text in its form from the file, or None for any other value."""
+    """Return a text, number or boolean as text. A number keeps the form that it has in the file.
+
+    None for any other value.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -121,7 +127,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def number_at(value: object, field: str, place: RowPlace) -> float:
-    """Return a finite number, given as a number or as text."""
+    """Return a number or a text of a number as a finite float. Any other value raises a DataError."""
     try:
         number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
     except ValueError:
@@ -132,7 +138,7 @@ def number_at(value: object, field: str, place: RowPlace) -> float:
 
 
 def is_graded(value: object) -> bool:
-    """Return True for a non-empty map of ids to numbers, the usual form of relevance grades."""
+    """Return True for a non-empty map from ids to numbers. Relevance grades usually have this form."""
     return isinstance(value, Mapping) and bool(value) and all(type(one) in (int, FloatText) for one in value.values())
 
 
@@ -141,7 +147,10 @@ _FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "nul
 
 
 def flag_of(value: object, field: str, place: RowPlace) -> bool:
-    """Return the boolean that a value such as ``yes`` or 0 means."""
+    """Return True for a value such as ``yes`` or 1, and False for a value such as ``no`` or 0.
+
+    Any other value raises a DataError.
+    """
     text = (scalar_text(value) or "").strip().lower()
     if text in _TRUE:
         return True
@@ -151,14 +160,20 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
-    """Return True when a value equals ``wanted``. A boolean is compared by its meaning, another value by its text."""
+    """Return True when a value equals ``wanted``. Booleans are compared by meaning, so ``yes`` equals True.
+
+    Other values are compared as texts.
+    """
     if isinstance(wanted, bool):
         return flag_of(value, field, place) is wanted
     return (scalar_text(value) or "").strip() == str(wanted).strip()
 
 
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Return a scalar or a list of scalars as texts. None gives an empty tuple."""
+    """Return a value or a list of values as texts.
+
+    Null values are left out. A map or nested list raises a DataError.
+    """
     if value is None:
         return ()
     values: Sequence[object] = value if isinstance(value, list) else [value]
@@ -169,7 +184,7 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def flatten_lists(value: object) -> list[object]:
-    """Flatten nested lists, and maps of lists or maps, into one list without null."""
+    """Flatten nested lists to one list without null. Maps that contain only lists or maps are flattened too."""
     if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
         return [one for part in value.values() for one in flatten_lists(part)]
     if isinstance(value, list):
@@ -178,13 +193,13 @@ def flatten_lists(value: object) -> list[object]:
 
 
 def content_id(value: object) -> str:
-    """Return a short id of a JSON value, equal for equal values."""
+    """Return a short id of a JSON value. Equal values have equal ids."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Return the choices from a list of texts, or from a map of letter to text in file order."""
+    """Return the texts of the choices, from a list or from a map of letter to text."""
     parts: list[tuple[object, object]]
     if isinstance(value, Mapping):
         parts = list(value.items())
@@ -201,10 +216,10 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def _joined(choice: object, field: str, place: RowPlace) -> object:
-    """Return a choice. A list becomes one text, with its parts joined by commas."""
+    """Return a choice unchanged, or join a choice that is a list to one text with commas."""
     return ", ".join(texts_of(choice, field, place)) if isinstance(choice, list) else choice
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Return a compiled value of the config, or None for None."""
+    """Compile a path or template of the config. None stays None."""
     return None if given is None else compile_value(given)
