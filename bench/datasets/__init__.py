@@ -1,4 +1,4 @@
-"""The data of benchmarks: items and corpora, which are read from files on demand and checked once.
+"""The data of benchmarks: items and corpora. They are checked once and then read from their files on demand.
 
 ::
 

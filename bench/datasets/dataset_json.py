@@ -1,4 +1,4 @@
-"""The JSON form of a dataset for ``bench describe``. Items and memories are streamed.
+"""The JSON objects that ``bench describe`` prints for a dataset. Items and memories are yielded one by one.
 
 Example::
 
@@ -23,7 +23,7 @@ from bench.model import Item
 
 
 def describe(dataset: Dataset) -> dict[str, object]:
-    """Return the JSON object of ``bench describe B --json``."""
+    """Return the JSON object that ``bench describe B --json`` prints."""
     config, counts = dataset.config, dataset.counts
     return {
         "name": config.name,
@@ -63,17 +63,17 @@ def describe(dataset: Dataset) -> dict[str, object]:
 
 
 def docs_page(config: BenchmarkConfig) -> str | None:
-    """Return the path of the documentation page of a benchmark with a published score, or None."""
+    """Return the path of a benchmark's documentation page. None if the benchmark has no published score."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
 
 def item_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per item, as a run would use it."""
+    """Yield the JSON object of each selected item, as a run would use the item."""
     return (item_line(dataset.item(ref)) for ref in dataset.items(selection))
 
 
 def item_line(item: Item) -> dict[str, object]:
-    """Return the JSON object of one item, gold included."""
+    """Return the JSON object of one item, with its gold."""
     return {
         "position": item.position,
         "id": item.id,
@@ -96,19 +96,22 @@ def item_line(item: Item) -> dict[str, object]:
 
 
 def _correct_choice(item: Item) -> str | None:
-    """Return the text of the correct choice, or None."""
+    """Return the text of the right choice. None if the item has no choices."""
     right = choice_index(item.choice_answer, item.choices)
     return None if right is None else item.choices[right]
 
 
 def memory_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per memory in send order: its content and the ids of its session and turns."""
+    """Yield the JSON object of each memory, in the order in which memories are sent.
+
+    An object contains the text of the memory and the ids of its session and turns.
+    """
     corpora = dataset.corpora() if selection is None else _corpora_of(dataset, selection)
     return (memory.as_json() for corpus in corpora for memory in dataset.memories(corpus))
 
 
 def _corpora_of(dataset: Dataset, selection: Selection) -> Iterator[str]:
-    """Yield the corpora of the selected items, each once."""
+    """Yield the corpus id of each selected item, without repetitions."""
     seen: set[str] = set()
     for ref in dataset.items(selection):
         if ref.corpus not in seen:

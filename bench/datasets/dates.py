@@ -33,7 +33,7 @@ _FORMS = tuple(
 
 
 EPOCHS = {"unix": 1, "unix_ms": 1000}
-"""name of a Unix time in ``dateFormats`` -> how many of its units make one second"""
+"""name of a Unix time in ``dateFormats`` -> number of its units per second"""
 _NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
@@ -41,14 +41,14 @@ DATE_HINT = "add the format of this date to dateFormats in the config"
 
 
 class DateReader:
-    """The date parser of one benchmark. It tries the benchmark's own formats first, and applies its time zone."""
+    """Parse the dates of one benchmark. The benchmark's own formats are tried first, and its time zone is applied."""
 
     def __init__(self, timezone: str, formats: Sequence[str] = ()) -> None:
         self.zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
         self.formats = tuple(formats)
 
     def read(self, text: str) -> datetime | None:
-        """Return the instant in UTC, or None for a text that is not a date."""
+        """Return the date as an instant in UTC. None if the text is not a date."""
         local = _known_forms(text.strip(), self.formats)
         if local is None:
             return None
@@ -58,15 +58,15 @@ class DateReader:
             return None
 
     def until(self, when: datetime) -> datetime:
-        """Return the end of the day for midnight, else the instant itself."""
+        """Return the end of the day if ``when`` is midnight in the benchmark's time zone, else ``when`` itself."""
         local = when.astimezone(self.zone)
         whole_day = local.time() == time(0)
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Return the instant of a cut-off that is a date, or None for a cut-off that is an index.
+        """Return the instant in UTC if the cut-off is a date. None if the cut-off is a number of sessions.
 
-        A number with fewer than eight digits is always an index.
+        A number with fewer than eight digits is never a date.
         """
         return None if text.isdecimal() and len(text) < 8 else self.read(text)
 
@@ -95,10 +95,10 @@ def _iso(text: str) -> datetime | None:
 
 
 def _epoch(text: str) -> datetime | None:
-    """Return the instant of a Unix time of 1973 or later, whose size shows its unit: s, ms, µs or ns.
+    """Return the instant of a Unix time, or None. The size of the number decides between s, ms, µs and ns.
 
-    A number of 12 or 14 digits that form a date (202403020920) is read as this date. A number of 10 such digits
-    (2024030209) may be a date or a Unix time, so the result is None.
+    The time must be 1973 or later. A number of 12 or 14 digits that forms a date, such as 202403020920, is read as this
+    date. Such a number of 10 digits could be a date or a Unix time, so that the result is None.
     """
     if not _NUMBER.fullmatch(text):
         return None
@@ -148,7 +148,10 @@ def _written(text: str) -> datetime | None:
 
 
 def _month(name: str) -> int:
-    """Return the month from 1 to 12 for its English name or an abbreviation of at least three letters, else 0."""
+    """Return the month from 1 to 12.
+
+    The name is English and may be cut to three letters or more. 0 for any other name.
+    """
     full = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
             "november", "december")  # fmt: skip
     lowered = name.lower()
@@ -157,7 +160,7 @@ def _month(name: str) -> int:
 
 
 def _hour(hour: str | None, half: str | None) -> int:
-    """Return the hour of the day from 0 to 23, or 99 for an impossible one such as 13 pm."""
+    """Return the hour of the day from 0 to 23. For an impossible hour such as 13 pm, return 99."""
     if hour is None:
         return 0
     number = int(hour)

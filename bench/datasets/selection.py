@@ -71,7 +71,7 @@ class Selection:
 
 
 class Selectable(Protocol):
-    """The parts of a dataset that a selection reads. Indexes count from 0."""
+    """What a selection needs to know of a dataset. Indexes count from 0."""
 
     @property
     def name(self) -> str: ...
@@ -84,7 +84,7 @@ class Selectable(Protocol):
 
 
 def select(dataset: Selectable, selection: Selection) -> array[int]:
-    """Return the 0-based indexes of the selected items in file order.
+    """Return the indexes of the selected items, counted from 0, in file order.
 
     Raises:
         UsageError: the range is invalid, or the selection names an unknown item, corpus or question type.
@@ -151,7 +151,10 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
-    """Add an entry to a heap of the ``size`` smallest keys. Keys are complemented, so the largest is on top."""
+    """Add a sample key to a heap, which keeps the ``size`` smallest keys.
+
+    Each key is stored with inverted bytes, so that the largest kept key is on top of the heap.
+    """
     key, index = entry
     turned = (bytes(255 - byte for byte in key), -index)
     if len(heap) < size:
@@ -165,9 +168,9 @@ def _sample_key(seed: int, benchmark: str, item_id: str) -> bytes:
 
 
 def allocate_sample(sizes: Counter[str], sample: int) -> dict[str, int]:
-    """Return the number of sampled items of each type by largest remainder, never more than the type has.
+    """Return question type -> number of items to sample, by the method of largest remainder.
 
-    Of equal remainders, the type that is first by name gets the item.
+    A type never gets more items than it has. If two remainders are equal, the type that is first by name gets the item.
     """
     total = sum(sizes.values())
     wanted = min(sample, total)

@@ -51,8 +51,9 @@ class StoredIndex:
 
     path: Path
     key: str
-    """digest of the data files, the config files and the code; empty for a config without a file: nothing is stored
-    then"""
+    """digest of the data files, the config files and bench's code; empty if the config has no file, then nothing is
+    stored
+    """
     small: bool = False
     """true: the data is small, so that its index is stored in memory and not on disk"""
 

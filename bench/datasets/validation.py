@@ -1,4 +1,4 @@
-"""The findings of ``bench validate`` for a benchmark: errors of its config and data, and notes.
+"""The checks of ``bench validate`` for a benchmark. They find errors in the config and its data, and collect notes.
 
 The caller passes the function that checks metric names, because the metrics are registered in another package::
 
@@ -22,19 +22,19 @@ from bench.datasets.rows.data_file import download_hint, find_file, is_shipped
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]
-"""function that raises UnknownMetric for a metric name that is not registered"""
+"""function that raises UnknownMetric if no metric with this name is registered"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """The result of the validation of one file."""
+    """The errors and notes that the validation of one config file found."""
 
     path: Path
     name: str | None = None
     errors: tuple[BenchError, ...] = ()
     notes: tuple[str, ...] = ()
     dataset: Dataset | None = None
-    """the data, if it is on disk and valid"""
+    """the data of the benchmark; None if the data is not on disk or not valid"""
 
     @property
     def ok(self) -> bool:
@@ -44,7 +44,7 @@ class Validation:
 def validate_benchmark(
     path: Path, catalog: Catalog, *, check_metric: CheckMetric | None = None, known_metrics: Sequence[str] = ()
 ) -> Validation:
-    """Return the problems of one benchmark file, and of its data if the data is on disk."""
+    """Check one benchmark file, and check its data if the data is on disk."""
     try:
         config = catalog.read_benchmark(path)
     except ConfigError as error:
@@ -67,9 +67,9 @@ def validate_benchmark(
 
 
 def check_coverage(dataset: Dataset) -> None:
-    """Raise a DataError that lists the items whose evidence is not in the memories.
+    """Raise a DataError if evidence is missing in the memories. The message lists the items.
 
-    Data without turn evidence, and a benchmark that escapes HTML in the stored texts, are not checked.
+    Nothing is checked if no evidence names turns, or if the config escapes HTML.
     """
     if not dataset.turn_evidence:
         return
@@ -81,7 +81,7 @@ def check_coverage(dataset: Dataset) -> None:
 def metric_errors(
     config: BenchmarkConfig, check_metric: CheckMetric | None, known_metrics: Sequence[str] = ()
 ) -> Iterator[ConfigError]:
-    """Yield an error for each unknown metric, with its place in the file and up to three similar names."""
+    """Yield an error for each unknown metric in the config. The error shows the place and up to three similar names."""
     if check_metric is None:
         return
     for index, entry in enumerate(config.metrics):
@@ -98,7 +98,9 @@ def metric_errors(
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
-    """Return an error for each Python file of an evaluator or metric that does not exist."""
+    """Return an error for each Python file that the config names for an evaluator or metric, if the file does not
+    exist.
+    """
     named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
     named += [
         (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]

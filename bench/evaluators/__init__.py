@@ -1,4 +1,6 @@
-"""Evaluators give one Verdict per answer, by a rule or by a judge. An unreadable verdict is unscored, never 0.
+"""Evaluators give one verdict per answer, by a rule or by a judge.
+
+If a judge's reply is unreadable, no score is given.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The judge prompt of an item, and its template values.
+"""Choose the judge prompt of an item, and insert the item's values into it.
 
 An abstention item uses the abstention prompt. Other items use the prompt of their type, or else the default. Values are
 inserted as data: a tag that the prompt itself uses is escaped in values, in any spelling.
@@ -23,7 +23,7 @@ DEFAULT = "default"
 ABSTENTION = "abstention"
 INSTRUCTION_DEFAULT = "_default"
 MAX_TOKENS = 1024
-"""default and smallest token limit of a judge's reply; with fewer tokens, a reasoning judge returns nothing"""
+"""default and minimum token limit of a judge's reply; with fewer tokens, a reasoning model returns an empty reply"""
 
 OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
@@ -38,18 +38,18 @@ CORRECTNESS_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompt:
-    """One judge prompt. ``sha256`` is the digest of its template."""
+    """One judge prompt. ``sha256`` is the digest of its text before values are inserted."""
 
     name: str
     template: Template
     markers: PromptTags = field(compare=False, repr=False)
-    """the tags of the text"""
+    """the tags that the text of the prompt contains; they are escaped in inserted values"""
     asks_for_json: bool = field(compare=False, repr=False)
-    """true: the prompt mentions JSON, so the reply is requested by schema; false: the judge replies with a word"""
+    """true: the prompt mentions JSON, so that the reply must follow a schema; false: the reply is a word"""
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
-        """Parse a prompt. Its placeholders must be in ``NAMES``."""
+        """Parse the text of a judge prompt. Its placeholders must be names in ``NAMES``."""
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         return cls(name=name, template=template, markers=PromptTags.of(text), asks_for_json="json" in text.lower())
 
@@ -58,7 +58,7 @@ class JudgePrompt:
         return self.template.sha256
 
     def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
-        """Return the prompt for one item and its response."""
+        """Return the text of the prompt for one item and the answer ``response``."""
         return self.template.render(self.markers.escaped(_values(item, response, hits)))
 
     def ask(
@@ -71,7 +71,7 @@ class JudgePrompt:
         temperature: float = 0.0,
         max_tokens: int = MAX_TOKENS,
     ) -> Prompt:
-        """Return the request to the judge."""
+        """Create the request that is sent to the judge for one item and the answer ``response``."""
         return Prompt(
             messages=(ChatMessage(role="user", content=self.render(item, response, hits)),),
             max_tokens=max(max_tokens, MAX_TOKENS),
@@ -83,7 +83,10 @@ class JudgePrompt:
 
 
 def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, str]:
-    """Return the template values of an item. Of empty values, only question and response are kept."""
+    """Return name -> value for the placeholders of a judge prompt.
+
+    Empty values are left out, except question and response.
+    """
     date = item.question_date
     texts = [hit.content for hit in hits] or item.evidence_texts
     values = {"question": item.question, "response": response}
@@ -102,7 +105,7 @@ def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompts:
-    """All judge prompts of a benchmark."""
+    """All judge prompts of a benchmark: the default, the abstention prompt, and prompts by question type."""
 
     default: JudgePrompt
     abstention: JudgePrompt
@@ -117,10 +120,11 @@ class JudgePrompts:
         off_by_one: Sequence[str] = (),
         instructions: Mapping[str, str] | None = None,
     ) -> JudgePrompts:
-        """Return the prompts of a benchmark (``default``, ``abstention``, or by type), completed by the generic ones.
+        """Create the judge prompts of a benchmark. Generic prompts are used where ``texts`` has no prompt.
 
-        ``prompt_of_type``: question type -> name of its text; ``off_by_one``: types that accept a number off by one;
-        ``instructions``: question type (or ``_default``) -> additional sentences for the judge.
+        ``texts`` has the keys ``default``, ``abstention`` or a question type. ``prompt_of_type`` maps a question type
+        to a key of ``texts``. ``off_by_one`` lists types for which a number that is wrong by one is right.
+        ``instructions`` maps a question type or ``_default`` to extra sentences for the judge.
         """
         from bench.evaluators.packs import generic_prompt
 
@@ -150,14 +154,18 @@ class JudgePrompts:
         )
 
     def choose(self, item: ScoredItem) -> JudgePrompt:
-        """Return the prompt of an item: abstention, else by question type, else the default."""
+        """Return the judge prompt of an item.
+
+        This is the abstention prompt for abstention items. Other items use the prompt of their question type, or the
+        default.
+        """
         if item.abstention:
             return self.abstention
         return self.by_type.get(item.question_type or "", self.default)
 
     @property
     def all(self) -> tuple[JudgePrompt, ...]:
-        """Return each distinct prompt once."""
+        """Return all prompts without repetitions."""
         found = {p.sha256: p for p in (self.default, self.abstention, *self.by_type.values())}
         return tuple(found.values())
 

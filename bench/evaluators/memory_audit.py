@@ -32,7 +32,10 @@ RIGHT_SCHEMA = score_schema(HALVES, expected={"type": "boolean"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvaluator(JudgeSettings):
-    """``memory-audit``: the value of an item is the F1 of recall and of the accuracy of the expected memories."""
+    """The evaluator ``memory-audit``: a judge checks whether the right memories are stored.
+
+    The value is the F1 of two shares: the facts that are stored, and the correctness of the memories about these facts.
+    """
 
     stored: JudgePrompt
     right: JudgePrompt
@@ -73,9 +76,9 @@ class AuditEvaluator(JudgeSettings):
         return replace(verdict, raw=raw_texts(replies), parts=parts)
 
     def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
-        """Return one prompt per rubric point, then one per memory.
+        """Return one prompt for each rubric point, followed by one prompt for each memory.
 
-        Every prompt has the digest of the prompt ``stored``, to which `complete_all` adds an index.
+        All prompts have the digest of the prompt ``stored``. Then `complete_all` adds an index to each.
         """
         if not stored:
             return []
@@ -90,12 +93,12 @@ class AuditEvaluator(JudgeSettings):
 
 
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
-    """Return the scores of all replies, and the reason of the first reply that has no score."""
+    """Return the scores in all replies. The second value is the reason why a reply has no score, or empty."""
     read = [read_score(reply, RIGHT_SCHEMA) for reply in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
 
 
 def _is_expected(reply: Completion) -> bool:
-    """Return True when the judge says that the memory should be stored."""
+    """Return True when the judge's reply says that the memory is one of the expected facts."""
     tree, _ = read_object(reply.text, RIGHT_SCHEMA.requiring("score"), deciding="score", finish_reason=reply.finish)
     return tree is not None and tree.get("expected") is True

@@ -1,4 +1,4 @@
-"""Protocol packs: the prompts and rules of a published evaluation protocol, by ``name@version``.
+"""Protocol packs: the prompts and rules of a published evaluation protocol, named ``name@version``.
 
 A prompt in the package is paraphrased (``fidelity: adapted``). A workspace can contain the original text at
 ``packs/NAME@VERSION/FILE``. If all files have their published SHA-256, results are marked ``official``.
@@ -31,7 +31,7 @@ _SLOTS = {
 
 
 class PackFile(TypedDict, total=False):
-    """The content of ``pack.yaml``. ``judge`` and ``answer`` map names of prompts to names of files."""
+    """The content of ``pack.yaml``. ``judge`` and ``answer`` map the name of a prompt to the name of its file."""
 
     name: Required[str]
     version: Required[str]
@@ -39,7 +39,7 @@ class PackFile(TypedDict, total=False):
     judge: Mapping[str, str]
     answer: Mapping[str, str]
     official: Mapping[str, str]
-    """file name -> digest of the official text"""
+    """file name -> SHA-256 of the text that the authors published"""
     evaluator: str
     judge_model: str
     temperature: float
@@ -50,24 +50,24 @@ class PackFile(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPack:
-    """One protocol: prompts by role and name, and its rules."""
+    """One evaluation protocol: its prompts for judging and answering, and its rules."""
 
     name: str
     version: str
     description: str = ""
     judge: Mapping[str, str] = field(default_factory=dict)
-    """``default``, ``abstention`` or question type -> template"""
+    """``default``, ``abstention`` or a question type -> text of the judge prompt"""
     answer: Mapping[str, str] = field(default_factory=dict)
     evaluator: str | None = None
     judge_model: str | None = None
     temperature: float = 0.0
     parse: str = "auto"
     sealed: tuple[str, ...] = ()
-    """config keys that must not be set together with this pack"""
+    """config keys that a config with this pack must not set"""
     reported: tuple[str, ...] = ()
     fidelity: Literal["adapted", "official"] = "adapted"
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """role.name -> SHA-256 of the text in its file"""
+    """``judge.NAME`` or ``answer.NAME`` of a prompt -> SHA-256 of the text in its file"""
 
     @property
     def id(self) -> str:
@@ -82,7 +82,7 @@ def pack_names(root: Path = ROOT) -> list[str]:
 def load_pack(
     reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT
 ) -> PromptPack:
-    """Load a pack by its reference ``name@version``."""
+    """Load the pack with this reference, such as ``longmemeval@1``."""
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
         close = similar_names(reference, pack_names(root))
@@ -127,7 +127,10 @@ def _rules(path: Path) -> PackFile:
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
-    """Return the official text in the workspace, or None."""
+    """Return the published text of a prompt from the workspace, or None if it is not there.
+
+    If the file has another digest, a ConfigError is raised.
+    """
     path = None if placed is None else placed / file_name
     if path is None or not path.is_file():
         return None
@@ -143,16 +146,16 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
 
 
 def _with_placeholders(text: str, role: str) -> str:
-    """Return a text with Python's ``{}`` placeholders replaced by template names, in order."""
+    """Replace each ``{}`` in a text by the name of a template value. The order of the names depends on ``role``."""
     names = iter(_SLOTS[role])
     escaped = text.replace("${", "$${")
     return _PYTHON_SLOT.sub(lambda match: "${" + next(names, "question") + "}", escaped)
 
 
 def check_sealed(pack: PromptPack, given: Mapping[str, str | None]) -> None:
-    """Raise a ConfigError for a config key that the pack seals.
+    """Raise a ConfigError if a config sets a key that the pack fixes.
 
-    ``given`` maps the keys that a config sets to their places.
+    ``given`` maps each key that the config sets to its place in the file.
     """
     for key, where in given.items():
         if any(key == sealed or key.startswith(f"{sealed}.") for sealed in pack.sealed):
@@ -169,10 +172,13 @@ def _generic_pack() -> PromptPack:
 
 
 def generic_prompt(name: str) -> str:
-    """Return the generic judge prompt with this name, for benchmarks without their own."""
+    """Return the generic judge prompt with this name. Benchmarks without a judge prompt of their own use it."""
     return _generic_pack().judge[name]
 
 
 def generic_answer_prompt(name: str = "default") -> str:
-    """Return the generic answer prompt for benchmarks without their own: "default" or "choices" (multiple choice)."""
+    """Return the generic answer prompt, for benchmarks without their own.
+
+    ``name`` is "default", or "choices" for multiple choice.
+    """
     return _generic_pack().answer[name]

@@ -1,4 +1,4 @@
-"""The evaluator protocol: an evaluator gives one Verdict for an answer, or for the hits of an item.
+"""What an evaluator must implement. An evaluator gives one Verdict for an answer, or for the hits of an item.
 
 `state_of` gives the final state of an item from its verdict.
 
@@ -25,7 +25,7 @@ from bench.model import Completion, Hit, Prompt, ScoredItem, State, Verdict
 
 
 class Judge(Protocol):
-    """A model that is called for verdicts. The caller adds retries, limits and the call log."""
+    """A model that is asked for verdicts. Retries, rate limits and the call log are added around it."""
 
     @property
     def name(self) -> str: ...
@@ -35,11 +35,11 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """An evaluator of answers. If it needs a judge and gets none, its verdict has no value (unscored).
+    """An evaluator of answers. If an evaluator needs a judge and gets None, the verdict has no value.
 
-    An evaluator can also have ``needs_answer = False`` (it can score the hits without an answer),
-    ``needs_listing = True`` (it scores the memories that the provider lists) and ``threshold`` (the value from which an
-    item is correct).
+    Three more attributes are optional. ``needs_answer = False``: the hits can be scored without an answer.
+    ``needs_listing = True``: the memories that the provider lists are scored. ``threshold``: the lowest value of a
+    correct item.
     """
 
     @property
@@ -51,48 +51,49 @@ class Evaluator(Protocol):
 
 
 def needs_answer(evaluator: Evaluator) -> bool:
-    """Return True when the evaluator cannot evaluate an item without an answer."""
+    """Return True when the evaluator needs an answer to give a verdict."""
     return bool(getattr(evaluator, "needs_answer", True))
 
 
 def needs_listing(evaluator: Evaluator) -> bool:
-    """Return True when the evaluator reads all stored memories."""
+    """Return True when the evaluator needs a list of all memories that the system has stored."""
     return bool(getattr(evaluator, "needs_listing", False))
 
 
 def threshold_of(evaluator: Evaluator) -> float:
-    """Return the value from which an item is correct."""
+    """Return the lowest value of a correct item. The default is 1."""
     return float(getattr(evaluator, "threshold", 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSettings:
-    """The fields of all built-in evaluators."""
+    """The attributes that all built-in evaluators have."""
 
     threshold: float = 1.0
-    """value from which an item is correct"""
+    """lowest value of a correct item"""
     needs_judge: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings(EvaluatorSettings):
-    """The fields of all evaluators that call a judge."""
+    """The attributes that all evaluators with a judge have."""
 
     temperature: float = 0.0
     needs_judge: bool = True
 
 
 CANNOT_LIST = "cannot_list"
-"""reason: the system cannot list its stored memories"""
+"""reason why a verdict has no value: the system cannot list its memories"""
 NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements", CANNOT_LIST})
-"""reasons for a missing value that mean that there was nothing to judge"""
+"""reasons why a verdict has no value, if there was nothing to judge"""
 
 
 def state_of(verdict: Verdict | None, *, answerable: bool, threshold: float = 1.0) -> State:
-    """Return the item's state, from the verdict of its first evaluator.
+    """Return the state of an item from the verdict of its first evaluator.
 
-    No verdict: measured (nothing was evaluated). A verdict without a value: unscored, or measured if there was nothing
-    to judge. A refusal on an answerable item: abstained.
+    Without a verdict, the item is measured. A verdict without a value makes the item unscored, or measured if there was
+    nothing to judge. A refusal makes an answerable item abstained. Otherwise, the value decides between correct,
+    partial and incorrect.
     """
     if verdict is None:
         return State.MEASURED

@@ -1,4 +1,4 @@
-"""Several evaluators of one benchmark, each for a part of its items.
+"""Use several evaluators in one benchmark, each for some of the items.
 
 Example::
 
@@ -23,7 +23,7 @@ from bench.model import Hit, Item, ScoredItem, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedEvaluator:
-    """An evaluator that selects another evaluator for each item. Its name is the name of its default evaluator."""
+    """An evaluator that chooses another evaluator for each item. It has the name of its default evaluator."""
 
     default: Evaluator
     by: str
@@ -50,14 +50,14 @@ class RoutedEvaluator:
 
 
 def evaluator_for(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
-    """Return the evaluator for one item."""
+    """Return the evaluator that scores this item."""
     if not isinstance(evaluator, RoutedEvaluator):
         return evaluator
     return next((one for pattern, one in evaluator.routes if is_routed(item, evaluator.by, pattern)), evaluator.default)
 
 
 def distinct_evaluators(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
-    """Return every evaluator that can give a verdict, each name once."""
+    """Return all evaluators that can give a verdict. Of several with one name, only the first is returned."""
     found: dict[str, Evaluator] = {}
     for evaluator in evaluators:
         several = [evaluator]

@@ -1,4 +1,4 @@
-"""Guess the fields with gold ids, and whether these are ids of sessions or of turns.
+"""Guess the fields with gold ids, and whether these ids belong to sessions or to turns.
 
 Example::
 
@@ -31,7 +31,7 @@ from bench.scalars import object_or_empty
 
 
 class GoldGuess:
-    """The paths that can hold gold ids, each with its values in the sample."""
+    """Guess the paths that lead to gold ids. ``paths`` maps each path to its values in the sample."""
 
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place
@@ -40,16 +40,16 @@ class GoldGuess:
         self.paths = dict(_gold_values(place.questions(), names))
         held = {name: [one[name] for one in place.questions() if one.get(name)] for name in names}
         self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
-        """fields with pairs of numbers: the first and last turn of the answer"""
+        """fields whose values are pairs of numbers: the first and the last turn that contain the answer"""
 
     def names(self) -> list[str]:
-        """Return the field names of the paths, each once."""
+        """Return the names of the fields in which the paths begin, without repetitions."""
         return list(dict.fromkeys(map(_root_field, self.paths)))
 
     def flat(self, history: HistoryGuess) -> Iterator[str]:
-        """Yield the evidence keys for data with one question per row.
+        """Yield the config's evidence keys for data with one question per row.
 
-        A note on each field whose values match no id is added to ``unmapped``.
+        If the values of a field match no id, a note is added to ``unmapped``.
         """
         texts = {scalar_text(turn.get("content")) or scalar_text(turn.get("text")) for turn in history.turns}
         inside = self.place.inside
@@ -79,7 +79,7 @@ class GoldGuess:
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:
-        """Return the evidence keys for objects with an id and different grades, or None."""
+        """Return the evidence keys for objects that contain an id and a grade, or None if the grades do not differ."""
         name, _, part = path.removeprefix("$.").partition("[*].")
         found = [one for row in self.place.questions() for one in nested_objects(row.get(name))] if part else []
         grade = first_field(merged_fields(found), GRADES, (int, float))
@@ -88,7 +88,7 @@ class GoldGuess:
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
-        """Return the field or path of a nested question with ids of sessions or turns, or None."""
+        """Return the field or path at which nested questions give ids of sessions or turns, or None."""
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():
@@ -104,7 +104,7 @@ class GoldGuess:
 
 
 def _are_ranges(value: object) -> bool:
-    """Return True for a non-empty list of pairs of two numbers that are written as texts."""
+    """Return True for a non-empty list of pairs, if each pair is two numbers written as texts."""
     pairs = value if isinstance(value, list) else []
     return bool(pairs) and all(
         isinstance(one, list) and len(one) == 2 and all(isinstance(end, str) and end.isdecimal() for end in one)
@@ -137,7 +137,10 @@ def _short_path(path: str, name: str) -> str:
 
 
 def _scalar_paths(value: object, path: str, deep: int = 3) -> Iterator[str]:
-    """Yield the path to each scalar in a value, or to the first text of each pair."""
+    """Yield the path of each text or number in a value.
+
+    In a list of pairs, the path leads to the first text of each pair, and for pairs of numbers also to the second.
+    """
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
             yield f"{path}[*][0]"

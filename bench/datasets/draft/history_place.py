@@ -1,4 +1,4 @@
-"""Guess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
+"""Guess which fields of a row contain its history: a field with a usual name, the largest field, or several fields.
 
 Example::
 
@@ -37,11 +37,11 @@ from bench.datasets.draft.sampled_file import has_question
 from bench.datasets.draft.turn_paths import path_to_turns
 
 _ANSWER_PASSAGES = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
-"""names of fields with the passages that contain the answer, where another field has the other passages"""
+"""regular expression for fields with the passages that contain the answer, if another field has other passages"""
 
 
 class ContextLines:
-    """The lines of ``schema.context``, and the evidence that follows from its fields."""
+    """The lines of the config section ``schema.context``, and the evidence line that follows from the history."""
 
     def __init__(self, guess: QuestionGuess, layout: DataLayout) -> None:
         self.guess = guess
@@ -51,12 +51,15 @@ class ContextLines:
         self.passages = self.several and all(
             first_field(turn, ("title",), str) for one in every for turn in one.turns[:5]
         )
-        """true: each element of the histories is a separate passage"""
+        """true: each element of a history is a separate passage and not a turn"""
         self.evidence = self._answer_passages(every) if self.passages and not guess.evidence else ""
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: DataLayout) -> list[HistoryGuess]:
-        """Return a guess for each other field whose turns have the text field of the guessed history."""
+        """Return a guess for each other field that is a history too.
+
+        Its turns have the same text field as the history.
+        """
         guess = self.guess
         words = {key for turn in guess.history.turns[:5] for key in turn if key in TEXT_NAMES}
         taken = (guess.history.field, *QUESTION_LISTS, *layout.steps, guess.place.question())
@@ -79,7 +82,10 @@ class ContextLines:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line if exactly one history field has the passages with the answer, or an empty text."""
+        """Return the evidence line if exactly one history field contains the passages with the answer.
+
+        Empty otherwise.
+        """
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
             return ""
@@ -88,7 +94,7 @@ class ContextLines:
 
 
 def is_long(guess: QuestionGuess) -> bool:
-    """Return True for a history that is one text of more than 400 words."""
+    """Return True when the history of a row is one text with more than 400 words."""
     texts = [row.get(guess.history.field) for row in guess.rows]
     return any(isinstance(text, str) and len(text.split()) > 400 for text in texts)
 
@@ -98,9 +104,10 @@ def named_history(row: Row) -> str | None:
 
 
 def history_field(rows: Sequence[Row]) -> str:
-    """Return the history field: one with a usual name, else the largest one without another role, else "history".
+    """Return the name of the field with the history.
 
-    ``$`` means that the row itself has numbered sessions.
+    A field with a usual name is preferred. Otherwise, the largest field without another role is returned, or "history"
+    without such a field. ``$`` means that the row itself contains numbered sessions.
     """
     place = QuestionPlace(rows)
     claimed: set[str | None] = {
@@ -119,7 +126,7 @@ def history_field(rows: Sequence[Row]) -> str:
 
 
 def _weight(value: object) -> tuple[bool, bool, int]:
-    """Return a sort key: values with turns are highest, then lists and maps, then texts, by length."""
+    """Return a sort key: highest for values with turns, then lists and maps, then texts. Longer values are higher."""
     return (
         path_to_turns(value) is not None,
         not isinstance(value, str),

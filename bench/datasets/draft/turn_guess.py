@@ -129,7 +129,7 @@ class TurnGuess:
         return found
 
     def _usual_date(self) -> str | None:
-        """Return the field that contains a date in most turns, or None. The other turns must not have the field."""
+        """Return the field that contains a date in most turns, or None. In the other turns, the field is empty."""
         name = date_field(self.turns, all_have=False)
         dated = [one for one in self.turns if name is not None and one.get(name) is not None]
         return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None

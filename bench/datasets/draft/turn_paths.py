@@ -1,4 +1,4 @@
-"""The path from a value to its turns, step by step.
+"""Find the path that leads from a value to its turns.
 
 Example::
 
@@ -25,14 +25,17 @@ from bench.datasets.draft.config_guess import (
 SPEAKER_FIELDS = ("role", "speaker", "who", "author", "sender", "from", "user_name", "sender_name")
 _DEEP = 6
 _NO_TURNS = re.compile(r"personas|(?:.*_)?tokens|(?:.*_)?token_ids", re.IGNORECASE)
-"""names of lists that are not turns, such as the tokens of a text"""
+"""regular expression for names of lists that are not turns, such as the tokens of a text"""
 
 TurnPath = tuple[str, ...]
-"""steps to the turns: a name, ``[*]`` for the elements of a list, or ``*`` for the values of a map"""
+"""steps that lead to the turns: a name, ``[*]`` for the elements of a list, or ``*`` for the values of a map"""
 
 
 def is_turn(part: object) -> bool:
-    """Return True for an object that names a speaker or contains no list of objects, and is not a question."""
+    """Return True when an object can be a turn: it names a speaker, or it contains no list of objects.
+
+    An object with a question and an answer is never a turn.
+    """
     if not isinstance(part, Mapping):
         return False
     if is_question(part):
@@ -43,14 +46,14 @@ def is_turn(part: object) -> bool:
 
 
 def holds_lists(value: object) -> bool:
-    """Return True for a list that contains an object or list, and for a map that contains such a list."""
+    """Return True for a list that contains an object or a list. A map is searched for such a list."""
     if isinstance(value, Mapping):
         return any(map(holds_lists, value.values()))
     return isinstance(value, list) and any(isinstance(part, list | Mapping) for part in value)
 
 
 def path_to_turns(value: object, deep: int = _DEEP) -> TurnPath | None:
-    """Return the path to the turns of a value, or None."""
+    """Return the steps of the path from a value to its turns, or None if the value contains no turns."""
     if deep == 0 or isinstance(value, str) or value is None:
         return None
     if isinstance(value, list):
@@ -78,7 +81,7 @@ def _is_pair(part: object) -> bool:
 
 
 def _keyed(maps: Sequence[Row]) -> bool:
-    """Return True when every object holds only lists or maps, under numbered keys."""
+    """Return True when all values of all objects are lists or maps, and all their keys contain numbers."""
     parts = [(key, part) for one in maps for key, part in one.items() if part is not None]
     return bool(parts) and all(isinstance(part, list | Mapping) and NUMBERED.fullmatch(key) for key, part in parts)
 
@@ -115,5 +118,5 @@ def _has_words(part: Row) -> bool:
 
 
 def steps_text(steps: Sequence[str]) -> str:
-    """Return steps as the part of a path after ``$``: ``.log[*].turns``."""
+    """Write steps as a path without the ``$`` at the start, such as ``.log[*].turns``."""
     return "".join(".*" if step == "*" else step if step == "[*]" else field_path(step)[1:] for step in steps)

@@ -1,1 +1,1 @@
-"""The rows of data files: downloaded, streamed, joined and filtered."""
+"""Download, stream, join and filter the rows of data files."""

@@ -1,4 +1,4 @@
-"""The conditions of ``where``: a row must meet all of them. Values are compared as text, except by ``above``.
+"""Conditions of ``where`` in a config. A row must meet all of them. ``above`` compares numbers, all others texts.
 
 ::
 
@@ -19,9 +19,9 @@ from bench.datasets.rows.row_values import path_name, scalar_text
 
 
 class Conditions:
-    """Conditions on the values of a row: a map from a path to the required value.
+    """Conditions on the values of a row, given as path -> required value.
 
-    ``key`` is the config key of this map, for errors.
+    ``key`` is the config key of the conditions, for error messages.
     """
 
     def __init__(self, where: Mapping[str, Condition], key: str) -> None:
@@ -34,7 +34,7 @@ class Conditions:
     def hold(self, scopes: Sequence[object], place: RowPlace) -> bool:
         """Return True when all conditions hold.
 
-        Each path is looked up in the scopes in turn, and the first value that is not null counts.
+        Each path is looked up in the scopes, one after the other. The first value that is not null counts.
         """
         for value, wanted in self.each:
             found = next((one for scope in scopes if (one := value.get(scope)) is not None), None)
@@ -77,7 +77,11 @@ class Conditions:
 def split_conditions(
     where: Mapping[str, Condition], added: frozenset[str]
 ) -> tuple[dict[str, Condition], dict[str, Condition]]:
-    """Return the conditions on fields of the file, and the conditions on the fields ``added`` by ``data.with``."""
+    """Split conditions: return the conditions on fields of the file, then the conditions on fields that ``data.with``
+    adds.
+
+    ``added`` contains the names of the added fields.
+    """
     late = {text for text in where if roots_of(text) & (added | {"$"})}
     return {t: c for t, c in where.items() if t not in late}, {t: c for t, c in where.items() if t in late}
 

@@ -1,4 +1,4 @@
-"""The transport of downloads: one GET request for a file from a byte offset on, by aiohttp.
+"""Download files by HTTP: one GET request for the bytes of a file from an offset to the end.
 
 Example::
 
@@ -27,31 +27,31 @@ _STALLED_S = 60
 
 
 class FetchError(DataError):
-    """The error when a file cannot be downloaded."""
+    """A file cannot be downloaded."""
 
     default_hint = "check the address and the network"
 
 
 class DownloadInterrupted(FetchError):
-    """The error when a connection fails or is lost. The received bytes are kept."""
+    """The connection failed or was lost. The bytes received so far are kept."""
 
     default_hint = "give the command again: the download continues"
 
 
 class RangeRefused(DownloadInterrupted):
-    """The error when the server cannot continue a partial file. The download must restart at byte 0."""
+    """The server cannot continue a partial file, so that the download must restart at byte 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """The ETag and the Last-Modified date, which identify a version of a remote file."""
+    """The ETag and the Last-Modified date of a remote file. They change when the file changes."""
 
     etag: str | None = None
     last_modified: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Validators | None:
-        """Read the validators that an earlier attempt stored, or return None."""
+        """Read the ETag and date that an earlier attempt stored. None if there are none."""
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
@@ -64,13 +64,19 @@ class Validators:
 
     @property
     def condition(self) -> str | None:
-        """Return the value for the header ``If-Range``: a strong ETag, else the modification date, else None."""
+        """Return the value for the HTTP header ``If-Range``: a strong ETag or the Last-Modified date.
+
+        None if neither exists.
+        """
         strong = self.etag if self.etag and not self.etag.startswith("W/") else None
         return strong or self.last_modified
 
 
 class Remote(Protocol):
-    """An open HTTP response whose body starts at the byte ``offset`` of the file. ``total`` is the size of the file."""
+    """An open HTTP response.
+
+    The body starts at byte ``offset`` of the file. ``total`` is the size of the file in bytes.
+    """
 
     @property
     def offset(self) -> int: ...
@@ -82,7 +88,7 @@ class Remote(Protocol):
 
 
 class Fetch(Protocol):
-    """A function that requests a file from a byte offset on."""
+    """A function that requests a file by HTTP, beginning at a byte offset."""
 
     def __call__(
         self, url: str, *, token: str | None, offset: int, validators: Validators | None
@@ -90,7 +96,7 @@ class Fetch(Protocol):
 
 
 class _AiohttpResponse:
-    """An aiohttp response as a `Remote`."""
+    """A response of aiohttp that implements `Remote`."""
 
     def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
         self._response = response
@@ -113,7 +119,10 @@ class _AiohttpResponse:
 
 
 def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
-    """Return a `Fetch` that uses a session. The token is sent to the host of the URL only, not after a redirect."""
+    """Return a function that downloads files with this session.
+
+    The token is sent only to the host of the URL, and not after a redirect to another host.
+    """
 
     @asynccontextmanager
     async def fetch(
@@ -141,7 +150,7 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
 
 
 def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
-    """Return the byte offset of the body: the requested one, or 0 when the server sends the whole file.
+    """Return the byte of the file at which the response body starts. This is 0 if the server sends the whole file.
 
     Raises:
         FetchError: the server rejects the request.

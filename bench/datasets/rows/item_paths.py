@@ -1,4 +1,4 @@
-"""The compiled paths of a config to the parts of an item.
+"""The paths by which a config reads the parts of an item, compiled once.
 
 Example::
 
@@ -17,12 +17,12 @@ from bench.config.benchmark.values import Value, ValueText, compile_value
 from bench.datasets.rows.row_values import value_of
 
 _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
-"""names in ``schema.metadata`` that set a field of the item itself"""
+"""names in ``schema.metadata`` that set the question type or the date of an item and are not metadata"""
 
 
 @dataclass(frozen=True, slots=True)
 class PathList:
-    """One or more paths whose values are all used, in order."""
+    """One or more paths. The values of all paths are used, in the order of the paths."""
 
     paths: tuple[Value, ...]
 
@@ -35,7 +35,10 @@ class PathList:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
-        """Return the value of a single path, or the list of the values of several; None if there is no value."""
+        """Return the value of a single path, or a list with the values of several paths.
+
+        None if no path finds a value.
+        """
         if len(self.paths) == 1:
             path = self.paths[0]
             return path.get(row) if path.single else path.all(row) or None
@@ -47,7 +50,7 @@ class PathList:
 
 
 class ItemPaths:
-    """The compiled paths to the parts of an item, inside the object that holds the item."""
+    """The paths to the parts of an item, inside the object that contains the item."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions | None = None) -> None:
         fields, choices, refs = config.fields, config.fields.choice_paths, config.evidence.turn_ids_field
@@ -65,7 +68,7 @@ class ItemPaths:
 
 
 class NestedPaths(ItemPaths):
-    """The compiled paths of one list of nested questions, and of the parts of an item in it."""
+    """The paths to one list of nested questions, and to the parts of each question in the list."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions) -> None:
         super().__init__(config, questions)
@@ -75,7 +78,7 @@ class NestedPaths(ItemPaths):
 
 
 class RowPaths(ItemPaths):
-    """The compiled paths of a config to the items of a row and to their parts."""
+    """The paths to the items of a row, and to the parts of each item."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         super().__init__(config)
@@ -96,7 +99,10 @@ class RowPaths(ItemPaths):
             self.deletion = target, query, value_of(steps.deleted_content)
 
     def histories(self, row: object) -> list[object]:
-        """Return the value of each history field that is one value, for metadata."""
+        """Return the values of the history fields of a row, for the lookup of metadata.
+
+        A field with ``[*]`` in its path is left out.
+        """
         return [context.get(row) for context in self.contexts if context.single]
 
 

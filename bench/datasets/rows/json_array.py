@@ -1,4 +1,4 @@
-"""Cut a JSON array into the bytes of its rows, one row in memory at a time.
+"""Read a JSON array row by row, with only one row in memory at a time.
 
 Example::
 
@@ -31,21 +31,21 @@ from bench.datasets.rows.row import (
 )
 
 DEEPEST = 1000
-"""maximum nesting of a JSON array; the memory that ijson needs grows with the square of the depth"""
+"""maximum depth of nested lists and objects; the memory that ijson needs grows with the square of the depth"""
 _CHUNK = 1 << 16
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
 
 
 class ItemsParser(Protocol):
-    """The parsing coroutine of ijson."""
+    """A parser of ijson that receives a file in pieces."""
 
     def send(self, piece: bytes, /) -> object: ...
 
 
 def array_rows(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
-    """Yield the rows of the JSON array that begins at byte ``offset``. ``label`` names the file in errors.
+    """Yield the rows of the JSON array that begins at byte ``offset``. ``label`` names the file in error messages.
 
-    A malformed part ends the rows. The last row then has an error.
+    If a part is malformed, the row there has an error and is the last one.
     """
     import ijson
 
@@ -91,7 +91,7 @@ def _place(label: str, index: int) -> RowPlace:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces that end at each ``}``."""
+    """Yield the bytes of a file in pieces. A piece ends after each ``}``."""
     while chunk := file.read(_CHUNK):
         at = 0
         while (end := chunk.find(b"}", at)) >= 0:
@@ -102,12 +102,15 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _depth_change(piece: bytes) -> int:
-    """Return opening minus closing brackets, also in strings: a fast estimate of the change in depth."""
+    """Return the number of opening brackets minus the number of closing brackets.
+
+    Brackets in strings are counted too, so that the result is only a fast estimate.
+    """
     return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
 
 
 def _depth(raw: bytes) -> int:
-    """Return the maximum depth of the brackets outside of strings."""
+    """Return the maximum depth of nested brackets. Brackets in strings are not counted."""
     depth = deepest = 0
     for bracket in re.findall(rb"[\[{\]}]", _STRING.sub(b"", raw)):
         depth += 1 if bracket in b"[{" else -1
@@ -116,9 +119,9 @@ def _depth(raw: bytes) -> int:
 
 
 def _feed(parser: ItemsParser, piece: bytes) -> None:
-    """Send bytes to the parser without Python's limit on the digits of an integer.
+    """Send bytes to the parser, with Python's limit on the digits of an integer switched off.
 
-    A huge integer would stop the parser at that limit. Such an integer is rejected later, when its row is parsed.
+    With the limit, a huge integer would stop the parser. The integer is rejected later, when its row is parsed.
     """
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)

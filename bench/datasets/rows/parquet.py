@@ -1,4 +1,4 @@
-"""Read the rows of a parquet file, a few in memory at a time. A field that is null or NaN is absent in its row.
+"""Read the rows of a parquet file, with only a few rows in memory. Fields with null or NaN are left out of a row.
 
 A row is identified by its number in the file::
 
@@ -25,11 +25,11 @@ _BATCH_BYTES = 4 << 20
 _MOST_ROWS = 512
 
 Row = tuple[int, dict[str, object], int]
-"""row number, values, and their approximate size in bytes"""
+"""number of the row, its values, and the approximate size of these values in bytes"""
 
 
 class ParquetRows:
-    """A parquet file that is read in parts. Rows that are read in order are decoded only once."""
+    """The rows of a parquet file. Rows that are read in order are decoded only once."""
 
     def __init__(self, path: Path, label: str) -> None:
         self.label = label
@@ -45,7 +45,7 @@ class ParquetRows:
         return self._from(0)
 
     def read(self, number: int) -> dict[str, object]:
-        """Read one row by its number, or raise IndexError."""
+        """Read the row with this number, counted from 0. An IndexError is raised if there are fewer rows."""
         if number != self._next:
             self._rest = self._from(number)
         self._next = number + 1
@@ -82,12 +82,12 @@ def _without_null(values: dict[str, object]) -> dict[str, object]:
 
 
 def _is_null(value: object) -> bool:
-    """Return True for a missing value: null, or NaN, which pandas writes for missing floats."""
+    """Return True for null and NaN. The library pandas writes NaN for missing numbers."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _json_value(value: object) -> object:
-    """Return a value as JSON would represent it, without the null or NaN fields of a map."""
+    """Convert a value of parquet to a JSON value. Fields of a map that are null or NaN are left out."""
     if isinstance(value, dict):
         return _without_null(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The progress of reading large data. The command line sets ``progress_sink.to`` to a function that shows it.
+"""Report the progress of reading large data. The command line sets ``progress_sink.to`` to a function that shows it.
 
 Example::
 
@@ -14,9 +14,9 @@ from time import monotonic
 from typing import Literal, TypeVar
 
 REPORT_EVERY_S = 0.5
-"""seconds between two reports"""
+"""minimum seconds between two reports"""
 LARGE_DATA = 20_000_000
-"""minimum bytes of data for which progress is reported; this amount is parsed in about a second"""
+"""size in bytes from which data is large and progress is reported; so much data is parsed in about a second"""
 
 Part = TypeVar("Part")
 Unit = Literal["MB", "rows", "corpora"]
@@ -24,7 +24,7 @@ Unit = Literal["MB", "rows", "corpora"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingProgress:
-    """The progress of reading one data set. ``done`` equals ``total`` at the end."""
+    """How much of the data is read so far. At the end, ``done`` equals ``total``."""
 
     what: str
     done: int
@@ -34,7 +34,7 @@ class ReadingProgress:
 
     @property
     def text(self) -> str:
-        """Return the progress as one line of text, without a line end."""
+        """Return the progress as one line of text, without a line break."""
         scale = 1_000_000 if self.unit == "MB" else 1
         left = self.seconds * (self.total - self.done) / max(self.done, 1)
         share = 100 * self.done // max(self.total, 1)
@@ -45,7 +45,7 @@ class ReadingProgress:
 
 @dataclass(slots=True)
 class ProgressSink:
-    """The function that receives each report of progress. None shows nothing."""
+    """The place for the function that receives each progress report. None: no progress is shown."""
 
     to: Callable[[ReadingProgress], None] | None = None
 
@@ -55,16 +55,16 @@ progress_sink = ProgressSink()
 
 @dataclass(frozen=True, slots=True)
 class ReadingPass:
-    """One pass over data, with its total in bytes, rows or corpora."""
+    """One reading of the data from start to end. ``total`` is its size: bytes for the unit MB, else rows or corpora."""
 
     what: str
     total: int
     unit: Unit
 
     def over(self, parts: Iterable[Part], position: Callable[[int, Part], int]) -> Iterator[Part]:
-        """Yield the parts and report the progress about every half second.
+        """Yield all parts, and report the progress about every half second.
 
-        ``position`` returns the progress after a part, from the number of the part (from 1) and the part.
+        ``position(number, part)`` returns how much is read after a part. ``number`` counts the parts from 1.
         """
         start = last_report = monotonic()
         reported = False

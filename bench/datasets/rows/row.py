@@ -1,4 +1,4 @@
-"""One row of a dataset file: its place, its bytes, and its values or its error.
+"""One row of a data file: its place, its position in bytes, and its values or its error.
 
 Example::
 
@@ -31,33 +31,34 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlace:
-    """The place of one row in its file."""
+    """The place of one row in its data file, for error messages."""
 
     file: str
     index: int
-    """number of the row in the data, from 0"""
+    """number of the row in the data of the benchmark, counted from 0"""
     line: int | None = None
-    """1-based line; None for a format without lines, such as JSON"""
+    """line of the row, counted from 1; None for formats without lines, such as JSON"""
     row_id: str | None = None
     number: int | None = None
-    """number of the row in its own file, from 0, if it differs from ``index``"""
+    """number of the row in its own file, counted from 0; None if it equals ``index``"""
 
     def with_row_id(self, row_id: str) -> RowPlace:
-        """Return a copy of the place with the id of the row."""
+        """Return a copy of this place that also has the id of the row."""
         return replace(self, row_id=row_id)
 
     @property
     def row(self) -> int:
-        """Return the row's number in its file, from 0."""
+        """Return the number of the row in its file, counted from 0."""
         return self.index if self.number is None else self.number
 
     def __str__(self) -> str:
         return f"{self.file}: [{self.row}]" if self.line is None else f"{self.file}:{self.line}"
 
     def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
-        """Return an error with the place, the field, the problem, and the value, cut to 100 characters.
+        """Create an error with the place of the row, the field, the problem and the value. The value is cut to 100
+        characters.
 
-        An empty ``field`` means the whole row.
+        If ``field`` is empty, the problem concerns the whole row.
         """
         joint = "" if not field or field.startswith("[") else "."
         where = f"{self}{joint}{field}" if self.line is None else str(self)
@@ -67,7 +68,7 @@ class RowPlace:
 
 
 class FloatText(float):
-    """A number with a fraction or exponent that keeps its text from the file."""
+    """A number with a fraction or an exponent. ``text`` is the number as written in the file."""
 
     __slots__ = ("text",)
     text: str
@@ -80,7 +81,7 @@ class FloatText(float):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """One row and its bytes in the file. For a row that could not be read, ``values`` is None and ``error`` is set."""
+    """One row and its position in the file. If the row cannot be read, ``values`` is None and ``error`` is set."""
 
     place: RowPlace
     offset: int
@@ -88,19 +89,19 @@ class FileRow:
     values: Mapping[str, object] | None
     error: DataError | None = None
     part: int = 0
-    """number of the row in its document, from 0"""
+    """number of the row in its document, counted from 0"""
     keys: tuple[Key, ...] = ()
-    """the keys that lead to the row in its document"""
+    """the keys that lead from the top of the document to the row"""
     file: int = 0
-    """index of the file among the files of the benchmark"""
+    """index of the row's file among the files of the benchmark"""
     file_values: Mapping[str, object] | None = None
-    """the row as its file has it, without the fields that ``data.with`` adds; set by `RowSource`"""
+    """the row as written in the file, without fields that ``data.with`` adds; only `RowSource` sets it"""
 
 
 def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
-    """Parse one row, which must be a JSON object. With ``whole``, parse a document, which can be any JSON value.
+    """Parse one row, which must be a JSON object. If ``whole`` is True, parse a document, which can be any JSON value.
 
-    A row that cannot be parsed is returned with its error.
+    If this fails, the returned row has an error.
     """
     try:
         values = _STRICT.decode(raw.decode())
@@ -119,12 +120,12 @@ def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) 
 
 
 def loads_lenient(raw: bytes) -> object:
-    """Parse UTF-8 JSON without checking for repeated keys. Numbers with a fraction keep their text."""
+    """Parse UTF-8 JSON. Repeated keys are not noticed. Numbers with a fraction keep their text."""
     return _DECODER.decode(raw.decode())
 
 
 def strict_json(text: str) -> object:
-    """Parse JSON, or raise ValueError, also for repeated keys and NaN."""
+    """Parse JSON strictly: repeated keys and NaN raise a ValueError too."""
     return _STRICT.decode(text)
 
 
@@ -145,12 +146,12 @@ _DECODER = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant)
 
 
 def broken_row(place: RowPlace, offset: int, problem: DataError) -> FileRow:
-    """Return a row that could not be read, with its error."""
+    """Create a row without values, for a row that could not be read."""
     return FileRow(place=place, offset=offset, length=0, values=None, error=problem)
 
 
 def malformed_error(place: RowPlace, reason: str) -> DataError:
-    """Return the error for a row that is malformed in its format."""
+    """Create the error for a row that cannot be parsed."""
     first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
     lines = place.line is None and first == "Extra data"
     hint = "set data.format to jsonl if the file has one row per line" if lines else "correct or remove the row"
@@ -158,15 +159,15 @@ def malformed_error(place: RowPlace, reason: str) -> DataError:
 
 
 def not_object_error(place: RowPlace, value: object) -> DataError:
-    """Return the error for a row that is JSON, but not an object."""
+    """Create the error for a row whose JSON value is not an object."""
     return place.error("", "is not an object", value, hint="make each row an object of fields")
 
 
 def too_deep_error(place: RowPlace) -> DataError:
-    """Return the error for a row that is nested too deeply."""
+    """Create the error for a row whose lists and objects are nested too deeply."""
     return place.error("", "is nested too deeply", hint="flatten the row")
 
 
 def not_utf8_error(where: str) -> DataError:
-    """Return the error for bytes that are not UTF-8."""
+    """Create the error for a text that is not UTF-8."""
     return DataError("the text is not UTF-8", where=where, hint="save the file as UTF-8")

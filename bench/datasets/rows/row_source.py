@@ -33,11 +33,11 @@ from bench.errors import DataError
 from bench.visible import counted
 
 _JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
-"""the parts of an error message: the field, the index of the joined row in the field, and the problem"""
+"""regular expression for an error message: the field, the index of the joined row in the field, and the problem"""
 
 
 class RowSource:
-    """All rows of a benchmark, each with the fields that ``data.with`` adds."""
+    """All rows of a benchmark, from all its files. ``data.with`` adds fields to each row."""
 
     def __init__(self, config: BenchmarkConfig, files: Sequence[DataFile]) -> None:
         data = config.data
@@ -57,10 +57,13 @@ class RowSource:
         self.scopes = bool(self.steps) or uses_scope(config.model_dump(mode="json", include=_READ))
         self.names = NameGroup.of_paths("no row has this field", paths_of_data(config))
         self.left_out = 0
-        """number of rows that ``where`` left out in the last pass"""
+        """number of rows that ``data.where`` excluded when the rows were last read"""
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row that meets ``data.where``, in file order. An unreadable row has an error."""
+        """Yield every row that meets ``data.where``, in file order.
+
+        A row that cannot be read has an error instead of values.
+        """
         index = self.left_out = 0
         for number, file in enumerate(self.files):
             for row in file:
@@ -77,14 +80,14 @@ class RowSource:
 
     @property
     def is_large(self) -> bool:
-        """Return True for data of 20 MB or more, which takes more than about a second to read."""
+        """Return True when the data has 20 MB or more. Reading so much data takes more than about a second."""
         return sum(self._sizes()) >= LARGE_DATA
 
     def _sizes(self) -> list[int]:
         return [file.path.stat().st_size for file in self.files]
 
     def with_progress(self) -> Iterable[FileRow]:
-        """Yield every row, and report progress for large data."""
+        """Return all rows. If the data is large, progress is reported while the rows are read."""
         if not self.is_large:
             return self
         sizes = self._sizes()
@@ -104,7 +107,7 @@ class RowSource:
         return None if values is None else replace(row, values=values, file_values=row.values)
 
     def read(self, file: int, offset: int, length: int, part: int, place: RowPlace) -> Mapping[str, object]:
-        """Read one row again by its position, with its added fields."""
+        """Read one row again by its position, and add the fields of ``data.with``."""
         keys, values = self.files[file].read(offset, length, part)
         assert isinstance(values, Mapping)
         row = FileRow(place=place, offset=offset, length=length, values=values, file=file, keys=keys)
@@ -113,7 +116,7 @@ class RowSource:
         return found
 
     def _complete(self, values: Mapping[str, object], row: FileRow, place: RowPlace) -> Mapping[str, object] | None:
-        """Return the row with its added fields, or None if a condition leaves it out."""
+        """Return the row with the fields that ``data.with`` adds, or None if ``data.where`` excludes the row."""
         if not self.scopes and self.plain:
             return values
         scope = RowScope(self.files[row.file].name, place.row, row.keys)
@@ -135,9 +138,10 @@ class RowSource:
         return scoped(whole, replace(scope, joined_ids=joined_ids))
 
     def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield the key path of each name in ``data`` that no row contains, and the problem as the rest of a message.
+        """Yield each name in the config section ``data`` that no row contains, as its config key and the end of a
+        message.
 
-        With ``of_file``, names of fields that ``data.with`` adds are left out: a failed step adds no field.
+        With ``of_file``, names of fields that ``data.with`` adds are left out, because a failed step adds no field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
@@ -146,7 +150,7 @@ class RowSource:
                     yield name.key, f'names "{name.text}", but {rest}'
 
     def left_out_of_joined(self) -> Iterator[str]:
-        """Yield a note for each step of ``data.with`` whose ``where`` leaves out rows of the joined files."""
+        """Yield a note for each step of ``data.with`` whose ``where`` excludes rows of the joined files."""
         for step in self.steps:
             if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
                 files = ", ".join(list(step.left_out)[:3])
@@ -155,7 +159,7 @@ class RowSource:
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
         """Return the error with the place of the joined row that causes it.
 
-        All rows that this row is joined to then have equal errors. An error that no joined row causes is returned
+        All rows to which this joined row is added then have equal errors. An error with another cause is returned
         unchanged.
         """
         found = _JOINED.fullmatch(error.message)
@@ -167,14 +171,14 @@ class RowSource:
         return DataError(message.strip(), where=where, hint=error.hint)
 
     def digest_of(self, name: str) -> str | None:
-        """Return the current SHA-256 of a joined file, or None if it is missing."""
+        """Return the SHA-256 of a joined file as it is now, or None if the file is missing."""
         path = self.library.find(name)
         return None if path is None else file_sha256(path)
 
     def label_of(self, file: int) -> str:
-        """Return the path of a file for errors, by its index."""
+        """Return the path of the file at index ``file``, for error messages."""
         return self.files[file].label
 
 
 _READ = {"data", "fields", "corpus", "visibility", "abstention", "evidence"}
-"""config sections that hold paths and templates"""
+"""config sections that contain paths and templates"""

@@ -1,4 +1,4 @@
-"""Read a csv file (RFC 4180) or a tsv file (without quoting): a header line, then one record per row, all text.
+"""Read csv files (RFC 4180) and tsv files (without quoting). Below the header line, each record is a row of texts.
 
 Example::
 
@@ -25,7 +25,7 @@ _LONGEST_FIELD = 1 << 30
 
 
 class _EmptyCell(str):
-    """The type of `EMPTY`, the value of an empty cell. `EMPTY` is recognized by identity."""
+    """The type of `EMPTY`, which is the value of an empty cell. Compare with ``is EMPTY``, not with ``==``."""
 
     __slots__ = ()
 
@@ -34,12 +34,12 @@ EMPTY = _EmptyCell()
 
 
 def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the row without its empty table cells. An empty text of a JSON row is kept."""
+    """Return the row without empty table cells. Empty texts in JSON rows are kept."""
     return scoped({name: value for name, value in row.items() if value is not EMPTY}, scope_of(row))
 
 
 def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
-    """Return the column names in the header of a csv file, or with ``tabs`` of a tsv file.
+    """Return the column names in the header of a csv file. With ``tabs``, the file is a tsv file.
 
     Raises:
         DataError: the header cannot be read, or does not name the fields.
@@ -77,9 +77,9 @@ def _header_problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
 def table_rows(
     file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
 ) -> Iterator[FileRow]:
-    """Yield every record below the header, with the number of its first line.
+    """Yield every record below the header. The place of a record has the number of its first line.
 
-    If the file is malformed or not UTF-8 from some record on, this record is the last one and has an error.
+    If a record is malformed or not UTF-8, this record has an error and is the last one.
     """
     tape = _TableLines(file, label)
     reader = _reader(tape, tabs=tabs)
@@ -113,7 +113,7 @@ def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], c
 
 
 def parse_record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
-    """Parse the bytes of one record again, or raise ValueError or StopIteration."""
+    """Parse the bytes of one record that was read before. A changed record raises a ValueError or StopIteration."""
     return _table_row(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
@@ -129,7 +129,10 @@ def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
 
 
 class _TableLines:
-    """The decoded lines of a table file. ``offset`` and ``line`` are the bytes and lines read so far."""
+    """The lines of a table file as text.
+
+    ``offset`` is the number of bytes read so far, ``line`` the number of lines.
+    """
 
     def __init__(self, file: BinaryIO, label: str) -> None:
         self.file = file
