@@ -58,9 +58,7 @@ class DatasetCounts:
     evidence_turns: int = 0
     """sum over all items of the number of distinct evidence turns"""
     repeated_texts: int = 0
-    """number of sessions whose text also occurs in another row of the same corpus; only sessions without ids in the
-    data count
-    """
+    """number of sessions without ids in the data whose text also occurs in another row of the corpus"""
     unfindable: int = 0
     """number of items that have an evidence text which is in no memory"""
 
@@ -340,9 +338,7 @@ class Scanner:
         )
 
     def _drop_undeclared_flags(self) -> None:
-        """Reset the counts of missing evidence if these counts come only from the default turn flag and no turn has
-        this flag.
-        """
+        """Reset the counts of missing evidence that only the default turn flag causes, if no turn has this flag."""
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.flag_found:
             counts.flags.pop(TURNS_MISSING, None)

@@ -47,13 +47,11 @@ _Part: TypeAlias = "array[int] | bytearray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredIndex:
-    """Where the index of a benchmark is stored, and the key that a stored index must have to be used."""
+    """The place where the index of a benchmark is stored, and the key that the index must have to be used."""
 
     path: Path
     key: str
-    """digest of the data files, the config files and bench's code; empty if the config has no file, then nothing is
-    stored
-    """
+    """digest of the data files, the config files and bench's code; empty if nothing can be stored"""
     small: bool = False
     """true: the data is small, so that its index is stored in memory and not on disk"""
 

@@ -98,9 +98,7 @@ def metric_errors(
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
-    """Return an error for each Python file that the config names for an evaluator or metric, if the file does not
-    exist.
-    """
+    """Return an error for each missing Python file that the config names for an evaluator or metric."""
     named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
     named += [
         (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]

@@ -477,8 +477,9 @@ def _ends_in_answer(rest: str, guess: re.Pattern[str]) -> bool:
 
 
 def _is_of_detail(refusal: re.Match[str], but: re.Pattern[str]) -> bool:
-    """Return True when the refusal concerns only a detail, after an answer: "In Lund, but the street is unknown" for
-    example.
+    """Return True when an answer comes first and only a detail is refused.
+
+    For example: "In Lund, but the street is unknown".
     """
     start = refusal.start("source") if refusal["source"] else refusal.start("refusal")
     return but.search(refusal.string, start + 1, refusal.end()) is not None

@@ -187,9 +187,7 @@ def _most_words(value: object) -> int:
 
 
 KeyMatch = tuple[float, str, str, bool]
-"""how well a field fits another file: (share of its values that are keys there, key field, own field, True if keys
-repeat)
-"""
+"""(share of our field's values that are keys of the other file, key field there, our field, true if keys repeat)"""
 
 
 def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:

@@ -50,9 +50,7 @@ class QuestionPlace:
         """true: a field called ``text`` can be the question, for example in a file that contains only questions"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """path in the config of ``question`` and ``answer``, if questions are the keys of a map or the first parts of
-        pairs
-        """
+        """path in the config of ``question`` and ``answer``, if questions are the keys of a map or come in pairs"""
         self.path, self.children = self._nested()
         self.child: Row | None = merged_fields(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()

@@ -77,8 +77,7 @@ class Conditions:
 def split_conditions(
     where: Mapping[str, Condition], added: frozenset[str]
 ) -> tuple[dict[str, Condition], dict[str, Condition]]:
-    """Split conditions: return the conditions on fields of the file, then the conditions on fields that ``data.with``
-    adds.
+    """Return the conditions on fields of the file, then the conditions on fields that ``data.with`` adds.
 
     ``added`` contains the names of the added fields.
     """

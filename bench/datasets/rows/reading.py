@@ -24,7 +24,7 @@ Unit = Literal["MB", "rows", "corpora"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingProgress:
-    """How much of the data is read so far. At the end, ``done`` equals ``total``."""
+    """The progress of reading one data set. At the end, ``done`` equals ``total``."""
 
     what: str
     done: int

@@ -55,10 +55,9 @@ class RowPlace:
         return f"{self.file}: [{self.row}]" if self.line is None else f"{self.file}:{self.line}"
 
     def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
-        """Create an error with the place of the row, the field, the problem and the value. The value is cut to 100
-        characters.
+        """Create an error with the place of the row, the field, the problem and the value.
 
-        If ``field`` is empty, the problem concerns the whole row.
+        The value is cut to 100 characters. If ``field`` is empty, the problem concerns the whole row.
         """
         joint = "" if not field or field.startswith("[") else "."
         where = f"{self}{joint}{field}" if self.line is None else str(self)

@@ -138,10 +138,10 @@ class RowSource:
         return scoped(whole, replace(scope, joined_ids=joined_ids))
 
     def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield each name in the config section ``data`` that no row contains, as its config key and the end of a
-        message.
+        """Yield each name in the config section ``data`` that no row contains.
 
-        With ``of_file``, names of fields that ``data.with`` adds are left out, because a failed step adds no field.
+        A name is given as its config key and the end of a message. With ``of_file``, names of fields that ``data.with``
+        adds are left out, because a failed step adds no field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
