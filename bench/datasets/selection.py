@@ -71,7 +71,7 @@ class Selection:
 
 
 class Selectable(Protocol):
-    """What a selection needs to know of a dataset. Indexes count from 0."""
+    """The facts of a dataset that a selection reads. Indexes count from 0."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What an evaluator must implement. An evaluator gives one Verdict for an answer, or for the hits of an item.
+"""The interface of evaluators. An evaluator gives one Verdict for an answer, or for the hits of an item.
 
 `state_of` gives the final state of an item from its verdict.
 
