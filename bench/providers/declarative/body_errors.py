@@ -59,19 +59,19 @@ CODE_KEYS = ("code", "statusCode", "status_code", "status", "resultCode", "resul
 STATE_KEYS = frozenset((*SUCCESS_FLAGS, *STATUS_KEYS, *ERROR_NUMBER_KEYS, *CODE_KEYS))
 FAILED_STATES = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE_STATUSES = frozenset({202, 206, 207})
-"""statuses of an incomplete search"""
+"""HTTP statuses with which a search says that its result is incomplete"""
 INCOMPLETE_FLAGS = (
     "timed_out", "terminated_early", "degraded", "partial", "is_partial", "partial_results", "incomplete",
     "incomplete_results",
 )  # fmt: skip
 PART_COUNTS = {"_shards": 1, "_clusters": 3}
-"""key of the counts of a search's parts -> number of its counts, in the order failed, skipped, partial, that mean a
-lost part"""
+"""key of the counts of shards or clusters -> how many of the counts failed, skipped and partial (in this order) mean
+that a part of the search was lost"""
 MESSAGE_KEYS = ("message", "msg", "detail", "reason", "warning", "info")
 NON_RESULT_KEYS = frozenset(
     (*MESSAGE_KEYS, *STATUS_KEYS, "request_id", "requestId", "trace_id", "traceId", "timestamp")
 )
-"""keys of a response that contains only a message"""
+"""if a response has only these keys, it contains a message but no result"""
 _FAILURE_WORDS = pattern(
     r"rate.?limit|too many|quota|exceed|\berrors?\b|exception|\bfail(?:ed|ure|s)?\b|unavailab|time.?out"
     r"|timed out|overload"
@@ -86,26 +86,27 @@ _FAILURE_COUNT_KEY = pattern(
     r"(?:count|items|ids|documents|docs|memories|records|objects|messages|episodes)?",
     re.IGNORECASE,
 )
-"""keys with the number or the list of the failed elements of an add"""
+"""keys that hold the number or the list of the elements that an add could not store"""
 _DONE_ALREADY = pattern(r"exist|duplicate|not found|no such|nothing to", re.IGNORECASE)
-"""words of a message that there is nothing left to do, such as after clearing an empty namespace"""
+"""words of a message that there is nothing left to do, for example because the namespace was already empty"""
 SEARCH_CHECK_KEYS = STATE_KEYS.union(INCOMPLETE_FLAGS, PART_COUNTS, MESSAGE_KEYS, ERROR_KEYS, ENVELOPE_KEYS)
-"""all keys that the check of a search reads"""
+"""every key that the check of a search response reads; a response without these keys needs no further check"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 CheckKind = Literal["add", "search", "change", "other"]
-"""kind of check: an add must have stored everything, and a search must be complete. A change (also a setup, a count or
-a lookup) must not report a failure. Other responses are only checked for an error without a result."""
+"""What a 2xx response must prove: an "add" must have stored everything, and a "search" must be complete.
+A "change" (also used for a setup, a count or a lookup) must not report a failure. An "other" response is only checked
+for an error message without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyErrors:
-    """The compiled rules, in the order of the file."""
+    """The compiled rules of ``errors.error_when``, in the order of the config."""
 
     rules: tuple[tuple[ErrorRule, Path, Path | None], ...]
 
     @classmethod
     def compile(cls, rules: tuple[ErrorRule, ...]) -> BodyErrors:
-        """Compile the paths of the rules; a message may be a path or a text."""
+        """Compile the paths of the rules. A rule's message is a path if it starts with "$", else a text."""
         texts = [rule.message or "" for rule in rules]
         messages = [compile_path(text) if text.startswith("$") else None for text in texts]
         return cls(tuple((rule, compile_path(rule.path), path) for rule, path in zip(rules, messages, strict=True)))
@@ -113,10 +114,11 @@ class BodyErrors:
     def read(
         self, response: Response, *, check_kind: CheckKind = "other", partial: bool = False, ok: Container[int] = ()
     ) -> ReportedUsage | None:
-        """Raise the error of the first rule that matches; without rules, the error that common keys of the body report.
+        """Raise an error if a 2xx response reports a failure.
 
-        A page of HTML raises MappingError. Other bodies that are not JSON, and statuses in ``ok``, are not checked.
-        ``partial``: the config declares which elements of an add failed, so they are not checked here.
+        The first matching rule of ``errors.error_when`` decides. Without rules, common keys of the body are checked. An
+        HTML page raises MappingError; other bodies that are not JSON are not checked, nor are the statuses in ``ok``.
+        Set ``partial`` if the config declares which elements of an add failed: then the elements are not checked here.
         """
         if not 200 <= response.status < 300 or response.status in ok:
             return None
@@ -148,7 +150,7 @@ class BodyErrors:
 
 
 def _refuse_failure(tree: object, response: Response, check_kind: CheckKind, *, partial: bool) -> None:
-    """Raise an error for a body that reports a failure of the call or of a part of it.
+    """Raise an error for a body that reports that the call, or a part of the call, failed.
 
     Raises:
         IngestFailed: an add was not stored.
@@ -175,7 +177,10 @@ def _refuse_failure(tree: object, response: Response, check_kind: CheckKind, *, 
 
 
 def _add_failure(tree: object, *, partial: bool) -> str:
-    """Return the failure of an add or of one of its elements; with ``partial`` the elements are not checked."""
+    """Return the text of the failure that an add's response reports, or "" if it reports none.
+
+    Failures of single elements are ignored if ``partial`` is True.
+    """
     said = _reported_failure(tree) or _message_alone(tree)
     if said or partial:
         return said
@@ -189,7 +194,7 @@ def _reported_failure(tree: object) -> str:
 
 
 def _error_instead_of_result(tree: object) -> str:
-    """Return the error next to empty results; else an empty text."""
+    """Return the error message of a response whose results are empty; return "" if there is no such error."""
     said = _error_message(tree)
     if not said or not isinstance(tree, dict):
         return ""
@@ -198,13 +203,16 @@ def _error_instead_of_result(tree: object) -> str:
 
 
 def _refused_change(tree: object) -> str:
-    """Return the failure of a change; empty if there is none, or if its message means that nothing is left to do."""
+    """Return the text of the failure that a change reports, or "" if it reports none.
+
+    A message that nothing was left to do is not a failure.
+    """
     said = _reported_failure(tree)
     return "" if _DONE_ALREADY.search(said) else said
 
 
 def _failure(node: object) -> str:
-    """Return the text of an object that reports a failure; else an empty text."""
+    """Return the text of ``node`` if its status keys or flags report a failure; else return ""."""
     if not isinstance(node, dict) or STATE_KEYS.isdisjoint(node):
         return ""
     failed = (
@@ -228,7 +236,10 @@ def _is_failure(status: object) -> bool:
 
 
 def _failure_by_code(node: object) -> str:
-    """Return the text of an object with the code of a failure: negative, or an HTTP status with more digits (50001)."""
+    """Return the text of ``node`` if it has a failure code; else return "".
+
+    A code means failure if it is negative, or an HTTP status followed by more digits, such as 50001.
+    """
     if not isinstance(node, dict):
         return ""
     for name in CODE_KEYS:
@@ -252,7 +263,7 @@ def _failure_of_element(node: object) -> str:
 
 
 def _counted_failures(node: object) -> str:
-    """Return the text of an object that counts or lists failed elements, itself or in a block such as ``summary``."""
+    """Return the text of ``node`` if it counts or lists failed elements, or an object in it does; else return ""."""
     if not isinstance(node, dict):
         return ""
     blocks = [node, *(value for value in node.values() if isinstance(value, dict))]
@@ -261,7 +272,7 @@ def _counted_failures(node: object) -> str:
 
 
 def _incompleteness(tree: object, status: int) -> str:
-    """Return the reason why a search is incomplete, even if it has hits; else an empty text."""
+    """Return why a search result is incomplete, or "" if it is complete. A result with hits can be incomplete too."""
     if status in INCOMPLETE_STATUSES:
         return f"status {status} means that the answer is not complete"
     if isinstance(tree, dict) and SEARCH_CHECK_KEYS.isdisjoint(tree):
@@ -271,7 +282,10 @@ def _incompleteness(tree: object, status: int) -> str:
 
 
 def _error_beside_result(tree: object) -> str:
-    """Return an error next to a result; an error alone is reported by the path that finds no result."""
+    """Return the error message that a response has in addition to its result; return "" if it has no result.
+
+    A response with only an error fails later, when no result is found at the configured path.
+    """
     if not isinstance(tree, dict):
         return ""
     result = any(isinstance(value, list | dict) for name, value in tree.items() if name not in ERROR_KEYS)
@@ -279,7 +293,7 @@ def _error_beside_result(tree: object) -> str:
 
 
 def _failure_beside_nothing(node: object) -> str:
-    """Return the message or the code of a failure next to an empty result; else an empty text."""
+    """Return the failure message or failure code of an object whose result is empty; return "" if there is none."""
     if not isinstance(node, dict):
         return ""
     inner = [node[name] for name in ENVELOPE_KEYS if isinstance(node.get(name), dict)]
@@ -292,7 +306,7 @@ def _failure_beside_nothing(node: object) -> str:
 
 
 def _message_alone(tree: object) -> str:
-    """Return the message of a failure in an add's response that has nothing else; else an empty text."""
+    """Return the failure message of an add's response that contains only a message; else return ""."""
     return _message_of_failure(tree) if isinstance(tree, dict) and tree and NON_RESULT_KEYS.issuperset(tree) else ""
 
 
@@ -320,14 +334,18 @@ def _incomplete_part(node: object) -> str:
 
 
 def _in_envelope(reads: Callable[[object], str], tree: object) -> str:
-    """Return the result of ``reads`` for a response, or else for the object in its envelope."""
+    """Return ``reads(tree)``; if it is "", apply ``reads`` to the objects under ``data``, ``result`` and ``response``.
+    """
     if not isinstance(tree, dict):
         return ""
     return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPE_KEYS if name in tree)), "")
 
 
 def _matches(rule: ErrorRule, found: list[object]) -> bool:
-    """Return True when a rule matches the first value at its path; with no value, only an ``exists`` rule can match."""
+    """Return True if the rule matches the first value that its path finds.
+
+    If the path finds nothing, only an ``exists`` rule can match.
+    """
     (test,) = rule.tests
     if test == "exists":
         return bool(found) == rule.exists

@@ -35,7 +35,7 @@ CHUNK = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptinessCheck:
-    """A compiled ``verify_clear``, which is repeated until the namespace is empty."""
+    """A compiled ``verify_clear`` call. It is sent again until the namespace is empty."""
 
     request: CompiledCall
     empty: ResponsePath | None
@@ -44,7 +44,7 @@ class EmptinessCheck:
 
     @classmethod
     def compile(cls, connection: ProviderConnection, call: VerifyCall) -> EmptinessCheck:
-        """Compile the call."""
+        """Compile the ``verify_clear`` call of a config."""
         return cls(
             request=connection.call("verify_clear", call, traffic="status", ok=call.ok_status, check_kind="change"),
             empty=ResponsePath.at("verify_clear.empty", call.empty) if call.empty else None,
@@ -53,7 +53,7 @@ class EmptinessCheck:
         )
 
     async def until_empty(self, values: Mapping[str, object]) -> None:
-        """Wait until the namespace is empty; raise NotCleared after the time limit."""
+        """Send ``verify_clear`` until the namespace is empty; raise NotCleared after ``timeout_s`` seconds."""
         pause_s = FIRST_PAUSE_S
         with anyio.move_on_after(self.timeout_s):
             while True:
@@ -80,7 +80,7 @@ class EmptinessCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearOperation:
-    """The compiled ``endpoints.clear`` with the steps after it."""
+    """The compiled ``endpoints.clear``, and the steps after the clear call: wait, verify_clear and teardown."""
 
     call: CompiledCall | None
     lookup: ExistingProbe | None
@@ -95,7 +95,7 @@ class ClearOperation:
 
     @classmethod
     def compile(cls, connection: ProviderConnection, config: ProviderConfig, setup: SetupOperation) -> ClearOperation:
-        """Compile clear, its wait, verify_clear and teardown."""
+        """Compile the clear call, its wait, ``verify_clear`` and the teardown calls."""
         endpoints = config.endpoints
         clear = endpoints.clear if endpoints else None
         verify = endpoints.verify_clear if endpoints else None
@@ -141,7 +141,10 @@ class ClearOperation:
                 await call.each(values)
 
     async def _look_up(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Look up the missing variables of the clear call; the result is empty if all are known or nothing exists."""
+        """Look up the variables that the clear call needs but that have no value.
+
+        Return {} if all variables have a value, or if the lookup finds no object at the service.
+        """
         if self.call is None or self.call.uses() <= values.keys() | {"each"}:
             return {}
         if self.lookup is not None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_VALUE = 100
-"""maximum number of characters of an invalid value in an error"""
+"""maximum number of characters of an invalid value that an error message quotes"""
 Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
 
 
@@ -46,15 +46,15 @@ class HitPage(NamedTuple):
 
     hits: Sequence[Hit]
     unreadable: bool = False
-    """a score or date in the hits could not be read and counts as unknown"""
+    """True if a score or a date could not be read and therefore counts as unknown"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitReader:
-    """The compiled ``response`` block of a search or list."""
+    """The compiled ``response`` section of a search or list call."""
 
     plain: bool
-    """the response is text with one hit per block or line"""
+    """True if the response is plain text in which each paragraph or line is one hit"""
     results: ResponsePath | None
     zipped: tuple[tuple[str, ResponsePath], ...]
     missing_is_empty: bool
@@ -75,7 +75,7 @@ class HitReader:
     def compile(
         cls, response: SearchResponse, key: str, *, connection: ProviderConnection, session_scoped: bool
     ) -> HitReader:
-        """Compile a response block; ``key`` is its path in the config, for errors."""
+        """Compile a ``response`` section. ``key`` is the path of the section in the config, for error messages."""
         at = f"{key}."
         score = response.score_field or response.score.field
         score_key = "scoreField" if response.score_field else "score.field"
@@ -104,10 +104,10 @@ class HitReader:
         )
 
     def read(self, answer: ServiceResponse, space: Space) -> HitPage:
-        """Return the hits of one page in the provider's order, or sorted if the config sorts them.
+        """Return the hits of one response, in the provider's order or sorted by score if the config says so.
 
         Raises:
-            MappingError: a path matches nothing, or a value of the wrong type.
+            MappingError: a path finds nothing, or a value of a wrong type.
         """
         rows = self._rows(answer)
         known = self.sources.known(space)
@@ -122,11 +122,11 @@ class HitReader:
 
     @property
     def places(self) -> tuple[ResponsePath, ...]:
-        """Return the paths of the lists of hits."""
+        """Return the paths at which the response has its lists of hits."""
         return (self.results,) if self.results is not None else tuple(field for _, field in self.zipped)
 
     def _any_unreadable(self, rows: Sequence[object], hits: Sequence[Hit]) -> bool:
-        """Return True when a score or date is present but cannot be read."""
+        """Return True if any row has a score or a date that cannot be read."""
         score, when = None if self.kind == "rank" else self.score, self.when
         for row, hit in zip(rows, hits, strict=True) if score is not None or when is not None else ():
             if score is not None and hit.score is None and _has_value(score, row):
@@ -199,7 +199,13 @@ class HitReader:
         return instant(_scalar(answer, field, field.path.first(row), "a date"))
 
     def _content(self, answer: ServiceResponse, row: object) -> str:
-        """Return the text of the first path that has one; an empty text is allowed, a missing one is an error."""
+        """Return the text of the hit: the first configured path with a text that is not empty.
+
+        An empty text is allowed.
+
+        Raises:
+            MappingError: none of the paths finds a value.
+        """
         present = False
         for field in self.contents:
             text = field.path.first(row) if field.path.single else None
@@ -222,7 +228,11 @@ class HitReader:
         return ""
 
     def _score(self, answer: ServiceResponse, field: ResponsePath, row: object) -> float | None:
-        """Return the score, or None if it is unreadable; this is an error if the hits are sorted by score."""
+        """Return the score, or None if it cannot be read.
+
+        Raises:
+            MappingError: the score cannot be read, and the hits must be sorted by score.
+        """
         value = field.path.first(row)
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
         if found is None and value is not None and self.order != "as_returned":
@@ -238,7 +248,7 @@ def _field(key: str, text: str | None) -> ResponsePath | None:
 
 
 def _text_blocks(text: str) -> list[object]:
-    """Return the blocks between empty lines; for a text without empty lines, its lines."""
+    """Split a text at its empty lines. If the text has no empty lines, return its lines."""
     parts = text.split("\n\n") if "\n\n" in text else text.splitlines()
     return [part.strip() for part in parts if part.strip()]
 
@@ -256,7 +266,11 @@ def _transformed(score: float, transform: Transform) -> float | None:
 
 
 def _scalar(answer: ServiceResponse, field: ResponsePath, value: object, wanted: str = "a finite number") -> object:
-    """Return a scalar value; raise MappingError for an object, a list or a boolean, because the path must be wrong."""
+    """Return a value that is text, a number or null.
+
+    Raises:
+        MappingError: the value is an object, a list or a boolean, so the path must be wrong.
+    """
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {json_type(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value
@@ -274,7 +288,7 @@ def _chunks(field: ResponsePath, row: object) -> tuple[str, ...]:
 
 
 def _chunk(part: object) -> str:
-    """Return the text of a chunk; for an object its content."""
+    """Return the text of a chunk. If the chunk is an object, return its field content, text or chunk."""
     if isinstance(part, dict):
         return compact(next((part[key] for key in ("content", "text", "chunk") if part.get(key)), part))
     return compact(part)
@@ -282,7 +296,7 @@ def _chunk(part: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOperation:
-    """The compiled ``endpoints.search``."""
+    """The compiled ``endpoints.search`` of a config."""
 
     call: CompiledCall
     reader: HitReader
@@ -293,7 +307,7 @@ class SearchOperation:
     paging: Paging
     ids: bool
     usual: set[str] = with_default(default_factory=set)
-    """remarks that a response with hits contains next to its hits"""
+    """messages next to the hits of the first successful search; such messages do not explain an empty result later"""
 
     @classmethod
     def compile(
@@ -304,7 +318,7 @@ class SearchOperation:
         memory_format: MemoryFormat,
         embedder: ProviderEmbedder | None,
     ) -> SearchOperation:
-        """Compile the search of a config."""
+        """Compile the search call of a config."""
         return cls(
             call=connection.call("search", search, traffic="search", check_kind="search"),
             reader=HitReader.compile(
@@ -319,7 +333,7 @@ class SearchOperation:
         )
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return at most k hits; ``returned`` counts the hits before the cut."""
+        """Search, and return at most k hits. ``returned`` is the number of hits that the service returned."""
         sent, flags = within_limits(query, self.capabilities)
         embedding = query.embedding or (await self.embedder.query(query.text) if self.embedder else None)
         values = space_variables(space, self.constants, session_scoped=self.memory_format.session_scoped)
@@ -337,7 +351,11 @@ class SearchOperation:
         )
 
     async def _read_pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str], str]:
-        """Return the hits (at most k after several pages), the flags, and the reason for no hits or a warning."""
+        """Read the pages of one search.
+
+        Return the hits (cut to k if several pages were read), the flags, and the reason for an empty result or a
+        warning.
+        """
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()
@@ -364,7 +382,10 @@ class SearchOperation:
         return explain_empty(answer.tree, self.reader.places, usual=self.usual, echoes=echoes)
 
     def _warning(self, answer: ServiceResponse) -> str:
-        """Return the warning next to hits; remember what the first response with hits contains next to them."""
+        """Return the warning that the response contains next to its hits, or "".
+
+        The other messages of the first response with hits are stored in ``usual``.
+        """
         if self.reader.plain or not answer.ok:
             return ""
         if not self.usual:

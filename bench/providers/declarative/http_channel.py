@@ -1,4 +1,4 @@
-"""The HTTP channel of a provider: URL, headers and keys, resolved once.
+"""Send the calls of a provider over HTTP; URL, headers and keys are resolved once.
 
 Every call goes through :mod:`bench.http`, which handles limits, retries and statuses.
 """
@@ -27,7 +27,7 @@ NDJSON = "application/x-ndjson"
 
 @dataclass(frozen=True, slots=True)
 class HttpChannel:
-    """The HTTP channel to one service behind a base URL."""
+    """Sends the calls of one provider to the service behind ``base_url``."""
 
     http: Http
     base_url: str
@@ -37,7 +37,7 @@ class HttpChannel:
 
     @classmethod
     def from_config(cls, config: ProviderConfig, context: ProviderContext) -> HttpChannel:
-        """Resolve URL, headers and keys.
+        """Create the channel: resolve the environment variables in the URL, the headers and the keys.
 
         Raises:
             ConfigError: an environment variable is not set.
@@ -57,7 +57,7 @@ class HttpChannel:
     async def __aexit__(self, *_exc: object) -> None: ...
 
     async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
-        """Send one request with the service's headers and keys; return its response."""
+        """Send one request with the headers and keys of the config; return the response."""
         has_body = call.body is not None
         lines = filled.body if isinstance(filled.body, JsonLines) else None
         headers = {**self.headers, **filled.headers}
@@ -80,7 +80,7 @@ class HttpChannel:
 
 
 def headers_and_query(config: ProviderConfig, context: ProviderContext) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Return the headers and URL parameters of every request, with the keys."""
+    """Return the headers and the URL parameters that every request needs, including the API keys."""
     headers = {name: context.environment.resolve(value) for name, value in config.connection.headers.items()}
     query: list[tuple[str, str]] = []
     for auth in config.auth:

@@ -1,4 +1,4 @@
-"""Add a batch: send its requests in order, capture ids, and report rejected memories.
+"""Send a batch of memories to the service, store the ids it returns, and report the memories that it rejected.
 
 Example::
 
@@ -25,25 +25,26 @@ from bench.providers.protocol import merge_captures
 
 @dataclass(frozen=True, slots=True)
 class IdMapReader:
-    """A compiled ``id_map``: ids of the service to memory ids."""
+    """A compiled ``id_map``: how to map the service's ids to memory ids."""
 
     name: str
     key: ResponsePath | None
-    """None = ``uuid``: ids that bench made"""
+    """path of the service's ids; None if bench made the ids itself (``uuid``)"""
     value: ResponsePath | None
-    """None = ``sent``: the memory ids of the batch in order"""
+    """path of the memory ids; None if they are the ids of the sent batch, in order (``sent``)"""
 
     @classmethod
     def compile(cls, id_map: IdMap, at: str) -> IdMapReader:
-        """Compile an id_map; ``at`` is its path in the config, for errors."""
+        """Compile an ``id_map``. ``at`` is the path of the ``id_map`` in the config, for error messages."""
         value = None if id_map.value == "sent" else ResponsePath.at(f"{at}.value", id_map.value)
         key = None if id_map.key == "uuid" else ResponsePath.at(f"{at}.key", id_map.key)
         return cls(id_map.name, key, value)
 
     def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
-        """Return the map from service ids to memory ids, from the responses or from the UUIDs that bench made.
+        """Return the map from service ids to memory ids.
 
-        Several service ids may belong to one memory.
+        The service ids are read from the responses, or they are the UUIDs that bench made. Several service ids may
+        belong to one memory.
         """
         if self.key is None:
             return {memory_uuid(namespace, one): one for one in sent}
@@ -60,7 +61,10 @@ class IdMapReader:
 
 @dataclass(frozen=True, slots=True)
 class PartialFailures:
-    """A compiled ``partial`` block: failed memories in a successful response, matched by id, never by position."""
+    """A compiled ``partial`` section: finds the memories that failed although the call succeeded.
+
+    Failed memories are matched by their ids, never by position.
+    """
 
     items: ResponsePath
     id: Path
@@ -69,7 +73,7 @@ class PartialFailures:
 
     @classmethod
     def compile(cls, partial: Partial, at: str) -> PartialFailures:
-        """Compile a partial block; ``at`` is its path in the config, for errors."""
+        """Compile a ``partial`` section. ``at`` is the path of the section in the config, for error messages."""
         return cls(
             ResponsePath.at(f"{at}.items", partial.items),
             compile_path(partial.id),
@@ -78,7 +82,7 @@ class PartialFailures:
         )
 
     def read(self, answer: ServiceResponse, known: Mapping[str, str]) -> dict[str, str]:
-        """Return the reason of each failed memory by memory id; ``known`` maps ids of the service to memory ids."""
+        """Return the map from the id of each failed memory to the reason. ``known`` maps service ids to memory ids."""
         refused: dict[str, str] = {}
         for row in answer.rows(self.items):
             if not any(path.all(row)[:1] == [value] for path, values in self.failed_when for value in values):
@@ -94,19 +98,19 @@ class PartialFailures:
 
 @dataclass(frozen=True, slots=True)
 class AddResponseReader:
-    """The compiled paths to read from the responses of an add."""
+    """The compiled paths of the job ids and the memory ids in the responses of an add call."""
 
     jobs: ResponsePath | None
     id_map: IdMapReader | None
 
     @classmethod
     def compile(cls, response: AddResponse, at: str) -> AddResponseReader:
-        """Compile a response block; ``at`` is its path in the config, for errors."""
+        """Compile an add call's ``response`` section. ``at`` is its path in the config, for error messages."""
         id_map = IdMapReader.compile(response.id_map, f"{at}.id_map") if response.id_map else None
         return cls(ResponsePath.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
 
     def job_ids(self, answers: Sequence[ServiceResponse]) -> tuple[str, ...]:
-        """Return the job ids to wait for."""
+        """Return the ids of the service's background jobs that must end before the batch is stored."""
         jobs = self.jobs
         if jobs is None:
             return ()
@@ -138,7 +142,7 @@ class AddOperation:
         max_bytes: int | None,
         hashes: bool,
     ) -> AddOperation:
-        """Compile an add call; ``key`` is its path in the config, for errors."""
+        """Compile an add call. ``key`` is the path of the call in the config, for error messages."""
         calls = call.steps or (call,)
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(
@@ -156,7 +160,7 @@ class AddOperation:
         )
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Send one batch.
+        """Send one batch of memories.
 
         Raises:
             Rejected: a memory is too large for the service; nothing was sent.
@@ -188,9 +192,10 @@ class AddOperation:
         return Ingested(ids=stored_ids, jobs=jobs, captures=captures, rejected=refused)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """Return the result of a stored batch whose response was lost; ``given`` has the ids that a search found.
+        """Return the result of a batch that is stored although its response was lost.
 
-        The memories have no ids if only the lost response contained their ids, or if a step has captures.
+        ``given`` maps memory ids to the service ids that a search found. The memories get no ids if only the lost
+        response had the ids, or if a step captures values.
         """
         id_map = self.reader.id_map
         named = id_map is not None and id_map.key is not None
@@ -205,7 +210,7 @@ class AddOperation:
         return Ingested(ids=stored, captures={**captures, **self._own_captures(memories, stored)})
 
     def _own_captures(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
-        """Return bench's own captures of a batch, for mapping hits and clearing."""
+        """Return the captures that bench itself needs later to map hits to memories and to clear the namespace."""
         captures: dict[str, object] = {
             SENT: [memory.id for memory in memories],
             STORED: [one for memory in memories for one in stored[memory.id]],
@@ -229,9 +234,9 @@ class AddOperation:
 async def run_steps(
     steps: Sequence[CompiledCall], values: Mapping[str, object]
 ) -> tuple[list[ServiceResponse], dict[str, object]]:
-    """Send calls in order, each with the captures of earlier calls.
+    """Send calls in order; each call can use the values that earlier calls captured.
 
-    Return the responses of the last call and all captures.
+    Return the responses of the last call, and all captured values.
     """
     captures: dict[str, object] = {}
     answers: list[ServiceResponse] = []

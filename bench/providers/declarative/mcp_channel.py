@@ -1,7 +1,7 @@
 """The channel to memory systems that are MCP servers: a command over stdio, or a URL.
 
 A call names a ``tool``, and its body has the arguments. The response is ``structuredContent``, or the JSON of the first
-text. Only this module and ``mcp_session`` import the official SDK::
+text part. Only this module and ``mcp_session`` import the official SDK::
 
     async with McpChannel.from_config(config, context) as channel:
         answer = await channel.exchange(call, filled)
@@ -43,42 +43,42 @@ if TYPE_CHECKING:
 START_S = 60.0
 SHOWN = 500
 ENDED_WORDS = ("connection closed", "terminated", "stream ended")
-"""parts of SDK errors for a server that has ended"""
+"""parts of an SDK error message that mean that the server has ended"""
 STDERR_LINES = 5
-"""number of last lines of the server's stderr that an error quotes"""
+"""number of stderr lines, counted from the end, that an error message quotes"""
 
 
 @dataclass(slots=True)
 class McpChannel:
-    """The MCP channel to one server session."""
+    """Sends the calls of one provider to its MCP server, in one session."""
 
     name: str
     http: Http
-    """slots, limits and call log; requests are sent by the SDK"""
+    """limits the number of calls and writes the call log; the SDK sends the requests itself"""
     command: StdioServerParameters | None
     url: str | None
     headers: Mapping[str, str]
     query: str
-    """query string with a key in the URL"""
+    """query string of the URL, if the API key is sent in the URL"""
     key: str | None
-    """environment variable with the key"""
+    """name of the environment variable with the API key"""
     tools: Mapping[str, str | None]
-    """tool -> its place in the file"""
+    """tool name -> place of the tool name in the config file"""
     where: str | None
     stderr: Path
     errors: BodyErrors
     max_bytes: int
     _noise: StdoutNoise = field(default_factory=StdoutNoise)
     _stderr_start: int = 0
-    """bytes in the stderr file from earlier processes"""
+    """size in bytes of the stderr file when the server started; earlier processes wrote these bytes"""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _session: McpSession | None = None
     _status: int | None = None
-    """the last HTTP error status, which the SDK does not report"""
+    """the last HTTP error status, recorded here because the SDK does not report it"""
 
     @classmethod
     def from_config(cls, config: ProviderConfig, context: ProviderContext) -> McpChannel:
-        """Resolve the command or URL and the keys.
+        """Create the channel: resolve the environment variables in the command, the URL and the keys.
 
         Raises:
             ConfigError: an environment variable is not set.
@@ -128,7 +128,7 @@ class McpChannel:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
-        """Yield the SDK's transport for a command or a URL."""
+        """Open the SDK's transport to the server command or to the URL."""
         async with AsyncExitStack() as stack:
             if self.command is not None:
                 words = stack.enter_context(self._open_stderr())
@@ -143,7 +143,7 @@ class McpChannel:
             yield await stack.enter_async_context(streamable_http_client(url, http_client=client))
 
     async def _record_status(self, response: Any) -> None:
-        """Record an HTTP error status; ``response`` has a type of the SDK's HTTP library."""
+        """Record the status of an HTTP error response. ``response`` is an object of the SDK's HTTP library."""
         if response.status_code >= 400:
             self._status = response.status_code
 
@@ -153,7 +153,7 @@ class McpChannel:
         return self.stderr.open("a", encoding="utf-8")
 
     def start_error(self, error: BaseException) -> ConfigError:
-        """Return the error for a server that cannot be started or reached, with its last output."""
+        """Return the error for a server that cannot be started or reached, with the server's last output."""
         if self._status in (401, 403):
             problem, hint = (
                 f"refuses requests at {self.url} (status {self._status})",
@@ -173,7 +173,7 @@ class McpChannel:
         return ConfigError(redact(hide_secrets(text)), where=self.where, hint=hint)
 
     def _stderr_tail(self) -> list[str]:
-        """Return the last lines that the server wrote to stderr since its start."""
+        """Return the last lines that the server wrote to stderr since it started."""
         if self.command is None or not self.stderr.exists():
             return []
         with self.stderr.open(encoding="utf-8", errors="replace") as file:
@@ -239,7 +239,7 @@ class McpChannel:
 
 
 class _StartErrors:
-    """A block that converts an error during the start of the server to a ConfigError with the server's own output."""
+    """A context manager that converts an error during the server's start to a ConfigError with the server's output."""
 
     def __init__(self, channel: McpChannel) -> None:
         self._channel = channel
@@ -255,7 +255,10 @@ class _StartErrors:
 
 
 def _body(result: CallToolResult) -> bytes:
-    """Return the body for paths: the structured content, else the first text; for an error, the error as JSON."""
+    """Return the tool's result as a response body.
+
+    The body is the structured content, or the first text if there is none. An error of the tool is returned as JSON.
+    """
     text = next((part.text for part in result.content if isinstance(part, TextContent)), "")
     if result.is_error:
         return json.dumps({"isError": True, "text": text}, ensure_ascii=False).encode()

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Output of an MCP server on stdout that is not a message: it is skipped and reported once, without tracebacks.
+* ``StdoutNoise`` skips stdout lines of an MCP server that are not messages, and reports only the first such line.
 
 Example::
 
@@ -36,15 +36,15 @@ from pydantic import ValidationError
 from bench.events import log, redact
 
 Transport = Callable[[], AbstractAsyncContextManager[Any]]
-"""opens one of the SDK's transports; they have no common public type"""
+"""opens one of the SDK's transports (untyped, because the transports have no common public type)"""
 
 
 class SessionEnded(Exception):
-    """The session has ended; the message is the reason."""
+    """Raised when the session has ended; the message is the reason."""
 
 
 class McpSession:
-    """A client session; ``tools`` are the names of the server's tools."""
+    """A client session with one MCP server. ``tools`` has the names of the server's tools."""
 
     def __init__(self, transport: Transport, *, start_s: float) -> None:
         self._transport = transport
@@ -57,7 +57,7 @@ class McpSession:
         self.tools: frozenset[str] = frozenset()
 
     async def __aenter__(self) -> Self:
-        """Start the server or connect to it, and list its tools; errors of the SDK are raised unchanged."""
+        """Start the server or connect to it, then list its tools. Errors of the SDK are raised unchanged."""
         await self._group.__aenter__()
         try:
             await self._group.start(self._run)
@@ -71,11 +71,11 @@ class McpSession:
         await self._group.__aexit__(None, None, None)  # without the error: the group would wrap it
 
     async def call(self, tool: str, arguments: dict[str, object]) -> CallToolResult:
-        """Call one tool.
+        """Call one tool of the server.
 
         Raises:
-            SessionEnded: the server has ended before or during the call.
-            MCPError: the server returns an error.
+            SessionEnded: the server ended before or during the call.
+            MCPError: the server returned an error.
         """
         if self._client is None:
             raise SessionEnded(self._why)
@@ -102,7 +102,10 @@ class McpSession:
                 self._client = None
 
     def _end(self, error: BaseException | None) -> bool:
-        """Fail all waiting calls; return True when the error is handled here, because the session had begun."""
+        """Cancel all waiting calls.
+
+        Return True if ``error`` needs no further handling, because the session had already begun.
+        """
         begun, self._client = self._client is not None, None
         if error is not None:
             root = root_of(error)
@@ -113,7 +116,7 @@ class McpSession:
 
 
 class _SessionScope:
-    """The block in which a session is open; an error in it ends the session."""
+    """A context manager for the time in which a session is open. An error inside it ends the session."""
 
     def __init__(self, session: McpSession) -> None:
         self._session = session
@@ -135,21 +138,21 @@ def root_of(error: BaseException) -> BaseException:
 
 
 SDK_LOGGER = "mcp.client.stdio"
-"""the SDK's logger for lines that it cannot read"""
+"""name of the SDK's logger that reports unreadable output of a server"""
 SHOWN = 100
 _current_noise: ContextVar[StdoutNoise | None] = ContextVar("listening", default=None)
-"""the noise filter of the current task's server, because all servers share the SDK's logger"""
+"""the StdoutNoise of the current task's server; needed because all servers share the SDK's logger"""
 
 
 @dataclass(slots=True, eq=False)
 class StdoutNoise:
-    """The first output line of a server that was not a message."""
+    """Remembers the first line that a server printed on stdout and that is not an MCP message."""
 
     first: str = ""
 
     @contextmanager
     def suppressed(self, name: str) -> Iterator[None]:
-        """Report the first unreadable line in the block as one warning, and suppress the SDK's own reports."""
+        """Inside the `with` block, log the first unreadable line as a warning and suppress the SDK's own reports."""
 
         def heard(record: logging.LogRecord) -> bool:
             error = record.exc_info[1] if record.exc_info else None

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Declarative:
-    """The interpreter of one provider file."""
+    """A provider whose calls are all described by one config file."""
 
     keeps_store = True
     unbounded = False
@@ -92,7 +92,7 @@ class Declarative:
         self._offer(endpoints)
 
     def _offer(self, endpoints: Endpoints) -> None:
-        """Add the methods of the optional Protocols that the file has calls for."""
+        """Add the optional provider methods for which the config has a call."""
         if self._setup_operation.calls:
             self.prepare = self._prepare
         if endpoints.finish is not None:
@@ -140,28 +140,31 @@ class Declarative:
         await self._connection.channel.__aexit__(*exc)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Send one batch by ``endpoints.add``."""
+        """Send one batch of memories by ``endpoints.add``."""
         return await self._add_operation.ingest(space, memories)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """Return the result of a batch that was found stored although its response was lost."""
+        """Return the result of a batch that is stored although its response was lost."""
         return self._add_operation.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state from one round of ``wait.request``.
+        """Send ``wait.request`` once and return whether the ingested memories can be searched.
 
-        Without ``wait.request``, return ready, and the engine waits for its sentinel.
+        Without ``wait.request``, return ready; the engine then searches for a known memory until it is found.
         """
         if self._status_poller is None:
             return Readiness(state="ready")
         return await self._status_poller.poll(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Search by ``endpoints.search`` and cut the hits to k."""
+        """Search by ``endpoints.search`` and return at most k hits."""
         return await self._search_operation.search(space, query)
 
     async def clear(self, space: Space) -> int | None:
-        """Run ``endpoints.clear``, ``verify_clear`` and ``teardown``; return None, because the number is unknown."""
+        """Run ``endpoints.clear``, ``verify_clear`` and ``teardown``.
+
+        Return None, because the number of deleted memories is unknown.
+        """
         await self._clear_operation.clear(space)
         return None
 
@@ -192,7 +195,7 @@ class Declarative:
         return compact(answer.value(self._version_path))
 
     async def _delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Delete all ids in one call if it uses ``ids``, else in one call per id."""
+        """Delete the memories in one call if the call uses the variable ``ids``, else in one call per id."""
         values = self._values(space)
         if "ids" in self._delete_call.uses():
             await self._delete_call.each({**values, "ids": list(memory_ids)})
@@ -216,7 +219,7 @@ class Declarative:
 
 
 def batching_rules(config: ProviderConfig) -> Batching:
-    """Return the batch rules of this service."""
+    """Return how memories are grouped into batches for this service."""
     batch = config.ingest.batch
     serial = config.limits.namespace_serial or config.ingest.order == "serial"
     own = Batching(

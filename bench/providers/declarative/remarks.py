@@ -1,4 +1,4 @@
-"""The content of a response next to an empty result, such as a code or a message that the config does not read.
+"""Find remarks in a response, such as a code or message next to an empty result that the config does not read.
 
 Example::
 
@@ -28,7 +28,7 @@ _OUTCOME_NAME = pattern(
     r"|pending|partial",
     re.IGNORECASE,
 )
-"""names of fields that tell how a call ended"""
+"""matches field names whose values tell how a call ended"""
 _GOOD_NAME = pattern(
     r"success|succeed|ok$|acknowledged|complete|done|ready|valid|exact|found|cache|final", re.IGNORECASE
 )
@@ -38,14 +38,17 @@ _GOOD_TEXT = pattern(
 
 
 def remarks(tree: object, echoes: Collection[object] = ()) -> tuple[str, ...]:
-    """Return the fields that may explain an empty result, without values of the request (``echoes``)."""
+    """Return the fields that may explain an empty result, each as "name: value".
+
+    Values that repeat a value of the request (``echoes``) are left out.
+    """
     return tuple(_remarks(tree, echoes, MAX_DEPTH))
 
 
 def explain_empty(
     tree: object, results: Sequence[ResponsePath], *, usual: Collection[str], echoes: Collection[object] = ()
 ) -> str:
-    """Return why a response has no results: the missing list, and the remarks that are not ``usual``."""
+    """Return why a response has no results: the path whose list is missing, and the remarks not in ``usual``."""
     missing = [
         f"{field.path.text}: {'null' if found else 'missing'}"
         for field in results
@@ -56,7 +59,10 @@ def explain_empty(
 
 
 def warning(tree: object) -> str:
-    """Return the warning next to hits: a field named ``warning``, or a message of a failure; else empty."""
+    """Return the warning that a response contains next to its hits, or "".
+
+    A warning is a field named ``warning``, or a message that reports a failure.
+    """
     nodes = [tree, *(tree.get(name) for name in ENVELOPE_KEYS)] if isinstance(tree, dict) else []
     for node in nodes:
         for name, value in node.items() if isinstance(node, dict) else ():

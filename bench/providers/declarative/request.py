@@ -51,20 +51,20 @@ LONGEST_PAUSE_S = 2.0
 
 @dataclass(slots=True)
 class HealthCheck:
-    """The readiness check of a service."""
+    """Waits until a service is ready, before the first call of a run."""
 
     call: CompiledCall
     value: ResponsePath | None
     timeout_s: float
     passed: bool = False
     failed_before: bool = False
-    """an earlier wait failed, so that each further wait is a single check"""
+    """True if an earlier wait failed; a further wait then sends only one request"""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
-    """lets one caller check while the others wait for the result"""
+    """lets one caller send the check while the others wait for its result"""
 
     @classmethod
     def compile(cls, connection: ProviderConnection, health: HealthCall) -> HealthCheck:
-        """Compile the health call."""
+        """Compile the ``health`` call of a config."""
         return cls(
             call=connection.call("health", health, traffic="status", ok=(NOT_READY_STATUS,)),
             value=ResponsePath.at("health.value", health.value) if health.value else None,
@@ -75,7 +75,7 @@ class HealthCheck:
         """Wait until the service is ready.
 
         Raises:
-            Unavailable: the service still returns 503 after the time limit.
+            Unavailable: the service still returns status 503 after ``timeout_s`` seconds.
         """
         async with self.lock:
             if not self.passed:
@@ -111,7 +111,7 @@ SAFE_IN_PATHS = "/%:@!$&'()*+,;=~?"
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class FilledCall:
-    """A call with its variables filled in."""
+    """The parts of a request after the variables of its templates have been replaced by values."""
 
     path: str
     query: list[tuple[str, str]]
@@ -121,32 +121,33 @@ class FilledCall:
 
 
 class Channel(Protocol):
-    """The transport of filled calls to the service."""
+    """Sends filled calls to the service, over HTTP or MCP."""
 
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...
 
     async def exchange(self, call: CompiledCall, filled: FilledCall) -> ServiceResponse:
-        """Send a call, with the limits and retries of its endpoint."""
+        """Send one call and return the response. Limits and retries of the call's endpoint apply."""
         ...
 
 
 @value_dataclass(slots=True)
 class ProviderConnection:
-    """The shared state of one provider's calls: constants, limits, channel."""
+    """What all calls of one provider share: constants, limits and the channel to the service."""
 
     compiler: Compiler
     constants: Mapping[str, str]
     in_paths: Mapping[str, str]
-    """the constants for paths: slashes in the file are kept, values from the environment are percent-encoded"""
+    """the constants as inserted into URL paths
+    Slashes in the file are kept; values of environment variables are percent-encoded."""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
     health: HealthCheck | None = None
 
     @classmethod
     def from_config(cls, config: ProviderConfig, context: ProviderContext, channel: Channel) -> ProviderConnection:
-        """Resolve the environment variables of a config.
+        """Create the shared state: resolve the environment variables of the config.
 
         Raises:
             ConfigError: an environment variable is not set.
@@ -169,7 +170,7 @@ class ProviderConnection:
         check_kind: CheckKind | None = None,
         reads_partial: bool = False,
     ) -> CompiledCall:
-        """Compile one call; ``key`` is its path in the config, for errors."""
+        """Compile one call. ``key`` is the path of the call in the config, for error messages."""
         compiler = self.compiler
         multipart = call.multipart
         return CompiledCall(
@@ -196,7 +197,7 @@ class ProviderConnection:
 
 @value_dataclass(frozen=True, slots=True)
 class Paging:
-    """A compiled ``page``."""
+    """A compiled ``page`` section: how to request the next page of results."""
 
     cursor: ResponsePath | None
     param: str = ""
@@ -204,9 +205,9 @@ class Paging:
 
     @classmethod
     def compile(cls, page: PageSection | None, key: str) -> Paging:
-        """Compile a page section; ``key`` is its path in the config, for errors.
+        """Compile a ``page`` section. ``key`` is the path of the section in the config, for error messages.
 
-        Without a section there is one page.
+        Without a section, only one page is read.
         """
         return (
             cls(None)
@@ -215,18 +216,18 @@ class Paging:
         )
 
     def after(self, answer: ServiceResponse) -> tuple[tuple[str, str], ...]:
-        """Return the query parameter that requests the next page; empty after the last page."""
+        """Return the query parameter that requests the next page, or () after the last page."""
         found = self.cursor.path.all(answer.tree) if self.cursor is not None and answer.ok else []
         return ((self.param, compact(found[0])),) if found and found[0] not in (None, "", False) else ()
 
 
 Form = Mapping[str, tuple[Node, Node | None, str | None]]
-"""multipart field -> content, file name, content type"""
+"""field of a multipart body -> its content, its file name, its content type"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCall:
-    """One compiled call."""
+    """One call of a config, ready to be filled with variables and sent."""
 
     connection: ProviderConnection
     key: str
@@ -239,7 +240,7 @@ class CompiledCall:
     multipart: Form | None
     for_each: Node | None
     captures: Mapping[str, tuple[ResponsePath, bool]]
-    """name -> path, and True if values are appended to a list"""
+    """name of a captured variable -> its path in the response, and True if its values are collected in a list"""
     endpoint: Endpoint
     ok_statuses: frozenset[int]
     idempotency_header: str | None
@@ -247,15 +248,15 @@ class CompiledCall:
     timeout_s: float | None
     check_kind: CheckKind = "other"
     reads_partial: bool = False
-    """the config declares which elements of a successful response failed"""
+    """True if the config declares which elements of a successful response failed"""
 
     @property
     def is_repeatable(self) -> bool:
-        """Return True when sending the call twice has the effect of sending it once."""
+        """Return True if sending the call twice has the same effect as sending it once."""
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
     def uses(self) -> frozenset[str]:
-        """Return the names of the request variables that the call uses."""
+        """Return the names of the variables that the call's templates use."""
         nodes = [self.path, *self.query.values(), *self.headers.values()]
         nodes += [node for node in (self.body, self.for_each) if node is not None]
         for content, filename, _ in (self.multipart or {}).values():
@@ -263,7 +264,9 @@ class CompiledCall:
         return frozenset(name for node in nodes for name, _ in node.uses())
 
     async def send(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
-        """Fill the templates and send the call, with the retries of its endpoint.
+        """Wait until the service is ready, fill the templates and send the call.
+
+        Retries follow the rules of the call's endpoint.
 
         Raises:
             MappingError: a variable has no value.
@@ -273,11 +276,11 @@ class CompiledCall:
         return await self.exchange(values, extra)
 
     async def exchange(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
-        """Send the call without the readiness check."""
+        """Fill the templates and send the call, without waiting until the service is ready."""
         return await self.connection.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[ServiceResponse]:
-        """Send the call once, or once per element of ``for_each``; a missing list counts as empty."""
+        """Send the call once, or once per element of the list ``for_each``; a missing list counts as empty."""
         if self.for_each is None:
             return [await self.send(values)]
         try:
@@ -289,7 +292,10 @@ class CompiledCall:
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:
-        """Return the ``capture`` values of the responses: lists are joined, of other values the last one is used."""
+        """Return the captured values of several responses.
+
+        Lists of the same variable are joined. For any other variable, the last value is returned.
+        """
         found: dict[str, object] = {}
         for answer in answers:
             for name, value in self.captured_in(answer).items():
@@ -299,10 +305,10 @@ class CompiledCall:
         return found
 
     def captured_in(self, answer: ServiceResponse, node: object = WHOLE_BODY) -> dict[str, object]:
-        """Return the values of ``capture`` in a response or a part of it.
+        """Return the values that ``capture`` finds in a response, or only in its part ``node``.
 
         Raises:
-            MappingError: a value is missing or null, because later calls such as clear need it.
+            MappingError: a value is missing or null, although later calls such as clear need it.
         """
         found: dict[str, object] = {}
         for name, (path, _) in self.captures.items():
@@ -335,10 +341,10 @@ class CompiledCall:
         return filled
 
     def _path(self, values: Mapping[str, object]) -> str:
-        """Return the path with each variable as one segment; constants of the file keep their slashes.
+        """Return the URL path. A variable fills exactly one segment; constants of the config may contain slashes.
 
         Raises:
-            MappingError: a value would lead to another path.
+            MappingError: the path contains a segment "." or "..".
         """
         if not isinstance(self.path, TextNode):
             return quote(str(self.path.fill(Scope(values))), safe=SAFE_IN_PATHS)
@@ -375,7 +381,10 @@ class CompiledCall:
 
 
 def _in_path(text: str, resolve: Callable[[str], str]) -> str:
-    """Return a constant with its variables percent-encoded, so that none adds a path segment."""
+    """Resolve a constant for use in a URL path.
+
+    Values of environment variables are percent-encoded, so that they cannot add path segments.
+    """
     parts = (VARIABLE.sub(lambda match: quote(resolve(match.group()), safe=""), part) for part in text.split("$${"))
     return "${".join(parts)
 

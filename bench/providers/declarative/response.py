@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Whether a response reports more results than it contains, by its totals and paging fields.
+* ``reports_more`` tells from totals and paging fields whether the service has more results than it returned.
 
 Example::
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 SHOWN_OF_BODY = 300
 
 WHOLE_BODY = object()
-"""marker for the whole body"""
+"""default of ``node``: read from the whole body"""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsePath:
-    """One path of the config with its key."""
+    """A compiled path of the config, with its config key for error messages."""
 
     key: str
     path: Path
 
     @classmethod
     def at(cls, key: str, text: str) -> Self:
-        """Compile the path ``text`` of the key ``key``."""
+        """Compile the path ``text``, which the config has at ``key``."""
         return cls(key, compile_path(text))
 
     def __str__(self) -> str:
@@ -52,39 +52,43 @@ class ResponsePath:
 
 @dataclass(frozen=True)
 class ServiceResponse:
-    """One successful response of the service."""
+    """A response of the service that counts as successful, with methods to read values by path."""
 
     response: Response
 
     @property
     def status(self) -> int:
-        """Return the HTTP status: a 2xx, or one of ``treat_as_ok`` or ``ok_status``."""
+        """Return the HTTP status. It is 2xx, or a status that the config allows by ``treat_as_ok`` or ``ok_status``."""
         return self.response.status
 
     @property
     def ok(self) -> bool:
-        """Return True for a 2xx."""
+        """Return True if the status is 2xx."""
         return 200 <= self.response.status < 300
 
     @cached_property
     def tree(self) -> object:
-        """Return the body as JSON; raise MappingError when it is not JSON."""
+        """Return the body parsed as JSON; raise MappingError if the body is not JSON."""
         return self.response.json()
 
     def error(self, field: ResponsePath | str, problem: str) -> MappingError:
-        """Return the error for a field that does not match this body."""
+        """Return the error for a path that does not fit this response. The message quotes the start of the body."""
         shown = redact(self.response.text[: SHOWN_OF_BODY * 4])[:SHOWN_OF_BODY]
         return MappingError(f"{field}: {problem}; body: {shown}")
 
     def value(self, field: ResponsePath, node: object = WHOLE_BODY) -> object:
-        """Return the only value at a path below ``node`` (the whole body by default); null is a value."""
+        """Return the one value that a path finds in ``node`` (by default the whole body). The value may be null.
+
+        Raises:
+            MappingError: the path finds no value, or more than one.
+        """
         found = field.path.all(self.tree if node is WHOLE_BODY else node)
         if len(found) != 1:
             raise self.error(field, "nothing there" if not found else f"{len(found)} values found, expected one")
         return found[0]
 
     def values(self, field: ResponsePath, node: object = WHOLE_BODY) -> list[object]:
-        """Return all values at a path below ``node``; if the only value is a list, return its elements."""
+        """Return all values that a path finds in ``node``. If the only value is a list, return its elements."""
         found = field.path.all(self.tree if node is WHOLE_BODY else node)
         if not found and field.path.single:
             raise self.error(field, "nothing there")
@@ -93,7 +97,7 @@ class ServiceResponse:
         return found
 
     def rows(self, field: ResponsePath, *, missing_is_empty: bool = False) -> list[object]:
-        """Return the list at a path."""
+        """Return the list that a path finds in the body; with ``missing_is_empty``, a missing list is []."""
         found = field.path.all(self.tree)
         if not field.path.single:
             return found
@@ -107,7 +111,7 @@ class ServiceResponse:
 
 
 def json_type(value: object) -> str:
-    """Return the name of a JSON value's type."""
+    """Return a word for the JSON type of a value, such as "a list", for error messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -117,7 +121,7 @@ def json_type(value: object) -> str:
 
 
 def as_ids(value: object) -> list[str]:
-    """Return the ids in a value: a text, a number, or a list of them."""
+    """Return the ids in a value: a text or a number is one id, a list has the ids of its elements."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list):
@@ -128,7 +132,7 @@ def as_ids(value: object) -> list[str]:
 
 
 def compact(value: object) -> str:
-    """Return a JSON value as text; a text is returned unchanged."""
+    """Return a value as JSON without spaces. A string is returned unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -145,7 +149,7 @@ PAGING_KEYS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page", 
 
 
 def reports_more(tree: object, returned: int) -> bool:
-    """Return True when a response, or its paging block, reports more hits than it contains."""
+    """Return True if the response, or an object in it about paging, says that there are more hits than ``returned``."""
     if not isinstance(tree, dict):
         return False
     blocks = _blocks(tree)
@@ -155,26 +159,26 @@ def reports_more(tree: object, returned: int) -> bool:
 
 
 def _blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return a response and the objects in it that hold its result or paging."""
+    """Return the response itself and the objects in it that may contain results or paging fields."""
     return [one for one in (tree, *map(tree.get, (*ENVELOPE_KEYS, *PAGING_KEYS))) if isinstance(one, dict)]
 
 
 def _totals(blocks: Sequence[Mapping[str, object]]) -> list[int]:
-    """Return the totals in blocks; a total may be an object with a value."""
+    """Return the total counts in ``blocks``. A total is an integer, or an object with the integer in ``value``."""
     found = [block.get(name) for block in blocks for name in TOTAL_KEYS]
     values = [one.get("value") if isinstance(one, dict) else one for one in found]
     return [one for one in values if type(one) is int]
 
 
 _LEAST_PAGE, _PAGE_STEPS = 10, (5, 8, 12)
-"""the length of a page is at least this, and a multiple of one of these, such as 10, 25, 64 or 100"""
+"""smallest usual page size, and numbers of which a usual page size is a multiple, such as 10, 25, 64 or 100"""
 
 
 def may_be_a_page(tree: object, count: int) -> bool:
-    """Return True when a count in a response may be the length of the first page only.
+    """Return True if ``count`` may be only the length of the first page of results.
 
-    This is so when a total is larger, or a list has this length and the response reports more. It is also so when a
-    list has this length, the length is usual for pages, and no total confirms it.
+    This is so in three cases: a total in the response is larger; a list has this length and the response reports more
+    results; or a list has this length, the length is a usual page size, and no total equals it.
     """
     is_size = count >= _LEAST_PAGE and not all(count % size for size in _PAGE_STEPS)
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""Set up a namespace: the calls of ``setup`` in order, each only if its result does not exist yet.
+"""Set up a namespace: send the calls of ``setup`` in order. A call is skipped if its result already exists.
 
 Example::
 
@@ -32,7 +32,7 @@ SAMPLE_TEXT = "How long is a vector?"
 
 @dataclass(frozen=True, slots=True)
 class ExistingProbe:
-    """A compiled ``existing`` lookup."""
+    """A compiled ``existing`` lookup: finds what an earlier, interrupted setup created."""
 
     call: CompiledCall
     results: ResponsePath | None
@@ -41,7 +41,7 @@ class ExistingProbe:
 
     @classmethod
     def compile(cls, connection: ProviderConnection, existing: Existing, key: str) -> ExistingProbe:
-        """Compile a lookup; ``key`` is its path in the config, for errors."""
+        """Compile an ``existing`` lookup. ``key`` is the path of the lookup in the config, for error messages."""
         return cls(
             connection.call(key, existing, traffic="status", check_kind="change"),
             ResponsePath.at(f"{key}.results", existing.results) if existing.results else None,
@@ -50,12 +50,12 @@ class ExistingProbe:
         )
 
     async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
-        """Return the response and the matching candidate in it.
+        """Return the response and the element in it that matches.
 
-        The result is None when nothing matches, or for a status in ``treat_as_ok``.
+        Return None if no element matches, or if the response has a status in ``treat_as_ok``.
 
         Raises:
-            MappingError: nothing matches, and the listing has pages that were not read.
+            MappingError: no element matches, but the list has more pages than were read.
         """
         seen = 0
         extra: tuple[tuple[str, str], ...] = ()
@@ -86,7 +86,7 @@ class ExistingProbe:
 
 @dataclass(frozen=True, slots=True)
 class SetupOperation:
-    """The compiled ``setup`` of a config."""
+    """The compiled ``setup`` section of a config."""
 
     calls: tuple[tuple[CompiledCall, ExistingProbe | None], ...]
     dimensions: int | None
@@ -96,13 +96,16 @@ class SetupOperation:
     def compile(
         cls, connection: ProviderConnection, config: ProviderConfig, embedder: ProviderEmbedder | None
     ) -> SetupOperation:
-        """Compile every setup call."""
+        """Compile every call of the ``setup`` section."""
         settings = config.client_embeddings
         calls = tuple(_compile_call(connection, call) for call in config.setup)
         return cls(calls, settings.dimensions if settings else None, embedder)
 
     async def prepare(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Send the needed setup calls, each with the captures of earlier calls; return all captures."""
+        """Send the setup calls whose results do not exist yet; return all captured values.
+
+        Each call can use the values that earlier calls captured.
+        """
         known = {**values, **await self._dimensions()}
         captures: dict[str, object] = {}
         for call, lookup in self.calls:
@@ -113,10 +116,12 @@ class SetupOperation:
         return captures
 
     async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
-        """Return the captures of an interrupted setup, found by lookups or repeated calls; None when nothing exists.
+        """Return the values that an interrupted setup captured, or None if the setup created nothing.
+
+        The values are found by ``existing`` lookups or by repeating a call.
 
         Raises:
-            NotCleared: a call has no ``existing`` and cannot be repeated, so it is unknown whether something exists.
+            NotCleared: a call has no ``existing`` lookup and cannot be repeated.
         """
         captures: dict[str, object] = {}
         for call, lookup in self.calls:
@@ -139,7 +144,10 @@ class SetupOperation:
         return captures
 
     async def _dimensions(self) -> dict[str, object]:
-        """Return ``dimensions`` if a call uses it: the declared length of vectors, or the length of a sample vector."""
+        """Return the variable ``dimensions`` if a call uses it, else {}.
+
+        Its value is the vector length from the config, or the length of a sample vector.
+        """
         if not any("dimensions" in call.uses() for call, _ in self.calls):
             return {}
         if self.dimensions is not None or self.embedder is None:
