@@ -34,10 +34,10 @@ IMPORT_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError, MemoryError,
     NameError, OSError, ReferenceError, RuntimeError, SyntaxError, SystemError, TypeError, ValueError,
 )  # fmt: skip
-"""exceptions that plug-in code may raise while it is imported"""
+"""exceptions that are expected while the code of a plug-in is imported"""
 
 REQUIRED_METHODS = ("__aenter__", "__aexit__", "ingest", "ready", "search", "clear")
-"""methods that a provider class must have; its other attributes have defaults"""
+"""methods that every provider class must have; all other members of the Protocol have defaults"""
 
 _BUILT_IN = {
     "bm25": "bench.providers.builtin.bm25:Bm25",
@@ -46,11 +46,12 @@ _BUILT_IN = {
     "random": "bench.providers.builtin.random:Random",
     "no-memory": "bench.providers.builtin.no_memory:NoMemory",
 }
-"""``oracle`` is not listed, because only the engine has the evidence that it needs"""
+"""name of each built-in provider -> its class; ``oracle`` is missing because only the engine has the evidence it needs
+"""
 
 
 def provider_class(config: ProviderConfig) -> ProviderClass:
-    """Return the class that a config names.
+    """Return the class that a config names by ``adapter``, or ``Declarative`` if it names none.
 
     Raises:
         ConfigError: the class cannot be imported, or is not a provider.
@@ -135,10 +136,10 @@ def _require_provider(module: object, name: str, adapter: str, where: str | None
 
 
 def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
-    """Return the ``local:`` block as the adapter's own settings; an unknown key is an error at its line.
+    """Read the ``local:`` section of a config as the adapter's own settings.
 
     Raises:
-        ConfigError: every problem of the block, each with its place.
+        ConfigError: the section is invalid; each problem is listed with its line.
     """
     from pydantic import ValidationError
 
@@ -153,15 +154,15 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
 
 
 def entry_point_names() -> frozenset[str]:
-    """Return the names of installed plug-ins; nothing is imported."""
+    """Return the names of all installed provider plug-ins without importing any."""
     return frozenset(point.name for point in plug_ins(ENTRY_POINT_GROUP))
 
 
 def plugin_config(name: str) -> ProviderConfig | None:
-    """Return a config for the plug-in of this name; None when no entry point has the name.
+    """Return a config for the installed plug-in of this name, or None if there is no such plug-in.
 
     Raises:
-        ConfigError: two distributions claim the name.
+        ConfigError: two installed packages have a plug-in of this name.
     """
     from bench.config.provider.config import ProviderConfig
     from bench.metrics.plugins import entry_point_named
@@ -173,7 +174,7 @@ def plugin_config(name: str) -> ProviderConfig | None:
 
 
 def builtin_config(name: str) -> ProviderConfig:
-    """Return the config of a built-in without a file: bm25, full-context, oracle, random, no-memory, vector."""
+    """Return the config of a built-in provider: bm25, full-context, oracle, random, no-memory or vector."""
     from bench.config.provider.config import ProviderConfig
     from bench.providers.builtin import description
 
@@ -181,7 +182,10 @@ def builtin_config(name: str) -> ProviderConfig:
 
 
 def declared_capabilities(config: ProviderConfig) -> Capabilities:
-    """Return the capabilities that a config declares, extended by the optional methods of its class."""
+    """Return the capabilities that a config declares.
+
+    For a plug-in, the optional methods of its class (delete, update, list) are added.
+    """
     said = Capabilities.declared_in(config)
     if not is_plugin(config):
         return said
@@ -189,7 +193,7 @@ def declared_capabilities(config: ProviderConfig) -> Capabilities:
 
 
 def is_plugin(config: ProviderConfig) -> bool:
-    """Return True when the class is set by ``adapter:`` and is not a built-in."""
+    """Return True if the config names an ``adapter`` that is not a built-in."""
     return config.adapter is not None and not config.adapter.startswith("builtin:")
 
 

@@ -1,6 +1,6 @@
 """AQRAG: a model writes the questions that a chunk answers, and a search compares its query with these questions.
 
-The score of a chunk is the mean of two cosines: of the chunk and of its best question. Without a valid list of
+A chunk's score is the mean of two cosines: query with chunk, query with best question. Without a valid list of
 questions, the chunk is flagged and found by its own text only::
 
     type: local
@@ -36,13 +36,13 @@ NO_QUESTIONS = "no_questions"
 
 
 class Aqrag(Rag):
-    """A retrieval algorithm over chunks and the questions that they answer."""
+    """A provider that indexes each chunk together with questions that the chunk answers."""
 
     strategy = "weighted"
     enriches = True
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Generate the questions of a chunk in one call; flag the chunk if there is no question."""
+        """Return the chunk with questions from one call of the model; flag the chunk if the model gives no question."""
         wanted = self.local.enhancement.questions_per_chunk
         if not self.local.enhancement.generate_questions or not piece.text.strip():
             return piece
@@ -55,12 +55,15 @@ class Aqrag(Rag):
         return replace(piece, questions=found, flags=() if found else (NO_QUESTIONS,))
 
     def second_scores(self, text: str, pieces: Mapping[str, Piece], similarities: Similarities) -> Mapping[str, float]:
-        """Return the score of the best question of each chunk."""
+        """Return for each chunk the similarity between the query and the chunk's most similar question."""
         return similarities.questions
 
 
 def questions(text: str) -> tuple[str, ...]:
-    """Return the questions in a reply: a JSON list of texts, alone or under ``questions``; none in any other reply."""
+    """Return the questions in a model's reply without repeats; return () if the reply has no valid list.
+
+    The list is a JSON list of texts, or the value of ``questions`` in a JSON object.
+    """
     try:
         tree = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Split memories into ``ingest`` calls: long ones into pieces, all of them into batches, in order.
+"""Split long memories into pieces, and group all memories into batches for ``ingest`` calls, in order.
 
 Example::
 
@@ -21,13 +21,13 @@ from bench.tokens import CHARS_PER_TOKEN
 
 PIECE_MARK = "#"
 MAX_ITEMS = 10_000
-"""maximum number of memories in a batch"""
+"""maximum number of memories in a batch, for any provider"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
-"""places where a text may be split, in order of preference: paragraph, sentence, word"""
+"""where a text may be split: after a paragraph, or else after a sentence, or else after a word"""
 
 
 def whole_id(memory_id: str) -> str:
-    """Return the id of the memory that a piece belongs to: ``a#3`` -> ``a``."""
+    """Return the id of the memory that a piece belongs to: ``a#3`` -> ``a``. The id of a whole memory is unchanged."""
     if PIECE_MARK not in memory_id:
         return memory_id
     whole, _, number = memory_id.rpartition(PIECE_MARK)
@@ -35,7 +35,10 @@ def whole_id(memory_id: str) -> str:
 
 
 def with_split_rule(rule: IngestSection, batching: Batching) -> Batching:
-    """Return the batching with the config's rule for long memories: ``split``, or the chunks of ``unit: chunk``."""
+    """Add the config's rule for splitting long memories to ``batching``.
+
+    The rule is ``chunk`` if ``unit: chunk`` is set, else ``split``. Without a rule, return ``batching`` unchanged.
+    """
     if rule.unit == "chunk" and rule.chunk is not None:
         size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN
         return replace(batching, split_chars=size, split_overlap=overlap)
@@ -45,7 +48,10 @@ def with_split_rule(rule: IngestSection, batching: Batching) -> Batching:
 
 
 def pieces(memories: Iterable[Memory], batching: Batching) -> Iterator[Memory]:
-    """Split each memory that is longer than ``split_chars`` into ``ID#0``, ``ID#1``, ..."""
+    """Split each memory that is longer than ``split_chars`` into pieces with the ids ``ID#0``, ``ID#1``, ...
+
+    Yield shorter memories unchanged.
+    """
     for memory in memories:
         if batching.split_chars is None or len(memory.content) <= batching.split_chars:
             yield memory
@@ -56,9 +62,9 @@ def pieces(memories: Iterable[Memory], batching: Batching) -> Iterator[Memory]:
 
 
 def split_text(text: str, size: int, overlap: int = 0) -> list[str]:
-    """Split a text into pieces of at most ``size`` characters at a paragraph, sentence or word, or anywhere if needed.
+    """Split a text into pieces of at most ``size`` characters.
 
-    Without overlap, the joined pieces are the text.
+    A piece ends at a paragraph, sentence or word if possible. Without overlap, the joined pieces are the text.
     """
     found: list[str] = []
     start = 0
@@ -70,7 +76,7 @@ def split_text(text: str, size: int, overlap: int = 0) -> list[str]:
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """Return the last good position to split in the second half of the window, or its end."""
+    """Return where the piece from ``start`` should end: the last good break in its second half, or ``limit``."""
     half = start + (limit - start) // 2
     for pattern in _BREAKS:
         ends = [match.end() for match in pattern.finditer(text, half, limit)]
@@ -82,7 +88,7 @@ def _cut(text: str, start: int, limit: int) -> int:
 def batch_size(wanted: int | None, max_items: int | None) -> int:
     """Return the number of memories per add: the benchmark's batch size, limited to the provider's maximum.
 
-    Without a batch size it is the maximum; without both it is 1.
+    If only one of the two is set, it is used. If neither is set, the number is 1.
     """
     return min(wanted or max_items or 1, max_items or MAX_ITEMS, MAX_ITEMS)
 
@@ -90,7 +96,10 @@ def batch_size(wanted: int | None, max_items: int | None) -> int:
 def batches(
     memories: Iterable[Memory], batching: Batching, *, wanted: int | None = None
 ) -> Iterator[tuple[Memory, ...]]:
-    """Group memories into batches in order; ``wanted`` is the benchmark's own batch size, or None."""
+    """Group memories into batches within the provider's limits, in order.
+
+    ``wanted`` is the benchmark's batch size; None if it sets none.
+    """
     most = MAX_ITEMS if batching.in_process else batch_size(wanted, batching.max_items)
     most = min(most, batching.max_items or MAX_ITEMS)
     batch: list[Memory] = []

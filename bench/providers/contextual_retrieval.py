@@ -29,18 +29,18 @@ Write 50 to 100 tokens that place this part in the document, so that a search fi
 what, when. Answer with those words only."""
 MAX_TOKENS = 160
 DOCUMENT_CHARS = 200_000
-"""maximum number of characters of a document that the model gets"""
+"""maximum number of characters of the document that are put into the prompt"""
 NO_CONTEXT = "no_context"
 
 
 class ContextualRetrieval(Rag):
-    """A retrieval algorithm over chunks with a description of their place in the document."""
+    """A provider that indexes each chunk together with a text about its place in the document."""
 
     strategy = "rrf"
     enriches = True
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Generate the description of a chunk in one call; an empty reply flags the chunk."""
+        """Return the chunk with a description from one call of the model; flag the chunk if the model gives none."""
         if not piece.text.strip():
             return piece
         content = CONTEXT_PROMPT.format(document=memory.content[:DOCUMENT_CHARS], text=piece.text)

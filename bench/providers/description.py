@@ -1,4 +1,4 @@
-"""Metadata of a provider from its config, without opening it, for plans and lists.
+"""Read facts about a provider from its config, for plans and lists. The provider is not opened.
 
 Example::
 
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from bench.providers.rag.settings import RagLocal
 
 EMBEDS_ITSELF = "builtin"
-"""value of ``embeds_with`` for a service that embeds with an unknown model"""
+"""value of ``embeds_with`` if a service embeds texts with a model that is not known"""
 PUBLISHED_PROVIDERS = frozenset(
     {
         "bm25", "vector", "full-context", "oracle", "random", "no-memory", "chroma", "pgvector", "mem0-library",
         "hindsight",
     }
 )  # fmt: skip
-"""providers that results of this project use: each passes the contract suite against the real service"""
+"""providers that the published results of this project use; each was tested against its real service"""
 
 
 def embedding_model(config: ProviderConfig) -> str | None:
-    """Return the embedding model by its full or short name; None when the provider needs none."""
+    """Return the name of the model with which bench embeds for the provider; None if bench does not embed for it."""
     return config.client_embeddings.model if config.client_embeddings else None
 
 
 def service_embedding_model(config: ProviderConfig) -> str | None:
-    """Return the model with which the service embeds, as its file names it; variables are not filled in.
+    """Return the name of the model with which the service itself embeds, as the config spells it.
 
-    `EMBEDS_ITSELF` when the model is unknown; None when nothing embeds, or it is unknown whether the service embeds.
+    `EMBEDS_ITSELF` means that the model is unknown. None means that the service does not embed or that this is unknown.
     """
     own = config.local.get("embedder")
     return config.embeds_with or (own if isinstance(own, str) else None)
 
 
 def enrichment_settings(config: ProviderConfig) -> RagLocal | None:
-    """Return the settings of a provider whose language model enriches stored chunks; None for other providers."""
+    """Return the settings of a provider whose chunks are enriched by a language model; None for any other provider."""
     if not is_plugin(config):
         return None
     from bench.providers.rag.provider import Rag
@@ -69,7 +69,7 @@ def enrichment_settings(config: ProviderConfig) -> RagLocal | None:
 
 
 def variables(config: ProviderConfig) -> dict[str, bool]:
-    """Return every environment variable in the config, with True if it must be set."""
+    """Map each environment variable in the config to True if it must be set, or False if it is optional."""
     tree = config.model_dump(mode="json", exclude={"auth"}, exclude_defaults=True)
     found: dict[str, bool] = {}
     for variable in find_variables(tree):
@@ -83,18 +83,18 @@ def variables(config: ProviderConfig) -> dict[str, bool]:
 
 
 def secret_variables(config: ProviderConfig) -> tuple[str, ...]:
-    """Return the variables whose values are secret."""
+    """Return the names of the environment variables whose values are secret."""
     named = [auth.env_var for auth in config.auth if auth.env_var is not None]
     return tuple(sorted({*named, *(config.mcp.env.values() if config.mcp else ())}))
 
 
 def required_variables(config: ProviderConfig) -> tuple[str, ...]:
-    """Return the variables that must be set to use the provider."""
+    """Return the names of the environment variables that must be set to use the provider."""
     return tuple(sorted(name for name, required in variables(config).items() if required))
 
 
 def list_entry(config: ProviderConfig) -> dict[str, object]:
-    """Return the entry of ``bench list providers --json``."""
+    """Return the JSON object of one provider in ``bench list providers --json``."""
     verified = config.verified
     return {
         "name": config.name,
@@ -112,7 +112,10 @@ def list_entry(config: ProviderConfig) -> dict[str, object]:
 
 
 def list_entries(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
-    """Return built-ins, files and plug-ins by name; an invalid one is listed with its problem."""
+    """Return the list entries of all built-ins, plug-ins and config files, sorted by name.
+
+    If a config is invalid, its entry has the problem instead of the details.
+    """
     from bench.config.provider.file import load_provider
 
     rows = {name: list_entry(builtin_config(name)) for name in BUILT_IN}
@@ -136,7 +139,7 @@ def _entry_or_problem(name: str, load: Callable[[], ProviderConfig | None]) -> d
 
 
 def detailed_entry(config: ProviderConfig, *, embedding: str | None) -> dict[str, object]:
-    """Return the JSON of ``bench describe provider NAME --json``: the list entry and further details."""
+    """Return the JSON object of ``bench describe provider NAME --json``: the list entry with more details."""
     return {
         **list_entry(config),
         "description": config.description,

@@ -1,4 +1,4 @@
-"""The service of a compose file: use it if it answers, otherwise start it; stop it only if bench started it.
+"""Start the service of a compose file unless it already runs. At the end, stop it only if bench started it.
 
 Example::
 
@@ -35,7 +35,7 @@ HEALTH_PAUSE_S = 0.5
 PROBE_S = 5.0
 STOP_S = 60.0
 STARTED, STOPPED = "docker_started", "docker_stopped"
-"""kinds of journal events for services that the run started and stopped"""
+"""journal events that the run writes when it has started or stopped a service"""
 NOT_AVAILABLE = {
     "its daemon does not answer": (
         "cannot connect to the docker daemon",
@@ -48,17 +48,17 @@ NOT_AVAILABLE = {
         "unknown shorthand flag: 'p'",
     ),
 }
-"""reason -> texts in Docker's output"""
+"""reason why Docker cannot be used -> texts in Docker's output that show this reason"""
 PORT_TAKEN = ("port is already allocated", "address already in use")
 
 
 def project_of(provider: str) -> str:
-    """Return the compose project of a provider."""
+    """Return the name of the compose project in which the provider's service runs."""
     return f"bench-{provider}"
 
 
 def running_projects(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
-    """Return the projects that a run started and did not stop, from its events (kind and data) in order."""
+    """Return the compose projects that a run started but did not stop. ``events`` are (kind, data) pairs in order."""
     found: set[str] = set()
     for kind, data in events:
         if kind == STARTED:
@@ -70,7 +70,7 @@ def running_projects(events: Iterable[tuple[str, Mapping[str, object]]]) -> froz
 
 @asynccontextmanager
 async def running_service(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[None]:
-    """Keep the config's service running during the block; do nothing for a config without ``docker``.
+    """Keep the config's service running inside the `with` block. Do nothing if the config has no ``docker`` section.
 
     Raises:
         ConfigError: the service does not answer and Docker is not available, compose fails, or the service is not
@@ -93,11 +93,11 @@ async def running_service(config: ProviderConfig, context: ProviderContext) -> A
 
 @dataclass(slots=True, kw_only=True)
 class Compose:
-    """One service of one compose file."""
+    """One service of one compose file, with its health check."""
 
     name: str
     is_ours: bool
-    """this run started the service, in this process or an earlier one"""
+    """True if this run started the service, in this process or in an earlier one"""
     settings: Docker
     context: ProviderContext
     file: str
@@ -106,11 +106,11 @@ class Compose:
     variables: tuple[str, ...]
     where: str | None
     last_problem: str = "nothing answers"
-    """the last result of the health check"""
+    """why the last health check failed"""
 
     @classmethod
     def from_config(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:
-        """Resolve the URL and the health check, which may be a path or a full URL."""
+        """Create the object from a ``docker`` section. The health check may be a path or a full URL."""
         from bench.config.value_rules import find_variables
 
         base = context.environment.resolve(settings.base_url, where=config.place("docker", "base_url")).rstrip("/")
@@ -128,7 +128,7 @@ class Compose:
         )
 
     async def is_healthy(self) -> bool:
-        """Return True when the health check gives a 2xx."""
+        """Send the health check once; return True if its status is 2xx."""
         endpoint = Endpoint(
             name=f"{self.name}.health",
             role="provider",
@@ -143,7 +143,7 @@ class Compose:
         return True
 
     async def up(self) -> None:
-        """Start the service and record it in the journal."""
+        """Start the service, and write an event about the start to the journal."""
         self.is_ours = True  # from here on: a start that is interrupted may have started it
         try:
             await self._run("up", "-d", self.settings.service)
@@ -155,10 +155,10 @@ class Compose:
         log().info(STARTED, provider=self.name, project=self.project, containers=containers)
 
     async def until_healthy(self) -> None:
-        """Wait until the health check gives a 2xx.
+        """Repeat the health check until its status is 2xx.
 
         Raises:
-            ConfigError: the service is not healthy within the time limit; the error has the end of the service's log.
+            ConfigError: the service is not healthy in time; the error quotes the end of the service's log.
         """
         with anyio.move_on_after(self.settings.health_timeout_s):
             while True:
@@ -174,7 +174,7 @@ class Compose:
         )
 
     async def stop(self) -> None:
-        """Stop the service and keep its volumes; a failure only gives a warning."""
+        """Stop the service but keep its volumes. If this fails, only log a warning."""
         with anyio.move_on_after(STOP_S):
             try:
                 await self._run("stop", self.settings.service)
@@ -185,7 +185,7 @@ class Compose:
 
     @property
     def project(self) -> str:
-        """Return the compose project of this provider."""
+        """Return the name of this provider's compose project."""
         return project_of(self.name)
 
     async def _run(self, *arguments: str) -> str:

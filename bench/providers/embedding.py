@@ -1,4 +1,4 @@
-"""Vectors for texts and questions, for services that do not embed.
+"""Embed texts and questions for services that do not embed themselves.
 
 The embedder is in the context; the caller opens it with the settings in ``client_embeddings`` of the config::
 
@@ -24,16 +24,16 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class ProviderEmbedder:
-    """The embeddings of one provider."""
+    """Embeds stored texts and questions for one provider."""
 
     embedder: Embedder
 
     @classmethod
     def from_config(cls, config: ProviderConfig, embedder: Embedder | None) -> ProviderEmbedder:
-        """Return the embeddings for a config.
+        """Return the object for a config, around an embedder that is already open.
 
         Raises:
-            ConfigError: no embedder was opened for the config.
+            ConfigError: ``embedder`` is None.
         """
         if embedder is None:
             raise ConfigError(
@@ -44,11 +44,11 @@ class ProviderEmbedder:
         return cls(embedder)
 
     async def documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of stored texts, in order."""
+        """Embed texts that will be stored; return their vectors in the same order."""
         return await self.embedder.embed(texts, kind="document")
 
     async def query(self, text: str) -> Vector:
-        """Return the vector of a question."""
+        """Embed a question; return its vector."""
         return (await self.embedder.embed([text], kind="query"))[0]
 
 

@@ -1,4 +1,4 @@
-"""Limits, retries and deadlines of a provider's four kinds of traffic, from its config."""
+"""Limits, retries and time limits for a provider's four kinds of requests, read from its config."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 Traffic = Literal["add", "search", "status", "manage"]
-"""manage: setup, clear and deletes, with the limits of add but a separate count"""
+"""kind of request; "manage" means setup, clear and delete, which have the limits of "add" but are counted separately"""
 
 
 def endpoints_of(config: ProviderConfig) -> Mapping[Traffic, Endpoint]:
-    """Return the four endpoints of a provider."""
+    """Return the endpoint of each kind of request: its limits, retries, timeouts and price."""
     return {traffic: endpoint_of(config, traffic) for traffic in get_args(Traffic)}
 
 
 def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
-    """Return the endpoint ``NAME.TRAFFIC``; the pauses in older files become the minimum interval of its limiter."""
+    """Return the endpoint for one kind of request; its name is ``NAME.TRAFFIC``.
+
+    Pauses in the older section ``rate_limit`` become the minimum interval between two requests.
+    """
     limits, connection, rate = config.limits, config.connection, config.rate_limit
     pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
     limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]

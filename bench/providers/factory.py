@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_provider(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[Provider]:
-    """Build the provider that ``config`` names and keep it open during the block.
+    """Build the provider of a config, and keep the provider open inside the `with` block.
 
     Raises:
         ConfigError: the class, an environment variable or the embedder is missing, or an adapter cannot be built or

@@ -1,6 +1,6 @@
 """LangMem's storage: a LangGraph store in this process, searched with bench's embeddings.
 
-A namespace is the tuple ``(namespace,)``, a key is a memory id, and writing a key again replaces it. The store lives
+Each namespace is stored under the tuple ``(namespace,)``, and each memory under its id. The store lives
 in memory, so a resumed run ingests again::
 
     type: local
@@ -37,7 +37,7 @@ class LangMemLocal(ConfigModel):
 
 
 class LangMem:
-    """LangMem's store as a provider."""
+    """A provider that stores memories in LangMem's in-memory store."""
 
     wait = Waiting()
 
@@ -57,7 +57,7 @@ class LangMem:
     async def __aexit__(self, *_exc: object) -> None: ...
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Put each memory under its id."""
+        """Store each memory under its id; a memory with the same id is replaced."""
         for memory in memories:
             when = memory.when.isoformat() if memory.when else None
             value = {CONTENT: memory.content, WHEN: when, SESSION: memory.session_id}
@@ -65,11 +65,11 @@ class LangMem:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because stored memories can be found immediately."""
+        """Return "ready", because a stored memory can be found immediately."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the k nearest memories; a blank question has no hits."""
+        """Return the k memories nearest to the question. A blank question finds nothing."""
         if not query.text.strip():
             return Found(requested=query.k)
         items = await self._store.asearch((space.namespace,), query=query.text, limit=query.k)
@@ -77,32 +77,32 @@ class LangMem:
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete every key of the namespace; return the number of keys."""
+        """Delete all memories of the namespace; return how many there were."""
         items = await self._items(space)
         for item in items:
             await self._store.adelete((space.namespace,), item.key)
         return len(items)
 
     async def count(self, space: Space) -> int:
-        """Return the number of keys in the namespace."""
+        """Return the number of memories in the namespace."""
         return len(await self._items(space))
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Remove memories by id."""
+        """Delete the memories with these ids."""
         for memory_id in memory_ids:
             await self._store.adelete((space.namespace,), memory_id)
 
     async def update(self, space: Space, memories: Sequence[Memory]) -> None:
-        """Replace memories by id."""
+        """Replace the stored memories that have the same ids."""
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Return the memories of the namespace or of one session."""
+        """Return all memories of the namespace, or only those of one session."""
         items = await self._items(space)
         return [_hit(item) for item in items if session_id in (None, item.value[SESSION])]
 
     async def upstream_version(self) -> str:
-        """Return the versions of the two libraries."""
+        """Return the versions of langmem and langgraph."""
         return f"langmem {version('langmem')}, langgraph {version('langgraph')}"
 
     async def _items(self, space: Space) -> Sequence[Any]:

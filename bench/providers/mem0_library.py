@@ -47,9 +47,9 @@ Result = TypeVar("Result")
 
 WHEN = "when"
 PARTS = {"spacy": "entity search (spacy)", "fastembed": "keyword search (fastembed)"}
-"""optional module -> feature of the library that needs it"""
+"""optional Python module -> feature of mem0 that needs this module"""
 MAX_ITEMS = 10_000
-"""maximum number of memories that a count reads"""
+"""largest number of memories that ``count`` can report"""
 
 
 class Mem0Local(ConfigModel):
@@ -67,7 +67,7 @@ class Mem0Local(ConfigModel):
 
 
 class Mem0Library:
-    """The mem0 library as a provider."""
+    """A provider that calls the mem0 library in this process."""
 
     durability: Durability = "file"
     wait = Waiting()
@@ -109,7 +109,10 @@ class Mem0Library:
         }
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Add each memory with its turns as messages; the library returns the ids of the resulting memories."""
+        """Add each memory with its turns as messages.
+
+        The result has the ids of the memories that mem0 made from each memory.
+        """
         ids: dict[str, tuple[str, ...]] = {}
         for memory in memories:
             metadata = {BENCH_ID: memory.id, **({WHEN: memory.when.isoformat()} if memory.when else {})}
@@ -123,11 +126,11 @@ class Mem0Library:
         return lambda: self._memory.add(messages, user_id=space.namespace, metadata=metadata, infer=infer)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because an add is complete when it returns."""
+        """Return "ready", because mem0 has stored everything when an add returns."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the first k hits of the library's ranking; the library rejects a blank question, which has no hits."""
+        """Return the first k hits in mem0's order. A blank question finds nothing, because mem0 would reject it."""
         if not query.text.strip():
             return Found(requested=query.k)
         filters = {"user_id": space.namespace}
@@ -138,23 +141,23 @@ class Mem0Library:
         return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete all memories of the namespace; return None, because their number is unknown."""
+        """Delete all memories of the namespace. Return None, because mem0 does not report their number."""
         await self._run("manage", lambda: self._memory.delete_all(user_id=space.namespace))
         return None
 
     async def count(self, space: Space) -> int:
-        """Return the number of memories in the namespace."""
+        """Return the number of memories in the namespace, at most 10,000."""
         filters = {"user_id": space.namespace}
         said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MAX_ITEMS))
         return len(said["results"])
 
     async def upstream_version(self) -> str:
-        """Return the version of the library, and its features that are disabled because of missing packages."""
+        """Return the version of mem0, and its features that missing packages disable."""
         off = [what for module, what in PARTS.items() if find_spec(module) is None]
         return f"mem0ai {version('mem0ai')}" + (f" without {' and '.join(off)}" if off else "")
 
     async def _run(self, traffic: Traffic, work: Callable[[], Result]) -> Result:
-        """Run a function in the library's thread, within the limits of the run."""
+        """Run a function in mem0's own thread, within the run's limits for this kind of request."""
         async with self._http.admit(self._endpoints[traffic], "mem0ai"):
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -163,7 +166,7 @@ class Mem0Library:
 
 
 def failure_of(name: str, error: BaseException) -> CallError:
-    """Return the CallError for an error of the library, by its innermost cause, such as an error of its model."""
+    """Convert an error of mem0 to a CallError. Its innermost cause, such as a failed model call, decides the class."""
     root = error
     while root.__cause__ is not None:
         root = root.__cause__

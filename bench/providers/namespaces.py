@@ -1,4 +1,4 @@
-"""Names of namespaces: a readable prefix from the provider's template, and a hash that makes them unique.
+"""Build names of namespaces: a readable prefix from the provider's template, then a hash that makes each unique.
 
 Example::
 
@@ -26,7 +26,7 @@ HASH_DIGITS = 16
 def namespace(
     config: ProviderConfig, *, journal: str, run_id: str, benchmark: str, lane: str, corpus: str, attempt: int
 ) -> str:
-    """Return the name of the namespace for one attempt to ingest a corpus; only equal arguments give equal names."""
+    """Return the name of the namespace for one attempt to ingest a corpus. Different arguments give different names."""
     scoping = config.scoping
     parts = [run_id, lane, corpus, attempt]
     key = json.dumps([journal, *parts] if journal else parts).encode()
@@ -36,7 +36,10 @@ def namespace(
 
 
 def _joined(prefix: str, digits: str, rules: Sanitize) -> str:
-    """Return the name with the prefix cut to the length that the service allows; the hash is never cut."""
+    """Join the prefix and the hash, and adapt the name to the service's rules.
+
+    A name that is too long loses the end of its prefix, never a part of its hash.
+    """
     text = re.sub(f"[^{rules.allowed}]", rules.replace, prefix)
     text = text.lower() if rules.lowercase else text
     dash = rules.replace if re.fullmatch(f"[^{rules.allowed}]", "-") else "-"

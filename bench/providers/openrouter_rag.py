@@ -13,6 +13,6 @@ from bench.providers.rag.provider import Rag
 
 
 class OpenrouterRag(Rag):
-    """A retrieval algorithm over unchanged chunks; ``strategy: rrf`` or ``weighted`` adds BM25 to the vectors."""
+    """A provider that ranks unchanged chunks by vectors; ``strategy`` rrf or weighted also uses BM25."""
 
     strategy = "vector"

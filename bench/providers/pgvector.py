@@ -1,4 +1,4 @@
-"""PostgreSQL with the pgvector extension: one table, cosine distance, exact unless an index is configured.
+"""Store memories in PostgreSQL with the pgvector extension, and search them by cosine distance.
 
 The config names the database and the index::
 
@@ -45,7 +45,7 @@ class PgvectorLocal(ConfigModel):
 
 
 class Pgvector:
-    """A provider with one table, whose column ``ns`` is the namespace; an existing id is replaced."""
+    """A provider that stores all namespaces in one table. A memory with an existing id replaces the old one."""
 
     durability: Durability = "service"
     on_unknown: OnUnknown = "repeat"
@@ -78,7 +78,7 @@ class Pgvector:
                 await self._idle.pop().close()
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Embed the batch and write it in one transaction."""
+        """Embed the memories, and store them in one transaction."""
         vectors = await self._vectors.documents([memory.content for memory in memories])
         rows = [
             (space.namespace, memory.id, storable(memory.content), json_body(_metadata(memory)), vector_literal(vector))
@@ -89,11 +89,11 @@ class Pgvector:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because a committed row can be found."""
+        """Return "ready", because a row can be found as soon as it is committed."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the k nearest memories by cosine, with ties in the order of their ids."""
+        """Return the k memories nearest to the question by cosine. Memories at equal distance are ordered by id."""
         if not query.text.strip():
             return Found(requested=query.k)
         wanted = vector_literal(query.embedding or await self._vectors.query(query.text))
@@ -102,31 +102,31 @@ class Pgvector:
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the rows of the namespace; return the number of rows."""
+        """Delete all memories of the namespace; return how many there were."""
         async with self._run("manage") as connection:
             return (await connection.execute(SQL["clear"], (space.namespace,))).rowcount
 
     async def count(self, space: Space) -> int:
-        """Return the number of rows in the namespace."""
+        """Return the number of memories in the namespace."""
         async with self._run("status") as connection:
             row = await (await connection.execute(SQL["count"], (space.namespace,))).fetchone()
         return int(str(row[0])) if row else 0
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Remove memories by id."""
+        """Delete the memories with these ids."""
         async with self._run("manage") as connection:
             await connection.execute(SQL["delete"], (space.namespace, list(memory_ids)))
 
     async def update(self, space: Space, memories: Sequence[Memory]) -> None:
-        """Replace memories by id."""
+        """Replace the stored memories that have the same ids."""
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Return the memories of the namespace or of one session, in order of their ids."""
+        """Return all memories of the namespace, or only those of one session, ordered by id."""
         return [*await self._hits("search", SQL["list"], {"ns": space.namespace, "session": session_id})]
 
     async def upstream_version(self) -> str:
-        """Return the versions of the database and of the extension."""
+        """Return the versions of PostgreSQL and of the pgvector extension."""
         async with self._run("status") as connection:
             row = await (await connection.execute(SQL["version"])).fetchone()
         return f"PostgreSQL {row[0]}, vector {row[1]}" if row else "PostgreSQL"
@@ -141,7 +141,10 @@ class Pgvector:
 
     @asynccontextmanager
     async def _run(self, traffic: Traffic) -> AsyncIterator[Connection]:
-        """Yield a connection within the limits of the run; a connection with an error is closed."""
+        """Yield a database connection, within the run's limits for this kind of request.
+
+        After an error, the connection is closed and not used again.
+        """
         async with self._http.admit(self._endpoints[traffic], "SQL"), self._free:
             connection = None
             try:
@@ -169,7 +172,7 @@ class Pgvector:
         return connection
 
     async def _make(self, connection: Connection) -> None:
-        """Create the table on first use, so that an unreachable database fails its own corpora only."""
+        """Create the extension, the table and the configured index if they do not exist."""
         async with connection.transaction():
             await connection.execute(SQL["lock"])
             await connection.execute(SQL["create_extension"])

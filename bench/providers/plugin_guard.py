@@ -1,4 +1,4 @@
-"""Guard around a plug-in class: missing methods, wrong return types, and blocked event loops.
+"""Guard a plug-in class: add missing attributes, check return types, and report a blocked event loop.
 
 Example::
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 SLOW_STEP_S = 1.0
-"""seconds; a longer step of a coroutine is reported"""
+"""a step of a coroutine that takes longer, in seconds, is reported"""
 RESULT_TYPES: dict[str, tuple[type, ...]] = {
     "ingest": (Ingested,),
     "ready": (Readiness,),
@@ -40,10 +40,10 @@ RESULT_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def add_defaults(provider: Provider, config: ProviderConfig) -> None:
-    """Add the missing attributes to a provider; ``local.durability`` of the config replaces that of the class.
+    """Add the attributes that the Protocol requires but the provider lacks.
 
-    A class without ``durability`` is assumed to store its data in this process: a resumed run ingests its corpora
-    again, instead of finding them empty.
+    If the config sets ``local.durability``, this value replaces the provider's own. Without any ``durability``, the
+    data is assumed to be stored in this process, so that a resumed run ingests its corpora again.
     """
     defaults: dict[str, object] = {
         "name": config.name,
@@ -65,7 +65,10 @@ def add_defaults(provider: Provider, config: ProviderConfig) -> None:
 
 
 def guard_methods(provider: Provider, config: ProviderConfig) -> None:
-    """Guard the four methods of a provider: check the types of results, and reduce queries to the provider's limits."""
+    """Wrap the four main methods of a provider: the types of their results are checked, and their steps are timed.
+
+    If the provider has limits for queries, queries are reduced to these limits.
+    """
     for name, wanted in RESULT_TYPES.items():
         guarded = GuardedMethod(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, guarded)
@@ -84,7 +87,7 @@ def guard_methods(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdapterErrors:
-    """A block that converts an error of an adapter to a ConfigError, with the line that raised it."""
+    """A context manager that converts an error of an adapter to a ConfigError with the line that raised it."""
 
     config: ProviderConfig
     fault: str
@@ -107,14 +110,14 @@ class AdapterErrors:
 
 @dataclass(slots=True)
 class GuardedMethod:
-    """A guarded method: the type of its result is checked, and its steps are timed."""
+    """A wrapped method of a plug-in: checks the type of its result, and measures its steps."""
 
     adapter: str
     name: str
     method: Callable[..., object]
     wanted: tuple[type, ...]
     slowest_step_s: float = 0.0
-    """the longest step above the limit so far, in seconds"""
+    """the longest step so far that was reported, in seconds"""
 
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)
@@ -150,7 +153,7 @@ class GuardedMethod:
 
 
 class TimedSteps(Generator[Any, Any, Any]):
-    """An awaitable that wraps another and times each of its steps, from one suspension to the next."""
+    """An awaitable that runs another awaitable and measures each step between two suspensions."""
 
     def __init__(self, inner: Generator[Any, Any, Any], report: Callable[[float], None]) -> None:
         self._inner = inner
@@ -160,7 +163,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         return self
 
     def send(self, value: object) -> object:
-        """Resume with a value."""
+        """Resume the wrapped awaitable with a value."""
         return self._timed(partial(self._inner.send, value))
 
     def throw(
@@ -169,7 +172,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         error: BaseException | object = None,
         trace: TracebackType | None = None,
     ) -> object:
-        """Resume with an exception, such as a cancellation."""
+        """Resume the wrapped awaitable with an exception, such as a cancellation."""
         return self._timed(partial(self._inner.throw, error if isinstance(error, BaseException) else kind))
 
     def _timed(self, step: Callable[[], object]) -> object:

@@ -1,4 +1,4 @@
-"""Helpers for stores in PostgreSQL: vectors, texts and errors.
+"""Help providers that use PostgreSQL: connect, convert texts and vectors, and translate errors.
 
 Example::
 
@@ -32,17 +32,17 @@ Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """One database and the provider that uses it."""
+    """The address of one database, and the name of the provider that uses it."""
 
     user: str
-    """name of the provider, for errors"""
+    """name of the provider, for error messages"""
     url: str
     variables: str
-    """names of the variables with the URL"""
+    """names of the environment variables from which the URL was made, separated by commas"""
 
     @classmethod
     def resolve(cls, user: str, url: str, context: ProviderContext, *, where: str | None) -> Database:
-        """Resolve a connection URL and register its password as a secret.
+        """Resolve the environment variables in a database URL, and register its password as a secret.
 
         Raises:
             ConfigError: an environment variable is not set.
@@ -52,11 +52,11 @@ class Database:
         return cls(user, resolved, ", ".join(variable.name for variable in find_variables(url)))
 
     async def connect(self) -> Connection:
-        """Open a connection in autocommit mode."""
+        """Open a new connection in autocommit mode."""
         return await psycopg.AsyncConnection.connect(self.url, autocommit=True, connect_timeout=CONNECT_S)
 
     def failure_of(self, error: psycopg.Error) -> CallError:
-        """Return the CallError for an error of the driver: wrong key, unreachable database, or rejected statement."""
+        """Convert an error of the database driver to a CallError: AuthError, Unavailable or Rejected."""
         text = redact(f"{self.user}: {type(error).__name__}: {error}".strip())
         if isinstance(error, AUTH_ERRORS) or "authentication" in str(error):
             return AuthError(f"{text} (key: {self.variables})" if self.variables else text)
@@ -64,12 +64,12 @@ class Database:
 
 
 def storable(text: str) -> str:
-    """Return the text without NUL and unpaired surrogates, which PostgreSQL cannot store."""
+    """Replace the characters that PostgreSQL cannot store: NUL and unpaired surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def json_body(tree: Mapping[str, object]) -> str:
-    """Return a tree as JSON with storable texts; a backslash sequence that a text spells out is kept."""
+    """Return the tree as JSON that PostgreSQL can store: NUL and unpaired surrogates in its texts are replaced."""
     return json.dumps(_storable(tree), ensure_ascii=False)
 
 
@@ -82,5 +82,5 @@ def _storable(value: object) -> object:
 
 
 def vector_literal(vector: Sequence[float]) -> str:
-    """Return a vector in the notation of the extension."""
+    """Return a vector in the notation of pgvector, such as ``[0.1,0.2]``."""
     return f"[{','.join(map(repr, vector))}]"

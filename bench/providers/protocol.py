@@ -45,47 +45,47 @@ OnUnknown = Literal["repeat", "probe", "reset"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The rule by which the engine waits for the index of a provider."""
+    """How the engine waits until a provider has indexed what was ingested."""
 
     by: Literal["nothing", "status", "sentinel"] = "nothing"
-    """status: call ``ready``, which makes the provider's own status calls; sentinel: search until an ingested memory is
-    found, for a provider without status calls"""
+    """"status": call ``ready``, which makes the provider's own status calls. "sentinel": search for an ingested memory
+    until it is found, for a provider without status calls."""
     interval_s: float = 0.5
-    """first pause between two rounds; each further pause is 1.5 times as long"""
+    """first pause between two checks, in seconds; each further pause is 1.5 times as long, up to ``max_interval_s``"""
     max_interval_s: float = 5.0
     timeout_s: float = 600.0
     settle_s: float = 0.0
-    """additional wait after ready"""
+    """seconds to wait after the index is ready"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """The rules for splitting memories into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
+    """How memories are split into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
 
     max_items: int | None = None
-    """None = the benchmark's batch size"""
+    """maximum number of memories in a batch; None = use the benchmark's batch size"""
     in_process: bool = False
-    """the batch size does not matter to the provider, so the benchmark's size is ignored"""
+    """True if the batch size makes no difference to the provider; the benchmark's batch size is then ignored"""
     max_bytes: int | None = None
     max_chars: int | None = None
     split_chars: int | None = None
-    """a longer memory is sent in pieces ``ID#0``, ``ID#1``"""
+    """a memory with more characters is sent in pieces with the ids ``ID#0``, ``ID#1``, ..."""
     split_overlap: int = 0
     order: Literal["serial", "parallel"] = "serial"
-    """serial: one batch of a namespace at a time"""
+    """"serial": send the batches of a namespace one after the other"""
     embeds: int = 0
-    """memories per request to the embedding model, if bench embeds for the service; 0 = bench does not embed"""
+    """number of memories per request to the embedding model; 0 = bench does not embed for the provider"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a provider; benchmarks require names in ``operations``.
+    """What a provider can do. A benchmark runs only if ``operations`` has the names that it requires.
 
-    Of the other fields, some only inform, and some change how the provider is called, such as ``max_k``.
+    Some of the other fields only inform. Some, such as ``max_k``, change how the provider is called.
     """
 
     operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
-    """out of add_memory, retrieve_memory, delete_memory, update_memory and list_memories"""
+    """a subset of add_memory, retrieve_memory, delete_memory, update_memory, list_memories"""
     supports_chunks: bool = False
     supports_batch: bool = False
     supports_metadata: bool = False
@@ -100,7 +100,7 @@ class Capabilities:
     max_tokens: int | None = None
 
     def shown(self) -> dict[str, object]:
-        """Return the capabilities for ``bench list providers --json``, with the spelling of configs."""
+        """Return the capabilities as JSON for ``bench list providers --json``, with keys spelled as in configs."""
         table = {name: getattr(self, name) for name in self.config_fields()}
         return {
             "operations": sorted(self.operations),
@@ -109,7 +109,7 @@ class Capabilities:
 
     @classmethod
     def declared_in(cls, config: ProviderConfig) -> Capabilities:
-        """Return the capabilities that a config declares, without importing a class."""
+        """Return the capabilities that a config declares. The provider class is not imported."""
         said, endpoints = config.capabilities, config.endpoints
         operations = {"add_memory", "retrieve_memory", *said.declared()}
         if endpoints is not None:
@@ -123,53 +123,53 @@ class Capabilities:
 
     @classmethod
     def config_fields(cls) -> tuple[str, ...]:
-        """Return the names of all fields but ``operations``; ``capabilities`` of a config has these names too."""
+        """Return the names of all fields except ``operations``; a config has the same names under ``capabilities``."""
         return tuple(one.name for one in fields(cls) if one.name != "operations")
 
 
 def _config_spelling(name: str) -> str:
-    """Return the name as configs spell it: ``supports_*`` in camelCase, newer keys unchanged."""
+    """Return a field name as configs spell it: ``supports_*`` in camelCase, any other name unchanged."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest)) if first == "supports" else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """The external resources of a provider, which must not open its own HTTP sessions or read another clock."""
+    """What a provider gets from the engine; it must use this HTTP client and this clock, not its own."""
 
     http: Http
     environment: Environment
     run_dir: Path
-    """folder of the run; providers with ``durability: file`` write their files in it"""
+    """folder of the run; a provider with durability "file" writes its files there"""
     seed: int = 0
     embedder: Embedder | None = None
-    """embedder opened by the caller with the settings in ``client_embeddings``"""
+    """the embedder that the caller opened for ``client_embeddings``; None if bench does not embed for the provider"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
-    """opens a language model by its full name, for an adapter that enriches stored texts"""
+    """opens a language model by its full name, for adapters that let a model enrich stored texts"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
-    """writes an event of this provider into the journal: its kind and data"""
+    """writes an event of this provider to the journal, given its kind and its data"""
     services: frozenset[str] = frozenset()
-    """compose projects that an earlier process of this run started and did not stop, so that this process stops them"""
+    """compose projects that an earlier process of this run started; this process must stop them"""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     clock: Callable[[], float] = time.monotonic
 
 
 class Provider(Protocol):
-    """A memory system under test."""
+    """A memory system that is tested."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def version(self) -> str:
-        """Return the version of this adapter or config; for the memory system's own see :class:`Versioned`."""
+        """Return the version of the adapter or config; for the memory system's version see :class:`Versioned`."""
         ...
 
     @property
     def durability(self) -> Durability:
-        """Return the place of the stored memories: process, file or service.
+        """Return where memories are stored: in the process, in files or in a service.
 
-        With process, a resumed run ingests the corpus again.
+        If the memories are in the process, a resumed run ingests its corpora again.
         """
         ...
 
@@ -178,17 +178,17 @@ class Provider(Protocol):
 
     @property
     def keeps_store(self) -> bool:
-        """Return False for a provider without a store (no-memory, random), to which isolation checks do not apply."""
+        """Return False if the provider stores nothing (no-memory, random); isolation is then not checked."""
         ...
 
     @property
     def unbounded(self) -> bool:
-        """Return True for a provider whose hits are not cut to k (full-context)."""
+        """Return True if hits are not limited to k, as for full-context."""
         ...
 
     @property
     def on_unknown(self) -> OnUnknown:
-        """Return the action for a batch in doubt: it is unknown whether the batch was stored."""
+        """Return what to do with a batch if it is unknown whether the batch was stored."""
         ...
 
     @property
@@ -204,19 +204,21 @@ class Provider(Protocol):
     ) -> None: ...
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Store one batch in order. Memories that failed are listed in ``rejected``."""
+        """Store one batch of memories in order. The result lists memories that failed under ``rejected``."""
         ...
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state of the index for everything ingested so far, by one round of status calls."""
+        """Check once whether everything ingested so far has been indexed."""
         ...
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return at most ``query.k`` hits in the provider's order; an empty result is valid."""
+        """Return at most ``query.k`` hits in the provider's order. No hits are a valid result."""
         ...
 
     async def clear(self, space: Space) -> int | None:
-        """Remove the namespace and return the number of removed memories, or None. A missing namespace is not an error.
+        """Remove all memories of the namespace; return their number, or None if it is unknown.
+
+        A missing namespace is not an error.
 
         Raises:
             NotCleared: data was still found after the removal.
@@ -226,92 +228,98 @@ class Provider(Protocol):
 
 @runtime_checkable
 class Prepares(Protocol):
-    """A provider that needs setup calls once per namespace, before the emptiness probe."""
+    """A provider that must set up each namespace before the first ingest."""
 
     async def prepare(self, space: Space) -> Mapping[str, object]:
-        """Set the namespace up and return the captures that replace ``space.captures``."""
+        """Set up the namespace, and return the values that replace ``space.captures``."""
         ...
 
 
 @runtime_checkable
 class Finishes(Protocol):
-    """A provider that needs one more call after the last batch of a namespace (flush, start of processing)."""
+    """A provider that needs one more call after the last batch of a namespace, for example to start processing."""
 
     async def finish(self, space: Space, ingested: Ingested) -> Ingested:
-        """Finish the ingest of a namespace; ids, jobs and captures are merged with the results of its batches."""
+        """Finish the ingest of a namespace. The engine merges the result with the results of the batches."""
         ...
 
 
 @runtime_checkable
 class Assumes(Protocol):
-    """A provider that returns data about each batch, such as sent ids, also for a batch whose response was lost."""
+    """A provider that can also return the result of a batch whose response was lost."""
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """Return the result of a batch that a probe found stored, with ids by memory; no call is made."""
+        """Return the result of a batch that is stored although its response was lost, without any request.
+
+        ``given`` maps memory ids to the service's ids that a search found.
+        """
         ...
 
 
 @runtime_checkable
 class Counts(Protocol):
-    """A provider that can count the memories of a namespace (0 when it does not exist)."""
+    """A provider that can count the memories of a namespace."""
 
     async def count(self, space: Space) -> int:
-        """Return the number of memories; `AtLeast` if there may be more."""
+        """Return the number of memories; 0 if the namespace does not exist, and `AtLeast` if there may be more."""
         ...
 
 
 class AtLeast(int):
-    """A count that may be the length of the first page of a list."""
+    """A count that may be too low, because it may count only the first page of a list."""
 
 
 @runtime_checkable
 class Restores(Protocol):
-    """A provider that stores its data in ``run_dir`` and can copy a namespace exactly from another run's folder."""
+    """A provider that stores its data in ``run_dir`` and can copy a namespace from another run's folder."""
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Replace the namespace by its copy in the folder; without a copy there, the namespace is empty."""
+        """Replace the namespace by its copy in the other run's folder ``run_dir``.
+
+        If that folder has no copy, the namespace becomes empty.
+        """
         ...
 
     async def digest(self, space: Space) -> str:
-        """Return a text that differs whenever the contents of a namespace differ."""
+        """Return a hash of the namespace's contents; different contents give different hashes."""
         ...
 
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A provider that can report the version of its memory system."""
+    """A provider that can report the version of the memory system itself."""
 
     async def upstream_version(self) -> str: ...
 
 
 @runtime_checkable
 class Deletes(Protocol):
-    """A provider that can delete memories by bench's ids."""
+    """A provider that can delete memories by the ids that bench gave them."""
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None: ...
 
 
 @runtime_checkable
 class Updates(Protocol):
-    """A provider that can replace memories by bench's ids."""
+    """A provider that can replace memories by the ids that bench gave them."""
 
     async def update(self, space: Space, memories: Sequence[Memory]) -> None: ...
 
 
 @runtime_checkable
 class Lists(Protocol):
-    """A provider that can list the memories of a namespace, or of one session."""
+    """A provider that can list all memories of a namespace, or only those of one session."""
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]: ...
 
 
 def is_reusable(provider: Provider) -> bool:
-    """Return True when another run can search the stored memories."""
+    """Return True if another run can search the memories that this run stores."""
     return provider.durability == "service" or isinstance(provider, Restores)
 
 
 def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """Return the old captures with the new ones added: lists and maps are merged, other values are replaced."""
+    """Add new captured values to old ones: lists are joined, mappings are merged, other values are replaced."""
     merged = dict(old)
     for name, value in new.items():
         known = merged.get(name)
@@ -325,7 +333,7 @@ def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict
 
 
 def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
-    """Return the result of everything ingested so far together with the result of one more batch."""
+    """Merge the result of one more batch into the result of everything ingested so far."""
     return Ingested(
         ids={**old.ids, **new.ids},
         jobs=(*old.jobs, *new.jobs),
@@ -335,7 +343,7 @@ def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
 
 
 def within_limits(query: Query, capabilities: Capabilities) -> tuple[Query, tuple[str, ...]]:
-    """Return the query within the limits, and a flag if its text was cut."""
+    """Reduce a query to the provider's limits for k and text length; return it, and a flag if its text was cut."""
     k = min(query.k, capabilities.max_k or query.k)
     text, flags = query.text, ()
     if capabilities.max_query_chars is not None and len(text) > capabilities.max_query_chars:
@@ -346,7 +354,10 @@ def within_limits(query: Query, capabilities: Capabilities) -> tuple[Query, tupl
 
 
 def cut_at_word(text: str, limit: int) -> str:
-    """Return the start of a text, cut at the last space in its second half, or inside a word if there is no space."""
+    """Return at most ``limit`` characters of the text, cut at the last space in their second half.
+
+    If there is no such space, the text is cut inside a word.
+    """
     head = text[:limit]
     if text[limit : limit + 1].isspace():
         return head.rstrip()

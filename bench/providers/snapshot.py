@@ -1,4 +1,4 @@
-"""Copy a provider's files from one run to another, and compare them, for ``durability: file``.
+"""Help providers with ``durability: file`` to copy their files from one run to another, and to compare copies.
 
 Example::
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 
 async def copy_store(source: Path, target: Path) -> None:
-    """Replace a file or folder by a copy of another one; delete it if the source does not exist."""
+    """Replace ``target`` by a copy of the file or folder ``source``; if there is no ``source``, delete ``target``."""
     from anyio import to_thread
 
     await to_thread.run_sync(_copy, source, target)

@@ -1,4 +1,4 @@
-"""Named SQL blocks of a ``.sql`` file next to a module.
+"""Read named SQL statements from a ``.sql`` file next to a module.
 
 Example::
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def statements(module_file: str, name: str) -> dict[str, str]:
-    """Return the blocks of the file ``name`` in the folder of ``module_file``: block name to SQL."""
+    """Return the SQL statements in the file ``name``, which is in the folder of ``module_file``, by their names."""
     text = (Path(module_file).parent / name).read_text(encoding="utf-8")
     blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
     return {key: body.strip().rstrip(";") for key, body in zip(blocks[1::2], blocks[2::2], strict=True)}

@@ -1,4 +1,4 @@
-"""Providers without key and network: the baselines for every result.
+"""The built-in providers, with which every result is compared. They store memories in local files.
 
 Each module is a full implementation of the Protocol; ``store`` is their SQLite file of memories. ``oracle`` is part of
 the engine, because only the engine has the evidence.
@@ -10,7 +10,7 @@ from bench.config.builtin_providers import BUILT_IN
 
 
 def description(name: str) -> dict[str, object]:
-    """Return the config of a built-in as a tree."""
+    """Return the config of a built-in provider, as the tree of its YAML."""
     return {
         "name": name,
         "type": "local",

@@ -1,4 +1,4 @@
-"""The base class of built-in providers: their attributes, and their files in the run's folder."""
+"""The base class of the built-in providers, which store memories in files of the run's folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 BATCH_ITEMS = 200
-"""number of memories per transaction"""
+"""maximum number of memories that are stored in one transaction"""
 
 
 class BuiltInProvider(ABC):
-    """A provider that stores memories as rows of a file; subclasses implement the search."""
+    """A provider that stores each namespace in its own SQLite file. Subclasses implement the search."""
 
     full_text: ClassVar[bool] = False
-    """the store has a full-text index"""
+    """True if the file has a full-text index"""
     keeps_store: ClassVar[bool] = True
     unbounded: ClassVar[bool] = False
 
@@ -49,18 +49,18 @@ class BuiltInProvider(ABC):
         await self.stores.__aexit__(*exc)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Write the batch; a memory with an existing id replaces the stored one at its position."""
+        """Store the memories. A memory with an existing id replaces the stored one and takes its place in the order."""
         async with self.stores.open(space.namespace) as store:
             await store.put(memories)
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because a committed row can be found."""
+        """Return "ready", because a row can be found as soon as it is committed."""
         return Readiness(state="ready")
 
     @cpu_timed
     async def search(self, space: Space, query: Query) -> Found:
-        """Return at most k hits from :meth:`hits`; a namespace without a file is empty."""
+        """Return at most k hits from :meth:`hits`. A namespace that does not exist has no hits."""
         if not self.stores.path(space.namespace).exists():
             return Found(requested=query.k)
         async with self.stores.open(space.namespace) as store:
@@ -69,10 +69,10 @@ class BuiltInProvider(ABC):
 
     @abstractmethod
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return the hits of one search, best first."""
+        """Return the hits for one query, best first; subclasses implement this."""
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the file of the namespace; return the number of its memories."""
+        """Delete the file of the namespace; return how many memories it had."""
         return await self.stores.remove(space.namespace)
 
     async def count(self, space: Space) -> int:
@@ -83,21 +83,21 @@ class BuiltInProvider(ABC):
             return await store.count()
 
     async def digest(self, space: Space) -> str:
-        """Return one digest of all contents of the namespace."""
+        """Return a hash of everything that is stored in the namespace."""
         async with self.stores.open(space.namespace) as store:
             return await store.digest()
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Replace the namespace by a copy of its file in the folder of another run."""
+        """Replace the namespace by a copy of its file in another run's folder ``run_dir``."""
         await self.stores.copy(space.namespace, run_dir)
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Remove memories by id."""
+        """Delete the memories with these ids."""
         async with self.stores.open(space.namespace) as store:
             await store.delete(memory_ids)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Return the memories of the namespace or of one session, in the order of writing."""
+        """Return all memories of the namespace, or only those of one session, in the order of storing."""
         if not self.stores.path(space.namespace).exists():
             return []
         async with self.stores.open(space.namespace) as store:

@@ -1,4 +1,4 @@
-"""Full-text search of SQLite FTS5: the baseline of every retrieval table.
+"""Search memories by BM25 with SQLite FTS5; every retrieval table shows this provider for comparison.
 
 The query joins the distinct words of the question with OR, lower-cased and quoted. Scripts without spaces give single
 characters and pairs of neighbors (``bench.metrics.answers.text_normalization``). The order is ``bm25, rowid``, with the
@@ -16,17 +16,17 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 def expression(text: str) -> str:
-    """Return the FTS5 expression of a question; empty when it has no word."""
+    """Return the FTS5 search expression for a question; "" if the question has no word."""
     return " OR ".join(f'"{token}"' for token in index_terms(text))
 
 
 class Bm25(BuiltInProvider):
-    """The provider ``builtin:bm25``."""
+    """The provider ``builtin:bm25``: finds memories that share words with the question."""
 
     full_text = True
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return the k best hits; the negative scores of FTS5 are negated, so that higher is better."""
+        """Return the k best hits. FTS5 gives negative scores; their signs are changed, so that higher is better."""
         wanted = expression(query.text)
         if not wanted:
             return []

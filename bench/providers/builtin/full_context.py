@@ -1,4 +1,4 @@
-"""A provider that returns every memory in order for any question: the score without a search."""
+"""A provider that returns all memories for every question; it shows the score without any search."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 class FullContext(BuiltInProvider):
-    """The provider ``builtin:full-context``: it returns all memories; the answer's context budget then limits them."""
+    """The provider ``builtin:full-context``. Its hits are limited only by the answer's context budget."""
 
     unbounded = True
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return all memories in the order of writing, without scores."""
+        """Return all memories in the order in which they were stored, without scores."""
         return [row.hit() for row in await store.all()]

@@ -1,4 +1,4 @@
-"""A provider that stores and finds nothing: the score of the answering model alone."""
+"""A provider that stores nothing and finds nothing; it shows the score of the answering model alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bench.providers.builtin.store import NamespaceFile, cpu_timed
 
 
 class NoMemory(BuiltInProvider):
-    """The provider ``builtin:no-memory``."""
+    """The provider ``builtin:no-memory``, which stores nothing."""
 
     keeps_store = False
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Accept the batch without storing it."""
+        """Accept the memories without storing them."""
         return Ingested(ids={memory.id: () for memory in memories})
 
     @cpu_timed
@@ -24,5 +24,5 @@ class NoMemory(BuiltInProvider):
         return Found(requested=query.k)
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return no hits."""
+        """Return no hits for any query."""
         return []

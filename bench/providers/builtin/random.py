@@ -1,5 +1,5 @@
-"""A provider that returns k random memories: the lower bound of a ranking. The result depends on seed and question
-only."""
+"""A provider that returns k random memories; it shows the score of a ranking by chance. Equal seeds and questions give
+equal results."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 class Random(BuiltInProvider):
-    """The provider ``builtin:random``, seeded by (seed, item)."""
+    """The provider ``builtin:random``. The run's seed and the question determine which memories are drawn."""
 
     keeps_store = False
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return a random sample without repeats, in the order drawn."""
+        """Return k random memories without repeats, in the order in which they were drawn."""
         rows = await store.all()
         generator = Generator(f"{self.context.seed}:{query.key or query.text}")
         return [row.hit() for row in generator.sample(rows, min(query.k, len(rows)))]

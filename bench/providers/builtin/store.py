@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The processor time of a built-in's own search steps and queries.
+* ``cpu_timer`` measures the processor time that a built-in provider needs for a search.
 
 Example::
 
@@ -55,7 +55,7 @@ _work: ContextVar[cpu_timer | None] = ContextVar("work", default=None)
 
 
 class cpu_timer:  # noqa: N801 - used as the statement `with cpu_timer()`
-    """A block that collects the processor time of measured functions inside it."""
+    """A context manager that adds up the processor time of measured functions called inside it."""
 
     __slots__ = ("_token", "ns")
     _token: Token[cpu_timer | None]
@@ -70,19 +70,22 @@ class cpu_timer:  # noqa: N801 - used as the statement `with cpu_timer()`
 
     @property
     def us(self) -> int | None:
-        """Return the microseconds; None when nothing was measured."""
+        """Return the measured processor time in microseconds; None if nothing was measured."""
         return None if self.ns is None else self.ns // 1000
 
 
 def add_cpu_ns(ns: int) -> None:
-    """Add processor time to the current block."""
+    """Add processor time to the innermost open ``cpu_timer``; do nothing if none is open."""
     work = _work.get()
     if work is not None:
         work.ns = (work.ns or 0) + ns
 
 
 def cpu_timed(function: Callable[P, Coroutine[object, object, T]]) -> Callable[P, Coroutine[object, object, T]]:
-    """Decorate a coroutine function to measure its own steps, without the time between them."""
+    """Decorate a coroutine function so that ``cpu_timer`` gets the processor time of its steps.
+
+    The time between the steps, in which other tasks run, is not counted.
+    """
 
     @wraps(function)
     async def stepped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -113,7 +116,10 @@ def _steps(work: Coroutine[object, object, T]) -> Generator[object, object, T]:
 
 @contextmanager
 def thread_cpu_timed(clock: Callable[[], int]) -> Iterator[None]:
-    """Add the processor time of another thread inside the block, by that thread's clock."""
+    """Measure the processor time of another thread during the `with` block, and add it to the open ``cpu_timer``.
+
+    ``clock`` returns the processor time of that thread in nanoseconds.
+    """
     began = clock()
     try:
         yield
@@ -122,7 +128,10 @@ def thread_cpu_timed(clock: Callable[[], int]) -> Iterator[None]:
 
 
 def thread_clock(ident: int) -> Callable[[], int]:
-    """Return a clock of a thread's processor time; without system support, the wall clock."""
+    """Return a function that reads the processor time of a thread in nanoseconds.
+
+    If the system cannot measure this, the function reads the wall clock instead.
+    """
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.perf_counter_ns
     return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(ident))
@@ -130,12 +139,12 @@ def thread_clock(ident: int) -> Callable[[], int]:
 
 SQL = statements(__file__, "store.sql")
 IDLE_FILES = 8
-"""limit of open connections without a user; each has a thread"""
+"""maximum number of open files that are not in use; each open file needs a thread"""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """One memory as stored in the file."""
+    """One memory as a row of the namespace's file."""
 
     id: str
     content: str
@@ -144,7 +153,7 @@ class StoredMemory:
     score: float | None = None
 
     def hit(self, score: float | None = None) -> Hit:
-        """Return the memory as a search result."""
+        """Return the memory as a hit of a search."""
         return Hit(
             id=self.id,
             content=self.content,
@@ -156,18 +165,18 @@ class StoredMemory:
 
 @dataclass(slots=True)
 class NamespaceFile:
-    """The open file of one namespace."""
+    """The open SQLite file of one namespace."""
 
     connection: aiosqlite.Connection
     full_text: bool
     users: int = 0
     turn: Lock = field(default_factory=Lock)
-    """allows one query at a time, so that the thread's clock measures a single query"""
+    """allows one query at a time, so that ``clock`` measures only that query"""
     clock: Callable[[], int] = time.perf_counter_ns
-    """clock of the processor time of the connection's thread"""
+    """reads the processor time of the connection's thread, in nanoseconds"""
 
     async def prepare(self) -> None:
-        """Set up the connection, and create missing tables."""
+        """Configure the connection, and create the tables if they do not exist."""
 
         def create(raw: sqlite3.Connection) -> int:
             raw.execute("PRAGMA journal_mode = WAL")
@@ -181,12 +190,15 @@ class NamespaceFile:
         self.clock = thread_clock(await self._run_together(create))
 
     async def _run_together(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` in the connection's thread, with all its statements together."""
+        """Run ``work`` in the connection's thread, without statements of other callers in between."""
         done: T = await self.connection._execute(work, self.connection._conn)  # type: ignore[no-untyped-call]
         return done
 
     async def put(self, memories: Sequence[Memory], embeddings: Sequence[bytes | None] = ()) -> None:
-        """Write a batch in one transaction; a memory with an existing id replaces the stored one at its position."""
+        """Store memories in one transaction.
+
+        A memory with an existing id replaces the stored one and takes its place in the order.
+        """
         vectors = embeddings or [None] * len(memories)
         rows = [
             (memory.id, memory.content, memory.session_id, memory.when.isoformat() if memory.when else None, vector)
@@ -205,25 +217,28 @@ class NamespaceFile:
         await self._run_together(write)
 
     async def match(self, expression: str, limit: int) -> list[StoredMemory]:
-        """Return the memories that match a full-text search, ordered by bm25, then by writing."""
+        """Return at most ``limit`` memories that match an FTS5 expression, best BM25 score first.
+
+        Memories with equal scores are in the order in which they were stored.
+        """
         return [StoredMemory(*row) for row in await self._rows("match", expression, limit)]
 
     async def all(self, session: str | None = None) -> list[StoredMemory]:
-        """Return all memories, or the memories of one session, in the order of writing."""
+        """Return all memories, or only those of one session, in the order in which they were stored."""
         return [StoredMemory(*row) for row in await self._rows("all", session)]
 
     async def embeddings(self) -> list[tuple[StoredMemory, bytes]]:
-        """Return all memories with their vectors."""
+        """Return all memories that have a vector, each with its vector."""
         return [(StoredMemory(*row[:4]), row[4]) for row in await self._rows("embeddings")]
 
     async def _rows(self, query: str, *values: object) -> Iterable[Any]:
-        """Run a query of a search, and add the time of its thread to the search."""
+        """Run a query for a search, and add its processor time to the open ``cpu_timer``."""
         async with self.turn:
             with thread_cpu_timed(self.clock):
                 return await self.connection.execute_fetchall(SQL[query], values)
 
     async def digest(self) -> str:
-        """Return a SHA-256 of all contents in the order of writing, including vectors."""
+        """Return a SHA-256 of everything in the file, including vectors, in the order in which it was stored."""
         sha = hashlib.sha256()
         async with self.connection.execute(SQL["embeddings"]) as rows:
             async for row in rows:
@@ -231,12 +246,12 @@ class NamespaceFile:
         return sha.hexdigest()
 
     async def count(self) -> int:
-        """Return the number of memories."""
+        """Return the number of memories in the file."""
         rows = list(await self.connection.execute_fetchall(SQL["count"]))
         return int(rows[0][0])
 
     async def delete(self, ids: Sequence[str]) -> None:
-        """Remove memories; an unknown id is not an error."""
+        """Delete the memories with these ids; an unknown id is not an error."""
         keys = [(memory_id,) for memory_id in ids]
 
         def delete(raw: sqlite3.Connection) -> None:
@@ -248,14 +263,14 @@ class NamespaceFile:
         await self._run_together(delete)
 
     async def close(self) -> None:
-        """Close the file; shielded, because an open connection keeps its thread and the process alive."""
+        """Close the file, even if the task is cancelled, because an open connection would keep the process alive."""
         with CancelScope(shield=True):
             await self.connection.close()
 
 
 @contextmanager
 def _disk_full_errors(path: Path) -> Iterator[None]:
-    """Convert the error of a full disk to DiskFull, which stops the run instead of failing an item."""
+    """Convert the error of a full disk to DiskFull, which stops the whole run and not only one item."""
     import sqlite3
 
     try:
@@ -267,7 +282,7 @@ def _disk_full_errors(path: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database in one transaction, including writes in the WAL of another process."""
+    """Copy a database in one transaction, with changes that another process has only in its write-ahead log."""
     import sqlite3
 
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
@@ -275,7 +290,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 class NamespaceFiles:
-    """The files of one provider; a few unused ones stay open."""
+    """The namespace files of one provider. Up to 8 files that are not in use stay open."""
 
     def __init__(self, folder: Path, *, full_text: bool = False) -> None:
         self._folder = folder
@@ -291,15 +306,15 @@ class NamespaceFiles:
             await store.close()
 
     def path(self, namespace: str) -> Path:
-        """Return the file of a namespace; its name is quoted, so that it cannot lead to another folder."""
+        """Return the file of a namespace. The name is percent-encoded, so that it cannot lead to another folder."""
         return self._folder / f"{quote(namespace, safe='')}.sqlite"
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[NamespaceFile]:
-        """Open the file of a namespace, creating it if missing.
+        """Open the file of a namespace; create the file if it does not exist.
 
         Raises:
-            DiskFull: there is no space. This stops the run, because every other item would fail too.
+            DiskFull: the disk is full. This stops the run, because every other item would fail too.
         """
         with _disk_full_errors(self.path(namespace)):
             store = self._open.get(namespace)
@@ -317,7 +332,7 @@ class NamespaceFiles:
                 await self._close_idle()
 
     async def remove(self, namespace: str) -> int:
-        """Delete the file and return its number of memories; a missing file is not an error."""
+        """Delete the file of a namespace; return how many memories it had, or 0 if there was no file."""
         path = self.path(namespace)
         if not path.exists():
             return 0
@@ -331,7 +346,7 @@ class NamespaceFiles:
         return held
 
     async def copy(self, namespace: str, folder: Path) -> None:
-        """Replace a namespace by its copy in the folder of another run; if there is none, only remove the namespace."""
+        """Replace the namespace by its copy in another run's folder; if there is no copy, only delete the namespace."""
         await self.remove(namespace)
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():

@@ -1,4 +1,4 @@
-"""Exact cosine over embeddings of any OpenAI-compatible endpoint: no index, no approximation, no server.
+"""Search memories by the exact cosine of their embeddings, which any OpenAI-compatible endpoint can compute.
 
 Vectors are stored as 32-bit floats with their memories in the namespace's file and are read once::
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 READ_NAMESPACES = 4
-"""number of namespaces whose vectors are kept in memory"""
+"""maximum number of namespaces whose vectors are kept in memory"""
 
 
 class Vector(BuiltInProvider):
-    """The provider ``builtin:vector``."""
+    """The provider ``builtin:vector``: finds the memories whose vectors are nearest to the question's vector."""
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         super().__init__(config, context)
@@ -34,7 +34,7 @@ class Vector(BuiltInProvider):
         self._read: dict[str, list[tuple[StoredMemory, array[float]]]] = {}
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Embed and write the batch."""
+        """Embed the memories, and store them with their vectors."""
         vectors = await self._vectors.documents([memory.content for memory in memories])
         packed = [array("f", normalized(vector)).tobytes() for vector in vectors]
         async with self.stores.open(space.namespace) as store:
@@ -43,7 +43,10 @@ class Vector(BuiltInProvider):
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Return the k nearest memories by cosine, with ties in the order of writing; a blank question has no hits."""
+        """Return the k memories nearest to the question by cosine. A blank question finds nothing.
+
+        Memories at equal distance are in the order in which they were stored.
+        """
         if not query.text.strip():
             return []
         wanted = array("f", normalized(query.embedding or await self._vectors.query(query.text)))
@@ -52,12 +55,12 @@ class Vector(BuiltInProvider):
         return [row.hit(score) for score, row in scored[: query.k]]
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the file and its cached vectors; return the number of its memories."""
+        """Delete the namespace with its vectors; return how many memories it had."""
         self._read.pop(space.namespace, None)
         return await super().clear(space)
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Remove memories by id."""
+        """Delete the memories with these ids."""
         self._read.pop(space.namespace, None)
         await super().delete(space, memory_ids)
 

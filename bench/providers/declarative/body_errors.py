@@ -334,8 +334,7 @@ def _incomplete_part(node: object) -> str:
 
 
 def _in_envelope(reads: Callable[[object], str], tree: object) -> str:
-    """Return ``reads(tree)``; if it is "", apply ``reads`` to the objects under ``data``, ``result`` and ``response``.
-    """
+    """Return ``reads(tree)``; if it is "", try the objects under the keys ``data``, ``result`` and ``response``."""
     if not isinstance(tree, dict):
         return ""
     return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPE_KEYS if name in tree)), "")

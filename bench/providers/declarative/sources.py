@@ -1,4 +1,4 @@
-"""Map a hit to its memories.
+"""Find the memories that a hit comes from.
 
 The forms of ``id_from`` are tried in order; the first that gives a sent id is used. If the file has forms and no hit of
 a response can be mapped, the file is wrong (MappingError). Without ``id_from``, two common forms are tried, and hits
@@ -23,30 +23,30 @@ from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, sent_i
 from bench.values import dataclass
 
 CACHED_NAMESPACES = 64
-"""number of namespaces whose ids are cached"""
+"""maximum number of namespaces whose ids are cached"""
 LONGEST_MARK = 200
 _SENT = re.compile(r"m[0-9a-f]{16}(#[0-9]+)?")
-"""form of an id that a run sends"""
+"""matches an id that a run sends to a provider"""
 DEFAULT_FORMS = (IdForm(metadata=BENCH_ID), IdForm(field="$.id"))
 
 
 def content_hash(content: str) -> str:
-    """Return the key of a memory's text in captures."""
+    """Return the hash by which a memory's text is stored in captures."""
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class SentIds:
-    """The ids and variables of a namespace for mapping hits."""
+    """The ids that were sent to a namespace, and the variables for mapping its hits to memories."""
 
     ids: frozenset[str]
     captures: Mapping[str, object]
     values: Mapping[str, object]
-    """request variables for tag_prefix and pattern"""
+    """request variables, which may occur in ``tag_prefix`` and ``pattern``"""
     _filled: dict[int, re.Pattern[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def pattern(self, node: Node, *, is_prefix: bool) -> re.Pattern[str]:
-        """Return the regular expression of a form, with its variables inserted literally."""
+        """Return the compiled regular expression of an ``id_from`` form, with variable values inserted literally."""
         found = self._filled.get(id(node))
         if found is None:
             text = filled_pattern(node, self.values, is_prefix=is_prefix)
@@ -55,7 +55,10 @@ class SentIds:
 
 
 def filled_pattern(node: Node, values: Mapping[str, object], *, is_prefix: bool) -> str:
-    """Return the filled text of a form; a prefix becomes a pattern whose group is the rest."""
+    """Return the regular expression of an ``id_from`` form.
+
+    If the form is a prefix, group 1 of the expression matches the text after the prefix.
+    """
     if is_prefix:
         return f"^{re.escape(compact(node.fill(Scope(values))))}(.*)$"
     return node.join(values, re.escape) if isinstance(node, TextNode) else compact(node.fill(Scope(values)))
@@ -66,24 +69,24 @@ IdReader = Callable[[object, str, SentIds], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class SourceMapper:
-    """The compiled ``id_from`` forms of one config."""
+    """The compiled ``id_from`` forms of one config: ways to read memory ids from a hit."""
 
     forms: tuple[IdReader, ...]
     declared: bool
-    """the config declares how hits are mapped, so a response without any mapped hit is an error"""
+    """True if the config says how hits are mapped; a response in which no hit can be mapped is then an error"""
     key: str
     hashes: bool
-    """contents must be stored by hash"""
+    """True if a form finds memories by the hash of their text, so the hashes must be stored"""
     constants: Mapping[str, str] = field(default_factory=dict)
     session_scoped: bool = False
     _sent: dict[str, SentIds] = field(default_factory=dict, repr=False, compare=False)
-    """the ids by namespace, cached because every question of a corpus needs them"""
+    """sent ids by namespace, cached because every question of a corpus needs them"""
 
     @classmethod
     def compile(
         cls, response: SearchResponse, at: str, *, connection: ProviderConnection, session_scoped: bool
     ) -> SourceMapper:
-        """Compile ``idField`` or ``id_from``."""
+        """Compile the ``idField`` or ``id_from`` of a response section."""
         if response.id_from == "none":
             return cls((), False, at, False)
         given = response.id_from if response.id_field is None else [IdForm(field=response.id_field)]
@@ -98,7 +101,7 @@ class SourceMapper:
         )
 
     def known(self, space: Space) -> SentIds:
-        """Return the ids that were sent to a namespace."""
+        """Return the ids that were sent to the namespace, from the cache if possible."""
         sent = self._sent.get(space.namespace)
         if sent is None or sent.captures is not space.captures:
             if len(self._sent) >= CACHED_NAMESPACES:
@@ -111,7 +114,7 @@ class SourceMapper:
         return sent
 
     def map_row(self, row: object, content: str, known: SentIds) -> tuple[str, ...]:
-        """Return the ids of the memories of a row, in order and without repeats; empty = unmapped."""
+        """Return the ids of the memories of a hit, in order and without repeats; () if no memory is found."""
         for form in self.forms:
             found = form(row, content, known)
             if len(found) == 1:
@@ -124,10 +127,10 @@ class SourceMapper:
         return ()
 
     def require_mapped(self, answer: ServiceResponse, hits: Sequence[Hit], known: SentIds) -> None:
-        """Raise MappingError when no hit can be mapped to a memory, although the config declares how.
+        """Raise MappingError if no hit can be mapped to a memory, although the config says how.
 
-        Before the ingest, or if only a lost response had the ids, no hit can map. An id of another namespace shows that
-        the config is right and the service mixes namespaces.
+        There is no error before the ingest, or if a lost response had the ids. There is also none if a hit has an id of
+        another namespace: then the config is right, but the service mixes namespaces.
         """
         is_expected = self.declared and known.ids and LOST not in known.captures
         if not (is_expected and hits) or any(hit.source_ids for hit in hits):
@@ -138,7 +141,7 @@ class SourceMapper:
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """The other ids, tags and names of an unmapped row, read on demand."""
+    """The ids, tags and names in a hit that could not be mapped to a memory; read only when iterated."""
 
     forms: tuple[IdReader, ...]
     row: object

@@ -1,4 +1,4 @@
-"""Poll the index of a service: one round of its own status calls.
+"""Ask a service once, by its own status calls, whether it has finished indexing.
 
 Example::
 
@@ -26,7 +26,7 @@ from bench.scalars import whole_number
 SHOWN_VALUE = 100
 FIRST_PAGE = " (perhaps this counts only the first page of a list)"
 CONCURRENT_POLLS = 16
-"""maximum number of concurrent status calls for jobs"""
+"""maximum number of status calls that run at the same time"""
 
 State = Literal["ready", "pending", "failed"]
 Tests = tuple[tuple[ResponsePath, tuple[object, ...]], ...]
@@ -34,7 +34,7 @@ Tests = tuple[tuple[ResponsePath, tuple[object, ...]], ...]
 
 @dataclass(slots=True)
 class PollResult:
-    """The state that one status response shows."""
+    """The state that one or several status responses show."""
 
     state: State = "pending"
     detail: str = ""
@@ -43,7 +43,7 @@ class PollResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusPoller:
-    """A compiled ``wait`` block with a request."""
+    """A compiled ``wait`` section that has a ``request``."""
 
     request: CompiledCall
     by_id: bool
@@ -52,15 +52,15 @@ class StatusPoller:
     count: ResponsePath | None
     id_map: IdMapReader | None
     done: set[tuple[str, str]] = field(default_factory=set)
-    """ready jobs by namespace, which are not polled again"""
+    """(namespace, job id) of each job that is ready and need not be polled again"""
 
     @classmethod
     def compile(
         cls, connection: ProviderConnection, wait: WaitBlock, key: str, *, gives_ids: bool
     ) -> StatusPoller | None:
-        """Compile a wait block; ``key`` is its path in the config, for errors.
+        """Compile a ``wait`` section. ``key`` is the path of the section in the config, for error messages.
 
-        Return None if the block has no ``request``: the engine then waits for its sentinel.
+        Return None if the section has no ``request``; the engine then searches for a known memory until it is found.
         """
         if wait.request is None:
             return None
@@ -74,7 +74,7 @@ class StatusPoller:
         )
 
     async def poll(self, values: Mapping[str, object], *, jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
-        """Poll once for the namespace, or once for each job that is not known to be ready."""
+        """Send the status call once for the whole namespace, or once for each job that is not known to be ready."""
         variables = {**values, "sent": len(sent)}
         if not self.by_id:
             seen = await self._poll(variables, sent)
@@ -82,9 +82,9 @@ class StatusPoller:
         return await self._poll_jobs(variables, list(dict.fromkeys(jobs)), sent)
 
     async def _poll_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
-        """Poll jobs in order, a few at a time.
+        """Poll the jobs in order, up to 16 at a time, and return their common state.
 
-        The round ends with the first jobs that are not ready, because later jobs are processed later.
+        Polling stops at the first group with an unfinished job, because the service processes later jobs later.
         """
         namespace = str(values.get("runTag", ""))
         captures: dict[str, object] = {}
@@ -141,7 +141,10 @@ class StatusPoller:
         return PollResult("ready", "", captures)
 
     def _state_of(self, answer: ServiceResponse, sent: int) -> tuple[State, str]:
-        """Return the state in a response; failure is checked first, a status in ``treat_as_ok`` counts as ready."""
+        """Return the state that a response shows, and a detail text.
+
+        A failure is checked first. A status in ``treat_as_ok`` counts as ready.
+        """
         if not answer.ok:
             return "ready", ""
         for path, failing in self.fail_on:
@@ -175,12 +178,15 @@ FAILED_STATES = frozenset(
 
 
 def _is_failure_state(value: object, wanted: Sequence[object]) -> bool:
-    """Return True when a status value means a final failure, although the config does not name it."""
+    """Return True if a status value usually means a final failure, and the config does not list it as success."""
     return isinstance(value, str) and value not in wanted and value.lower() in FAILED_STATES
 
 
 def read_count(answer: ServiceResponse, at: ResponsePath) -> int:
-    """Return the number at a path, the length of the list or object there, or the number of matches."""
+    """Return the count that a path finds: a number, or the length of a list or object.
+
+    If the path can match several values, return the number of matches.
+    """
     if not at.path.single:
         return len(at.path.all(answer.tree))
     value = answer.value(at)
@@ -195,7 +201,10 @@ def read_count(answer: ServiceResponse, at: ResponsePath) -> int:
 
 
 def wait_rule(wait: WaitBlock | None) -> Waiting:
-    """Return a wait block as the engine's waiting rule, in seconds; without a block nothing is waited for."""
+    """Convert a ``wait`` section to the engine's waiting rule, with times in seconds.
+
+    Without a section, the engine does not wait.
+    """
     if wait is None:
         return Waiting()
     return Waiting(

@@ -20,20 +20,20 @@ from bench.model import Memory, Message, Query, Space
 
 BENCH_ID = "bench_id"
 SENT = "$sent"
-"""capture with the ids of every memory that was sent"""
+"""name of the capture with the ids of all memories that were sent"""
 STORED = "$stored"
-"""capture with the service's id of every stored memory"""
+"""name of the capture with the service's ids of all stored memories"""
 HASHES = "$hashes"
-"""capture that maps the hash of a content to its memory id"""
+"""name of the capture that maps the hash of each memory's text to its memory id"""
 LOST = "$lost"
-"""capture that is set when some ids of the service were only in a lost response"""
+"""name of the capture that is set when a lost response contained ids of the service"""
 
 Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
 MetadataValues = Literal["any", "flat", "strings", "none"]
 
 
 def space_variables(space: Space, constants: Mapping[str, str], *, session_scoped: bool) -> dict[str, object]:
-    """Return the variables of every call: constants, captures, and the names of the run."""
+    """Return the variables that every call can use: constants, captured values, and the names of the run."""
     values: dict[str, object] = {**constants, **space.captures}
     values |= {
         "runTag": space.namespace,
@@ -51,15 +51,12 @@ def space_variables(space: Space, constants: Mapping[str, str], *, session_scope
 
 
 def batch_key(space: Space, memories: Sequence[Memory]) -> str:
-    """Return the key of a batch; every repeat of the batch has an equal key, even after a restart."""
+    """Return a key that identifies a batch. The key is the same when the batch is sent again, even after a restart."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([space.namespace, *(memory.id for memory in memories)])))
 
 
 def memory_uuid(namespace: str, memory_id: str) -> str:
-    """Return the UUID of a memory in a namespace, for services that accept no other id.
-
-    Equal arguments give equal UUIDs.
-    """
+    """Return a UUID for a memory in a namespace, for services that accept only UUIDs as ids."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}\n{memory_id}"))
 
 
@@ -70,17 +67,17 @@ def _uuid(namespace: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFormat:
-    """The format of memories and questions for this service."""
+    """How memories and questions are written into the requests of a service."""
 
     timestamp: Timestamp = "iso"
     metadata_values: MetadataValues = "flat"
     session_scoped: bool = False
-    """``strategy: sessionId``: the root variable sessionId is the namespace"""
+    """True for ``strategy: sessionId``: the variable ``sessionId`` of a call is then the namespace"""
 
     def item_variables(
         self, memory: Memory, *, index: int, namespace: str, embedding: Sequence[float] | None = None
     ) -> dict[str, object]:
-        """Return one element of ``$.items``."""
+        """Return the variables of one memory, which is one element of ``$.items``."""
         return {
             "id": memory.id,
             "content": memory.content,
@@ -96,7 +93,7 @@ class MemoryFormat:
         }
 
     def messages(self, memory: Memory) -> list[object]:
-        """Return the turns of a memory; a memory without turns is one turn."""
+        """Return the turns of a memory as messages. A memory without turns becomes a single message."""
         turns = memory.messages or (
             Message(content=memory.content, role=memory.role, speaker=memory.speaker, when=memory.when),
         )
@@ -106,7 +103,8 @@ class MemoryFormat:
     def _message(self, turn: Message, speakers: list[str]) -> dict[str, object]:
         """Return a turn as a message.
 
-        In a turn without a role, the text begins with the speaker, and the second of two speakers is the assistant.
+        If the turn has no role, the speaker's name is put before the text. The role is then "assistant" for the second
+        speaker of the memory, and "user" for any other speaker.
         """
         content = turn.content
         if turn.role is None and turn.speaker and turn.speaker not in content.partition(":")[0]:
@@ -118,7 +116,7 @@ class MemoryFormat:
     def batch_variables(
         self, space: Space, memories: Sequence[Memory], embeddings: Sequence[Sequence[float]]
     ) -> dict[str, object]:
-        """Return the variables of one add; for a single memory, its own variables are included."""
+        """Return the variables of one add call. A batch of one memory also gets the variables of this memory."""
         embedder: Sequence[Sequence[float] | None] = embeddings or [None] * len(memories)
         items = [
             self.item_variables(memory, index=index, namespace=space.namespace, embedding=vector)
@@ -132,7 +130,7 @@ class MemoryFormat:
         return values
 
     def query_variables(self, query: Query, *, embedding: Sequence[float] | None) -> dict[str, object]:
-        """Return the variables of one search."""
+        """Return the variables of one search call."""
         return {
             "query": query.text,
             "k": query.k,
@@ -144,7 +142,10 @@ class MemoryFormat:
         }
 
     def format_date(self, when: datetime | None) -> object:
-        """Return a date in the format of the service; a time without zone is UTC."""
+        """Return a date in the service's format; None if ``when`` is None or dates are omitted.
+
+        A time without time zone is taken as UTC.
+        """
         if when is None or self.timestamp == "omit":
             return None
         utc = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
@@ -160,7 +161,7 @@ class MemoryFormat:
 
 
 def accepted_metadata(metadata: Mapping[str, object], allowed: MetadataValues) -> dict[str, object]:
-    """Return the metadata that the service accepts."""
+    """Return the metadata that the service accepts: all values, only scalars, scalars as text, or nothing."""
     if allowed == "none":
         return {}
     if allowed == "any":
@@ -172,6 +173,6 @@ def accepted_metadata(metadata: Mapping[str, object], allowed: MetadataValues) -
 
 
 def sent_ids(captures: Mapping[str, object]) -> frozenset[str]:
-    """Return the ids of every memory that was sent to the namespace."""
+    """Return the ids of all memories that were sent to the namespace."""
     sent = captures.get(SENT)
     return frozenset(map(str, sent)) if isinstance(sent, Iterable) else frozenset()

@@ -1,4 +1,4 @@
-"""The doctor: sixteen checks that a provider must pass before its results are meaningful.
+"""Run the doctor: sixteen checks that a provider must pass before its results are meaningful.
 
 ``bench doctor NAME`` and the contract suite of the tests use the same list::
 
@@ -29,9 +29,9 @@ __all__ = ["DoctorCheck", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
 ATTEMPT_MS = 15_000
-"""timeout of the calls in ``QUICK_CALLS`` that set none, and of all calls if the config sets none"""
+"""timeout in milliseconds for calls without an own timeout: those in ``QUICK_CALLS``, or all if the config sets none"""
 QUICK_CALLS = ("version", "health", "count")
-"""calls without input, which even a slow service answers quickly"""
+"""calls that send no data, so that even a slow service answers them quickly"""
 
 
 async def examine(
@@ -42,9 +42,9 @@ async def examine(
     tell: Callable[[str], None] = lambda step: None,
     checks: list[DoctorCheck] | None = None,
 ) -> DoctorReport:
-    """Open the provider and run every check; checks that depend on a failed one are skipped with the reason.
+    """Open the provider and run every check. A check that depends on a failed check is skipped.
 
-    ``tell`` gets the name of each step as it begins; each result is added to ``checks`` as soon as it is known.
+    ``tell`` is called with the name of each step as it begins. Each result is appended to ``checks`` at once.
 
     Raises:
         ConfigError: the provider cannot be built.
@@ -74,7 +74,10 @@ async def examine(
 
 
 def _with_short_timeouts(config: ProviderConfig) -> ProviderConfig:
-    """Return the config with short pauses, and with short timeouts where none is set, because a user waits."""
+    """Return the config with short pauses between retries, and with short timeouts where the config sets none.
+
+    The doctor uses this config, because a user waits for its results.
+    """
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
     changes: dict[str, object] = {
@@ -89,7 +92,7 @@ def _with_short_timeouts(config: ProviderConfig) -> ProviderConfig:
 
 
 class _log_capture(logging.Handler):  # noqa: N801  used as a context manager
-    """A handler that collects log records during the block."""
+    """A context manager that appends each log message inside it to ``lines``."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The namespaces of a doctor run, and helpers of its checks: fill one, wait for it, search it.
+"""The state of a doctor run, and helpers for its checks: fill a namespace, wait for its index, search it.
 
 Also in this module:
 
@@ -32,7 +32,7 @@ Outcome = Literal["pass", "fail", "skip"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
-    """One check and its result."""
+    """The result of one check of the doctor."""
 
     name: str
     outcome: Outcome
@@ -42,25 +42,25 @@ class DoctorCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
-    """The results in order."""
+    """The results of all checks, in the order in which they ran."""
 
     provider: str
     version: str
     checks: tuple[DoctorCheck, ...]
     refused: bool = False
-    """the provider rejects the key, or the plan is used up: the remaining checks cannot run"""
+    """True if the provider rejects the API key or the account's quota is used up; the remaining checks cannot run"""
     hung: DoctorCheck | None = None
-    """the check that got no response in time"""
+    """the check during which the provider did not respond in time; None if it always responded"""
     address: str = ""
     """URL of the service; empty if the provider has no URL"""
 
     @property
     def ok(self) -> bool:
-        """Return True when no check failed; skipped checks are allowed."""
+        """Return True if no check failed. Skipped checks do not count as failed."""
         return all(check.outcome != "fail" for check in self.checks)
 
     def as_json(self) -> dict[str, object]:
-        """Return the JSON of ``bench doctor --json``."""
+        """Return the report as JSON for ``bench doctor --json``."""
         return {
             "provider": self.provider,
             "version": self.version,
@@ -82,9 +82,9 @@ SAMPLE_FACTS = (
     ("Bruno is allergic to peanuts and carries a spray wherever he goes.", datetime(2023, 6, 2, 9, 5, tzinfo=UTC)),
     ("Carla adopted a grey cat called Miso from the shelter on Sunday.", datetime(2023, 7, 16, 18, 30, tzinfo=UTC)),
 )
-"""three dated memories without a common content word"""
+"""three memories with dates; no two of them share a word that carries meaning"""
 TIMEOUT = "timeout"
-"""error kind of a response that did not arrive in time"""
+"""kind of the error that is raised when a response does not arrive in time"""
 OTHER = "Dmitri repairs old clocks in a workshop behind the station."
 
 
@@ -92,25 +92,25 @@ EMPTY = "empty namespace"
 
 
 class CheckFailed(Exception):
-    """The provider does not meet the check."""
+    """Raised by a check that the provider does not pass; the message is the reason."""
 
 
 class CheckSkipped(Exception):
-    """The check does not apply to this provider."""
+    """Raised by a check that does not apply to this provider; the message is the reason."""
 
 
 @dataclass(slots=True)
 class ScratchNamespace:
-    """One namespace of the examination, and the memories added to it."""
+    """One namespace that the doctor uses, with the memories that were added to it."""
 
     space: Space
     ingested: Ingested = field(default_factory=Ingested)
     used: bool = False
-    """something was set up or added, so the namespace must be cleared"""
+    """True if something was set up or added, so that the namespace must be cleared at the end"""
 
 
 class Examination:
-    """The state that the checks share."""
+    """The state that all checks of one doctor run share, with helpers for the checks."""
 
     def __init__(self, config: ProviderConfig, provider: Provider, log: list[str], tell: Callable[[str], None]) -> None:
         self.config = config
@@ -118,7 +118,7 @@ class Examination:
         self.batching = with_split_rule(config.ingest, provider.batching)
         self.log = log
         self.tell = tell
-        """called with each step as it begins"""
+        """called with the name of each step as it begins"""
         self.version = provider.version
         self.run_id = f"doctor-{uuid.uuid4().hex[:8]}"
         self.memories = [
@@ -129,24 +129,24 @@ class Examination:
         self.second = self.new_namespace("second")
         self.texts: list[str] = []
         self.rewrites = False
-        """the service stores other texts than it was given, so texts cannot be compared"""
+        """True if the service changes the texts that it stores, so that texts cannot be compared"""
         self.refused = False
         self.hung: DoctorCheck | None = None
-        """the check without a response in time, after which no further check runs"""
+        """the check during which the provider did not respond in time; no further check calls the provider"""
         self._passed: set[str] = set()
-        """names of the passed checks"""
+        """names of the checks that have passed"""
         self._failed_checks: dict[str, str] = {}
-        """name of a check without a result -> reason why checks that depend on it cannot run"""
+        """name of a failed or skipped check -> reason why checks that depend on it cannot run"""
         self._unreachable = ""
-        """reason why no more check can run: the provider does not respond, or rejects the key"""
+        """reason why no further check can call the provider; empty while calls are possible"""
 
     @property
     def single(self) -> bool:
-        """Return True when the service has only one namespace."""
+        """Return True if the service has only one namespace."""
         return self.config.scoping.single
 
     def new_namespace(self, corpus: str, attempt: int = 1) -> ScratchNamespace:
-        """Return a new namespace."""
+        """Return a new, unused namespace with a unique name."""
         name = namespace(
             self.config,
             journal=self.run_id,
@@ -161,7 +161,7 @@ class Examination:
         )
 
     async def run(self, check: CheckDefinition) -> DoctorCheck:
-        """Run one check and time it; skip it if it depends on a failed check."""
+        """Run one check, measure its time, and return its result. Skip the check if it depends on a failed one."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
         hung = False
@@ -200,11 +200,11 @@ class Examination:
 
     @property
     def is_filled(self) -> bool:
-        """Return True when the first namespace is known to hold memories."""
+        """Return True if the checks have shown that the first namespace contains memories."""
         return self._passed.issuperset(("found by own text", "adding again"))
 
     async def clear_namespaces(self) -> None:
-        """Clear the namespaces; a provider that cannot clear, or does not respond, keeps them."""
+        """Clear the namespaces that the doctor used. If one cannot be cleared, report it and raise no error."""
         for scratch in (self.first, self.second):
             try:
                 if scratch.used:
@@ -217,13 +217,17 @@ class Examination:
                     return
 
     async def prepare(self, scratch: ScratchNamespace) -> None:
-        """Set a namespace up."""
+        """Set up a namespace, if the provider needs this."""
         scratch.used = scratch.used or isinstance(self.provider, Prepares)
         if isinstance(self.provider, Prepares):
             scratch.space = replace(scratch.space, captures=dict(await self.provider.prepare(scratch.space)))
 
     async def fill(self, scratch: ScratchNamespace, memories: Sequence[Memory]) -> None:
-        """Add memories without waiting for the index."""
+        """Add memories to a namespace without waiting until they can be found.
+
+        Raises:
+            CheckFailed: the service rejected a memory.
+        """
         scratch.used = True
         added = Ingested()
         for batch in batches(pieces(memories, self.batching), self.batching):
@@ -240,7 +244,7 @@ class Examination:
         """Wait until the memories of a namespace can be found; return a text with the duration.
 
         Raises:
-            NotReady: they cannot be found within the time limit.
+            NotReady: the memories cannot be found within the time limit.
             CheckFailed: the provider reports that indexing failed.
         """
         wait, started = self.provider.wait, time.perf_counter()
@@ -265,45 +269,48 @@ class Examination:
         return all([bool(await self.hits(scratch, text)) for text in wanted])
 
     async def hits(self, scratch: ScratchNamespace, text: str, k: int = 3) -> tuple[Hit, ...]:
-        """Search a namespace and return the hits."""
+        """Search a namespace; return only the hits."""
         return (await self.search(scratch, text, k)).hits
 
     async def search(self, scratch: ScratchNamespace, text: str, k: int) -> Found:
-        """Search a namespace; the result also has the number of hits before the cut to k."""
+        """Search a namespace; return the hits, and the number of hits that the service returned."""
         return await self.provider.search(scratch.space, Query(text=text, k=k, key=text[:40]))
 
     async def count(self, scratch: ScratchNamespace, text: str) -> int:
-        """Return the number of memories in a namespace, by its count or by a search."""
+        """Return the number of memories in a namespace.
+
+        If the provider cannot count, return the number of hits (at most 10) of a search for ``text``.
+        """
         if isinstance(self.provider, Counts):
             return await self.provider.count(scratch.space)
         return len(await self.hits(scratch, text, 10))
 
     def require_store(self) -> None:
-        """Skip the check for a provider that stores nothing."""
+        """Raise CheckSkipped if the provider stores nothing."""
         if not self.provider.keeps_store:
             raise CheckSkipped("the provider stores nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDefinition:
-    """One check of the list."""
+    """One check of the doctor: its name, its function, and the checks that it depends on."""
 
     name: str
     run: Callable[[Examination], Awaitable[str]]
-    """function that returns the detail of a pass; it raises CheckFailed, CheckSkipped or a CallError"""
+    """returns a detail text if the check passes; else raises CheckFailed, CheckSkipped or a CallError"""
     needs: tuple[str, ...] = ()
-    """checks that this one depends on: it is skipped if one of them failed"""
+    """names of the checks that this check depends on; it is skipped if one of them failed"""
     calls_provider: bool = True
-    """False: the check makes no call"""
+    """False if the check does not call the provider"""
 
 
 def is_unreachable(error: BenchError) -> bool:
-    """Return True when every further call must fail in the same way: no connection, or a rejected key."""
+    """Return True if every further call would fail in the same way: there is no connection, or the key is rejected."""
     return is_refusal(error) or (
         isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == TIMEOUT)
     )
 
 
 def is_refusal(error: BenchError) -> bool:
-    """Return True when the provider rejects all calls: a wrong key, or a plan that is used up."""
+    """Return True if the provider rejects all calls because of a wrong API key or a used-up quota."""
     return isinstance(error, CallError) and error.stops_lane

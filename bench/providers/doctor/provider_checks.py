@@ -1,4 +1,5 @@
-"""The sixteen checks in order. Each is a function of the examination; add new ones to ``CHECKS``."""
+"""The sixteen checks of the doctor, in order. To add a check, write a function of an Examination and list it in
+``CHECKS``."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ AWKWARD_TEXT = (
     "${x} and $.x, {{y}} & <b>\u00e9</b> zephyrine"
 )
 EDGE = 40
-"""characters of the beginning and the end that must be found when a service splits a memory"""
+"""number of characters at each end of a memory that must be found even if the service splits the memory"""
 _LINES = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
 _END = " Here the marmalade ledger ends: shelf 41."
 LONG_TEXT = _LINES[: 10_000 - len(_END)] + _END
-"""a long text with unique words at its beginning and end, to detect truncation"""
+"""a text of 10,000 characters with unique words at its beginning and end, to detect truncation"""
 LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
@@ -102,7 +103,7 @@ async def _found(exam: Examination) -> str:
 
 
 def _check_date(memory: Memory, own: Sequence[Hit]) -> None:
-    """Check that the date of a hit is the date sent; a service that extracts facts may return no date."""
+    """Raise CheckFailed if the first hit has a date that is not the date sent. A hit without a date is accepted."""
     for hit in own[:1]:
         if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
             raise CheckFailed(
@@ -154,12 +155,15 @@ async def _long_question(exam: Examination) -> str:
 
 
 def _question(size: int) -> str:
-    """Return a question of this many characters about the first memory."""
+    """Return a question of ``size`` characters about the first memory."""
     return f"{SAMPLE_FACTS[0][0]} {FILLER}"[:size]
 
 
 async def _longest_accepted(exam: Examination) -> int | None:
-    """Return the longest of a few common lengths that the service accepts; None when it accepts none of them."""
+    """Return the length of the longest question that the service accepts, out of a few common lengths.
+
+    Return None if the service accepts none of them.
+    """
     for size in SHORTER_QUESTIONS:
         try:
             await exam.search(exam.first, _question(size), 3)
@@ -190,7 +194,7 @@ async def _k_limit(exam: Examination) -> str:
 
 
 def _sends_k(exam: Examination) -> bool:
-    """Return True when the config sends k to the service; if it does not, bench cuts the hits to k."""
+    """Return True if the config sends k to the service. Otherwise only bench limits the hits to k."""
     config = exam.config
     calls = (config.endpoints.search if config.endpoints else None, config.mcp)
     return any(call is not None and _K.search(call.model_dump_json()) for call in calls)
@@ -246,7 +250,7 @@ async def _text_unchanged(exam: Examination) -> str:
 
 
 def _is_in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
-    """Return True when hits are literal parts of a memory, including its beginning and end."""
+    """Return True if the hits are unchanged parts of the memory, and include its beginning and its end."""
     parts = [hit.content for hit in hits if memory.id in hit.source_ids and hit.content.strip() in memory.content]
     edges = (memory.content[:EDGE].strip(), memory.content[-EDGE:].strip())
     return all(any(edge in part for part in parts) for edge in edges)

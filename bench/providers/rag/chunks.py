@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Rank chunks: by BM25, by two weighted scores, by two fused ranks.
+* Rank chunks by BM25, by the weighted sum of two scores, or by the fusion of two rankings.
 
 Example::
 
@@ -35,7 +35,7 @@ Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 
 
 async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
-    """Return the chunks of a text in order; a text that fits is one unchanged chunk."""
+    """Split a text into chunks, in order. A text that fits into one chunk is not changed."""
     size, overlap = (
         chars_for_tokens(settings.size, text),
         chars_for_tokens(settings.overlap, text) if settings.overlap else 0,
@@ -54,14 +54,14 @@ async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
 
 
 def split_after(text: str, pattern: re.Pattern[str]) -> list[str]:
-    """Split a text after each match; the joined parts are the text."""
+    """Split a text after each match of ``pattern``. The parts, joined together, give the text again."""
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [0, *ends]
     return [part for start, end in zip(starts, [*ends, len(text)], strict=True) if (part := text[start:end])]
 
 
 def join_parts(parts: Sequence[str], size: int, overlap: int) -> list[str]:
-    """Join adjacent parts while they fit in a chunk; split a part that does not fit."""
+    """Join neighboring parts into chunks of at most ``size`` characters; split a part that is longer."""
     found: list[str] = []
     joined = ""
     for part in parts:
@@ -76,9 +76,9 @@ def join_parts(parts: Sequence[str], size: int, overlap: int) -> list[str]:
 
 
 async def split_by_subject(text: str, embed: Embed) -> list[str]:
-    """Return parts of a text, one per subject; a new part starts between two unusually dissimilar sentences.
+    """Split a text where its subject changes: between two neighboring sentences that are unusually dissimilar.
 
-    Unusual is a cosine more than one standard deviation below the mean over all neighbors.
+    Unusual means that their cosine is more than one standard deviation below the mean of all neighbors.
     """
     sentences = split_after(text, SENTENCE)
     if len(sentences) < 3:
@@ -99,19 +99,19 @@ async def split_by_subject(text: str, embed: Embed) -> list[str]:
 K1 = 1.2
 B = 0.75
 RANK_CONSTANT = 60
-"""k of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)"""
+"""the constant k of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)"""
 
 Scores = Mapping[str, float]
-"""chunk id -> score, in the order of writing"""
+"""chunk id -> score; the chunks are in the order in which they were stored"""
 
 
 def tokens(text: str) -> list[str]:
-    """Return lower-case words; in scripts without spaces, characters and pairs of neighbors."""
+    """Return the words of a text in lower case. In scripts without spaces, return characters and pairs of neighbors."""
     return search_words(text)
 
 
 def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
-    """Return the Okapi BM25 scores (k1 1.2, b 0.75, idf at least 0) of the texts with a word of the query."""
+    """Return the Okapi BM25 score of each text that has a word of the query (k1 1.2, b 0.75, idf at least 0)."""
     counts = {key: Counter(tokens(text)) for key, text in texts.items()}
     lengths = {key: count.total() for key, count in counts.items()}
     mean = (sum(lengths.values()) / len(lengths) if lengths else 0) or 1.0
@@ -127,7 +127,10 @@ def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
 
 
 def weighted_sum(first: Scores, second: Scores, shares: tuple[float, float]) -> dict[str, float]:
-    """Return ``shares[0] * first + shares[1] * second``; a chunk without a second score has its first score as both."""
+    """Return ``shares[0] * first + shares[1] * second`` for each chunk.
+
+    For a chunk without a second score, the first score is used in place of the second.
+    """
     return {
         key: shares[0] * score + shares[1] * second[key] if key in second else sum(shares) * score
         for key, score in first.items()
@@ -135,7 +138,7 @@ def weighted_sum(first: Scores, second: Scores, shares: tuple[float, float]) -> 
 
 
 def rank_fusion(*lists: Scores) -> dict[str, float]:
-    """Return the reciprocal rank fusion: per chunk, the sum of ``1 / (60 + rank)`` over the lists that contain it."""
+    """Fuse rankings by their ranks: a chunk's score is the sum of ``1 / (60 + rank)`` over the lists that have it."""
     found: dict[str, float] = {}
     for scores in lists:
         for rank, key in enumerate(ranked(scores), 1):
@@ -144,11 +147,11 @@ def rank_fusion(*lists: Scores) -> dict[str, float]:
 
 
 def scaled(scores: Scores) -> dict[str, float]:
-    """Return the scores divided by the largest, so that they are comparable to a cosine."""
+    """Divide all scores by the largest score, so that they can be compared with cosines."""
     largest = max(scores.values(), default=0.0)
     return {key: score / largest for key, score in scores.items()} if largest > 0 else dict(scores)
 
 
 def ranked(scores: Scores) -> list[str]:
-    """Return the ids, best score first; ties are in the order of writing."""
+    """Return the chunk ids, best score first. Chunks with equal scores keep their order."""
     return sorted(scores, key=lambda key: -scores[key])

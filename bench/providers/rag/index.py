@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The index in this process: one file of JSON lines per namespace, read once, searched exactly.
+* ``FileIndex`` stores each namespace in a file of JSON lines, reads the file once, and searches exactly.
 
 Example::
 
@@ -35,15 +35,15 @@ from bench.providers.snapshot import copy_store, store_digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One chunk with the texts that a model wrote about it."""
+    """One chunk of a memory, with the texts that a language model wrote about the chunk."""
 
     id: str
-    """``MEMORY#n``"""
+    """``MEMORY#n``: the memory's id and the number of the chunk"""
     memory: str
     text: str
-    """the chunk's text from the memory"""
+    """the text of the chunk, unchanged from the memory"""
     context: str = ""
-    """description of the chunk's place in its document; precedes the text in the index"""
+    """description of the chunk's place in the memory; it is put before the text when the chunk is indexed"""
     questions: tuple[str, ...] = ()
     when: str | None = None
     session: str | None = None
@@ -53,50 +53,50 @@ class Piece:
 
     @property
     def indexed(self) -> str:
-        """Return the text that is embedded and searched."""
+        """Return the text that is embedded and searched: the description, if there is one, and the chunk."""
         return f"{self.context}\n\n{self.text}" if self.context else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarities:
-    """The cosines of chunks to a question."""
+    """How similar the chunks of a namespace are to a question, as cosines by chunk id."""
 
     chunks: Mapping[str, float] = field(default_factory=dict)
     questions: Mapping[str, float] = field(default_factory=dict)
-    """the cosine of the best question of each chunk with questions"""
+    """for each chunk with generated questions: the cosine of the question that is most similar to the query"""
 
 
 class ChunkIndex(Protocol):
-    """A store of chunks by namespace; an existing id is replaced."""
+    """A store of chunks by namespace. A chunk with an existing id replaces the stored chunk."""
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None: ...
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
-        """Return every piece without its vectors, in the order of writing."""
+        """Return all chunks of the namespace by id, without vectors, in the order in which they were stored."""
         ...
 
     async def similarities(self, namespace: str, vector: Vector) -> Similarities:
-        """Return the exact cosines of all pieces of the namespace."""
+        """Return the exact cosines between ``vector`` and all chunks of the namespace."""
         ...
 
     async def delete(self, namespace: str, memories: Sequence[str]) -> None:
-        """Remove the pieces of some memories."""
+        """Delete all chunks of the memories with these ids."""
         ...
 
     async def clear(self, namespace: str) -> int:
-        """Remove a namespace and return its number of pieces."""
+        """Delete the namespace; return how many chunks it had."""
         ...
 
     async def close(self) -> None: ...
 
 
 READ_NAMESPACES = 4
-"""number of namespaces that are kept in memory"""
+"""maximum number of namespaces that are kept in memory"""
 
 
 @dataclass(slots=True)
 class NamespaceIndex:
-    """One namespace in memory."""
+    """The chunks of one namespace in memory, with their vectors."""
 
     pieces: dict[str, Piece] = field(default_factory=dict)
     vectors: dict[str, array[float]] = field(default_factory=dict)
@@ -113,29 +113,29 @@ class NamespaceIndex:
 
 
 class FileIndex:
-    """The index files in one folder."""
+    """A ChunkIndex that stores each namespace in its own file of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._cached: dict[str, NamespaceIndex] = {}
 
     def path(self, namespace: str) -> Path:
-        """Return the file of a namespace; its name is quoted, so that it cannot lead to another folder."""
+        """Return the file of a namespace. The name is percent-encoded, so that it cannot lead to another folder."""
         return self._folder / f"{quote(namespace, safe='')}.jsonl"
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
-        """Append a batch durably."""
+        """Append the chunks to the file, and return when they are on disk."""
         cached = await self._read(namespace)
         await self._append(namespace, [_packed(piece) for piece in pieces])
         for piece in pieces:
             cached.add(piece)
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
-        """Return every piece in the order of writing."""
+        """Return all chunks of the namespace by id, in the order in which they were stored."""
         return (await self._read(namespace)).pieces
 
     async def similarities(self, namespace: str, vector: Vector) -> Similarities:
-        """Return the cosines of all pieces."""
+        """Return the exact cosines between ``vector`` and all chunks of the namespace."""
         cached = await self._read(namespace)
         wanted = array("f", normalized(vector))
         return Similarities(
@@ -148,7 +148,7 @@ class FileIndex:
         )
 
     async def delete(self, namespace: str, memories: Sequence[str]) -> None:
-        """Remove the pieces of some memories."""
+        """Delete all chunks of the memories with these ids."""
         if not self.path(namespace).exists():
             return
         cached = await self._read(namespace)
@@ -156,24 +156,24 @@ class FileIndex:
         cached.remove(memories)
 
     async def clear(self, namespace: str) -> int:
-        """Delete the file and return its number of pieces."""
+        """Delete the file of the namespace; return how many chunks it had."""
         count = len((await self._read(namespace)).pieces)
         self._cached.pop(namespace, None)
         self.path(namespace).unlink(missing_ok=True)
         return count
 
     async def restore(self, namespace: str, folder: Path) -> None:
-        """Copy a namespace from the files of another run."""
+        """Replace the namespace by its copy in another run's folder ``folder``."""
         self._cached.pop(namespace, None)
         path = self.path(namespace)
         await copy_store(folder / self._folder.name / path.name, path)
 
     async def digest(self, namespace: str) -> str:
-        """Return one digest of the file of a namespace."""
+        """Return a hash of the namespace's file."""
         return await store_digest(self.path(namespace))
 
     async def close(self) -> None:
-        """Release the cached namespaces; no file is open between calls."""
+        """Forget the namespaces kept in memory. No file needs closing, because none stays open between calls."""
         self._cached.clear()
 
     async def _append(self, namespace: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -209,7 +209,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    """Return the readable lines; they are written by bench, so their types are known."""
+    """Return the lines of the file that can be read as JSON; other lines are skipped."""
     if not path.exists():
         return []
     found: list[dict[str, Any]] = []

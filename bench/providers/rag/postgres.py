@@ -1,4 +1,4 @@
-"""The index in PostgreSQL with the vector extension: two tables, exact cosine, one transaction per batch.
+"""Store chunks in PostgreSQL with the vector extension: two tables, exact cosine, one transaction per batch.
 
 Each piece is a row, and each of its vectors is a row, which is deleted with the piece. The driver comes with the extra
 ``[pgvector]``.
@@ -22,7 +22,7 @@ SQL = statements(__file__, "postgres.sql")
 
 
 class PostgresIndex:
-    """An index with one connection, used by one call at a time."""
+    """A ChunkIndex in PostgreSQL. It has one connection, which only one call uses at a time."""
 
     def __init__(self, database: Database, schema: str | None) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class PostgresIndex:
         """ensures that the connection runs one transaction at a time"""
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
-        """Write a batch in one transaction."""
+        """Store the chunks and their vectors in one transaction. Chunks with existing ids are replaced."""
         rows = [(namespace, storable(one.id), storable(one.memory), _body(one)) for one in pieces]
         vectors = [
             (namespace, storable(one.id), kind, vector_literal(v)) for one in pieces for kind, v in _vectors(one)
@@ -43,14 +43,14 @@ class PostgresIndex:
             await cursor.executemany(SQL["put_vector"], vectors)
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
-        """Return every piece in the order of writing."""
+        """Return all chunks of the namespace by id, in the order in which they were stored."""
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["pieces"], (namespace,))).fetchall()
         found = [_piece(row[0]) for row in rows]
         return {piece.id: piece for piece in found}
 
     async def similarities(self, namespace: str, vector: Vector) -> Similarities:
-        """Return the cosine of each piece, and the cosine of its best question."""
+        """Return for each chunk its exact cosine with ``vector``, and the cosine of its best generated question."""
         values = {"ns": namespace, "wanted": vector_literal(vector)}
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["alike"], values)).fetchall()
@@ -60,17 +60,17 @@ class PostgresIndex:
         )
 
     async def delete(self, namespace: str, memories: Sequence[str]) -> None:
-        """Remove the pieces of some memories."""
+        """Delete all chunks of the memories with these ids."""
         async with self._transaction() as connection:
             await connection.execute(SQL["forget"], (namespace, list(memories)))
 
     async def clear(self, namespace: str) -> int:
-        """Remove a namespace and return its number of pieces."""
+        """Delete the namespace; return how many chunks it had."""
         async with self._transaction() as connection:
             return (await connection.execute(SQL["clear"], (namespace,))).rowcount
 
     async def close(self) -> None:
-        """Close the connection; shielded, because it would otherwise outlive the run."""
+        """Close the connection, even if the task is cancelled, because it would otherwise outlive the run."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with CancelScope(shield=True):

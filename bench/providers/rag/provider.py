@@ -1,4 +1,4 @@
-"""The base provider of retrieval algorithms, with chunks, a model and an index; an algorithm is a small subclass.
+"""The base class of retrieval algorithms: it chunks, enriches, embeds, stores and ranks.
 
 Example::
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 CONCURRENT_CHUNKS = 8
-"""maximum number of chunks that a model enriches concurrently"""
+"""maximum number of chunks that a language model enriches at the same time"""
 
 Strategy = Literal["weighted", "rrf", "vector"]
 Restore = Callable[[Space, Path], Awaitable[None]]
@@ -37,11 +37,14 @@ Digest = Callable[[Space], Awaitable[str]]
 
 
 class Rag:
-    """A provider that chunks, enriches, embeds and stores; it ranks by vectors and a second list of scores."""
+    """A provider that splits memories into chunks and ranks the chunks by vectors.
+
+    A subclass may add texts of a language model to the chunks, and a second list of scores to the ranking.
+    """
 
     strategy: ClassVar[Strategy] = "vector"
     enriches: ClassVar[bool] = False
-    """a language model writes something about each chunk"""
+    """True if a language model writes a text about each chunk"""
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         self.wait = Waiting()
@@ -57,7 +60,7 @@ class Rag:
 
     @property
     def durability(self) -> Durability:
-        """Return ``service`` for a database, and ``file`` for index files."""
+        """Return "service" if chunks are stored in PostgreSQL, "file" if they are stored in the run's folder."""
         return "service" if self.local.database.type == "postgres" else "file"
 
     def _opened_index(self) -> ChunkIndex:
@@ -95,7 +98,7 @@ class Rag:
         await self._index.close()
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Split, enrich, embed and write the batch; a memory with an existing id is replaced."""
+        """Split the memories into chunks; enrich, embed and store these. A memory with an existing id is replaced."""
         pieces = [piece for memory in memories for piece in await self._pieces(memory)]
         await self._index.delete(space.namespace, [memory.id for memory in memories])
         await self._index.put(space.namespace, await self._embedded(pieces))
@@ -142,7 +145,7 @@ class Rag:
         return found
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Return the chunk with the texts that the model adds to it."""
+        """Return the chunk with texts that the language model wrote about it; this base class adds none."""
         return piece
 
     async def _embedded(self, pieces: Sequence[Piece]) -> list[Piece]:
@@ -154,11 +157,11 @@ class Rag:
         ]
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return the state ready, because written chunks can be found immediately."""
+        """Return "ready", because a stored chunk can be found immediately."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return at most k chunks, best first; a blank question has no hits."""
+        """Return at most k chunks, best first. A blank question finds nothing."""
         pieces = await self._index.pieces(space.namespace)
         if not query.text.strip() or not pieces:
             return Found(requested=query.k)
@@ -180,11 +183,11 @@ class Rag:
                 return weighted_sum(similarities.chunks, self.second_scores(text, pieces, similarities), shares)
 
     def second_scores(self, text: str, pieces: Mapping[str, Piece], similarities: Similarities) -> Mapping[str, float]:
-        """Return the second list of scores: BM25 of the indexed texts, scaled to 1."""
+        """Return the second score of each chunk: BM25 of its indexed text, divided by the largest score."""
         return scaled(bm25(text, {key: piece.indexed for key, piece in pieces.items()}))
 
     async def clear(self, space: Space) -> int | None:
-        """Remove the namespace and return its number of chunks."""
+        """Delete the namespace; return how many chunks it had."""
         return await self._index.clear(space.namespace)
 
     async def count(self, space: Space) -> int:
@@ -192,15 +195,15 @@ class Rag:
         return len({piece.memory for piece in (await self._index.pieces(space.namespace)).values()})
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Remove memories by id."""
+        """Delete the memories with these ids."""
         await self._index.delete(space.namespace, memory_ids)
 
     async def update(self, space: Space, memories: Sequence[Memory]) -> None:
-        """Replace memories by id."""
+        """Replace the stored memories that have the same ids."""
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Return the chunks of a namespace or of one session."""
+        """Return all chunks of the namespace, or only those of one session."""
         pieces = (await self._index.pieces(space.namespace)).values()
         return [_hit(piece, None) for piece in pieces if session_id in (None, piece.session)]
 
