@@ -1,4 +1,4 @@
-"""HTTP requests to providers and models: wait for a slot and the limiter, send, classify, retry or raise.
+"""Send HTTP requests to providers and models: wait for a slot and the rate limiter, send, retry or raise an error.
 
 Example::
 

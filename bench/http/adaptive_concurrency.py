@@ -1,4 +1,4 @@
-"""The limit of requests in flight: fixed, or adapted like a TCP window.
+"""Limit the number of requests in flight: to a fixed number, or to one that adapts like a TCP window.
 
 ``--concurrency auto`` gives each endpoint an `AdaptiveSlots`. The window doubles per round until the first refusal
 (slow start), then grows by one per round, and more slowly near the size of the last refusal. A refusal halves the
@@ -11,30 +11,30 @@ from __future__ import annotations
 from anyio import CapacityLimiter, WouldBlock
 
 CEILING = 256
-"""maximum number of concurrent requests of ``auto``, over all endpoints"""
+"""maximum number of requests in flight over all endpoints, with ``--concurrency auto``"""
 START = 2
 SLOW_STEP = 1 / 32
-"""growth per round near the last rejected size"""
+"""growth per round, in slots, while the number of slots is near the number at the last refusal"""
 
 
 class Slots:
-    """Slots that are assigned in order of request; ``holder`` identifies the owner of a slot."""
+    """A fixed number of slots, given out in the order of the requests. ``holder`` is the object that has a slot."""
 
     def __init__(self, size: int) -> None:
         self._limiter = CapacityLimiter(size)
 
     @property
     def size(self) -> int:
-        """Return the number of slots."""
+        """Return the number of slots, free or taken."""
         return int(self._limiter.total_tokens)
 
     @property
     def taken(self) -> int:
-        """Return the number of slots in use."""
+        """Return the number of slots that are taken."""
         return self._limiter.borrowed_tokens
 
     def take_now(self, holder: object) -> bool:
-        """Take a slot if one is free and no other caller waits; return True if it was taken."""
+        """Take a slot if one is free and no other caller is waiting. Return True if a slot was taken."""
         try:
             self._limiter.acquire_on_behalf_of_nowait(holder)
         except WouldBlock:
@@ -42,17 +42,17 @@ class Slots:
         return True
 
     async def take(self, holder: object) -> None:
-        """Wait for a slot."""
+        """Wait until a slot is free, and take it."""
         if not self.take_now(holder):
             await self._limiter.acquire_on_behalf_of(holder)
 
     def give_back(self, holder: object) -> None:
-        """Release the slot of ``holder``."""
+        """Release the slot that ``holder`` has taken."""
         self._limiter.release_on_behalf_of(holder)
 
 
 class AdaptiveSlots(Slots):
-    """Slots whose number adapts to the load that the server accepts."""
+    """Slots whose number adapts to the number of requests that the server accepts at the same time."""
 
     def __init__(self, ceiling: int = CEILING) -> None:
         super().__init__(min(START, ceiling))
@@ -63,16 +63,19 @@ class AdaptiveSlots(Slots):
         self._settled_at = float("-inf")
 
     def accepted(self, *, sent_at: float) -> None:
-        """Count a response that is not a 429; its slot was just released.
+        """Count a response that was not refused (429). Call this directly after the slot of the request was released.
 
-        The window grows only when it is full, and only for requests sent after the last reduction.
+        The number of slots grows only if all were taken, and if the request was sent after the last reduction.
         """
         if self.taken + 1 < self.size or sent_at < self._settled_at:
             return
         self._resize(self._window + self._step())
 
     def refused(self, *, sent_at: float, now: float, with_wait: bool) -> None:
-        """Count a 429 for a request sent at ``sent_at``; requests sent before the last reduction are ignored."""
+        """Reduce the number of slots after a refusal (429). ``with_wait``: the server said how long to wait.
+
+        Refusals of requests that were sent before the last reduction are ignored.
+        """
         if sent_at < self._settled_at:
             return
         # requests sent within one round trip after the reduction still compete with earlier ones

@@ -1,4 +1,4 @@
-"""The state that all attempts of a call share, the time of each attempt, and its row in the call log.
+"""Keep the state of a call over its attempts, measure each attempt, and write its row in the call log.
 
 Also in this module:
 
@@ -36,9 +36,9 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @dataclass(slots=True, eq=False)
 class CallState:
-    """The state of one call. Each attempt starts with `dispatch` and ends with a `row`.
+    """The state of one call.
 
-    `reset_times` prepares the next attempt.
+    Each attempt begins with `dispatch` and ends with `row`; `reset_times` prepares the next attempt.
     """
 
     endpoint: Endpoint
@@ -47,50 +47,51 @@ class CallState:
     body: bytes | None
     """the request body, encoded once; None if the request has no body"""
     since: float
-    """monotonic time from which the current attempt is measured"""
+    """monotonic time in seconds at which the current attempt began, including its wait for a slot"""
     limiter_s: float = 0.0
     attempts: int = 0
     lost: int = 0
     refused: int = 0
     deadline: float | None = None
-    """end of the call's time, set at the first dispatch, so that the wait for bench's own limiter does not count"""
+    """monotonic time in seconds at which the call must end; set at the first dispatch, so that earlier waiting does not
+    count"""
     sent_at: float = 0.0
     started_at: datetime | None = None
-    """start time of the current attempt; None: not sent yet"""
+    """time at which the current attempt was sent; None if it was not sent yet"""
     stamps: AttemptTimes = field(default_factory=AttemptTimes)
     received: int = 0
-    """size of the last response in bytes"""
+    """size of the last response body in bytes"""
 
     @property
     def tokens(self) -> int:
-        """Return the tokens that count against a limit of tokens per minute."""
+        """Return how many tokens the request counts against a limit of tokens per minute."""
         return self.request.tokens
 
     @property
     def patience_s(self) -> float:
-        """Return the longest wait in seconds; a call that would have to wait longer fails immediately."""
+        """Return how long the call may wait, in seconds. If the wait would be longer, the call fails at once."""
         return self.endpoint.call_s
 
     @property
     def label(self) -> str:
-        """Return method and path, without the query, which may contain a key."""
+        """Return method and path of the request. The query is left out, because it may contain a key."""
         return f"{self.request.method} {_path(self.request.url)}"
 
     def dispatch(self) -> None:
-        """Record that the request is sent now."""
+        """Record that the request is sent now, and set the deadline at the first attempt."""
         self.sent_at = time.perf_counter()
         self.started_at = datetime.now(UTC)
         if self.deadline is None:
             self.deadline = self.sent_at + self.endpoint.call_s
 
     def attempt_s(self, override_s: float | None) -> float:
-        """Return the timeout of this attempt in seconds; it is never longer than the time left for the call."""
+        """Return the timeout of this attempt in seconds. It is at most the time that is left for the whole call."""
         attempt_s = override_s or self.request.timeout_s or self.endpoint.timeouts.attempt_s
         left_s = (self.deadline or self.sent_at) - self.sent_at
         return attempt_s if attempt_s <= left_s else max(0.001, left_s)
 
     def timings(self) -> Timings:
-        """Return the parts of the attempt's time; time outside limiter, network and provider is the wait for a slot."""
+        """Split the attempt's time into waiting for a slot, waiting for the limiter, network and provider."""
         stamps = self.stamps
         ended = stamps.ended or time.perf_counter()
         whole_us = round((ended - self.since) * 1e6)
@@ -105,7 +106,7 @@ class CallState:
         )
 
     def library_timings(self) -> Timings:
-        """Return the parts of the time of another library's call; all time after admission counts as provider time."""
+        """Split the time of a call that another library made. All time after admission counts as provider time."""
         limiter_us = round(self.limiter_s * 1e6)
         return Timings(
             queue_us=max(0, round((self.sent_at - self.since) * 1e6) - limiter_us),
@@ -114,7 +115,7 @@ class CallState:
         )
 
     def row(self, status: int | None, outcome: str, timings: Timings, reported: ReportedUsage | None) -> Call:
-        """Return the call log row of the attempt that just ended."""
+        """Return the call log row of the attempt that has just ended."""
         return Call(
             endpoint=self.endpoint.name,
             role=self.endpoint.role,
@@ -134,7 +135,7 @@ class CallState:
         )
 
     def reset_times(self) -> None:
-        """Reset the time for the next attempt."""
+        """Reset all times for the next attempt of the call."""
         self.since = time.perf_counter()
         self.limiter_s = 0.0
         self.started_at = None
@@ -143,7 +144,7 @@ class CallState:
 
 
 def encoded_body(endpoint: Endpoint, request: Request) -> bytes | None:
-    """Return the request body as bytes; None if the request has no body.
+    """Return the body of the request as bytes, or None if the request has no body.
 
     Raises:
         MappingError: the body cannot be written as JSON.
@@ -172,7 +173,7 @@ _calls: ContextVar[list[Call] | None] = ContextVar("calls", default=None)
 
 
 class recording:  # noqa: N801 - used as the statement `with recording()`
-    """Collect the calls made inside the block, in the order in which they ended."""
+    """Collect the attempts that are made inside the `with` block, in the order in which they end."""
 
     __slots__ = ("_calls", "_token")
     _calls: list[Call]
@@ -191,12 +192,12 @@ class recording:  # noqa: N801 - used as the statement `with recording()`
 
 
 def record(call: Call) -> None:
-    """Add one attempt to the log of the innermost `recording` block; without a block, the attempt is dropped."""
+    """Append an attempt to the list of the innermost open `recording`; drop it if none is open."""
     calls = _calls.get()
     if calls is not None:
         calls.append(call)
 
 
 def is_recording() -> bool:
-    """Return True when a `recording` block is active, so that log rows are needed."""
+    """Return True if a `recording` is open, so that rows of the call log are needed."""
     return _calls.get() is not None

@@ -1,4 +1,4 @@
-"""`Http`, the client for all outgoing requests: slot, limiter, send, classify, then retry or raise.
+"""Send every outgoing request with `Http`: it waits for a slot and the limiter, sends, then retries or raises.
 
 Example::
 
@@ -42,8 +42,9 @@ _logger = logging.getLogger("bench")
 class Http:
     """The HTTP client of a run; use it with ``async with``.
 
-    ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that replace an endpoint's
-    own, by endpoint name or by its part before the last dot. ``share``: this machine's share of every rate.
+    ``concurrency``: maximum number of requests in flight over all endpoints, or ``auto``. ``rates``: limits that
+    replace those of an endpoint; a key is the endpoint's name, or the part of the name before its last dot.
+    ``share``: this machine's share of every rate, such as 0.5.
     ``attempt_s``: timeout of one attempt in seconds; it replaces the timeouts of requests and endpoints.
     ``repeats_timeouts``: if False, an attempt that timed out is not retried.
     """
@@ -63,14 +64,14 @@ class Http:
         self._rates = dict(rates or {})
         self._share = share
         self.attempt_s = attempt_s
-        """timeout of one attempt in seconds; None = the timeout of the request or endpoint"""
+        """timeout of one attempt in seconds; None = the timeout of the request or of its endpoint"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or Random()
         self._limiters: dict[str, RateLimiter] = {}
         self._in_flight: dict[CallState, None] = {}
         self._transport: Transport | None = None
         self.refusals = 0
-        """number of rejections by a rate limit so far: 429 and similar"""
+        """number of requests that a rate limit has rejected so far, by status 429 or similar"""
 
     async def __aenter__(self) -> Http:
         from bench.http.transport import Transport
@@ -84,31 +85,34 @@ class Http:
 
     @property
     def ceiling(self) -> int:
-        """Return the limit of requests in flight."""
+        """Return the maximum number of requests in flight over all endpoints."""
         return self._slots.size
 
     @property
     def in_flight(self) -> int:
-        """Return the number of requests in flight: sent, but without a response."""
+        """Return the number of requests that were sent and have no response yet."""
         return len(self._in_flight)
 
     def oldest_s(self) -> float | None:
-        """Return the age in seconds of the oldest request in flight, or None."""
+        """Return the time in seconds since the oldest request in flight was sent; None if no request is in flight."""
         oldest = next(iter(self._in_flight), None)
         return None if oldest is None else time.perf_counter() - oldest.sent_at
 
     def oldest(self) -> str | None:
-        """Return the endpoint name of the oldest request in flight, or None."""
+        """Return the endpoint name of the oldest request in flight; None if no request is in flight."""
         oldest = next(iter(self._in_flight), None)
         return None if oldest is None else oldest.endpoint.name
 
     def window(self, endpoint: str) -> int | None:
-        """Return the current limit of ``auto`` for an endpoint; None without auto or before its first call."""
+        """Return how many requests ``auto`` currently allows at an endpoint.
+
+        Return None if the concurrency is not ``auto``, or before the first call of the endpoint.
+        """
         limiter = self._limiters.get(endpoint)
         return limiter.window.size if limiter is not None and limiter.window is not None else None
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response:
-        """Send a request, with retries, until there is a final response.
+        """Send a request and retry it if needed; return the first successful response.
 
         Raises:
             AuthError, QuotaError, RateLimited, Unavailable, Rejected, MappingError: see the table in
@@ -131,10 +135,12 @@ class Http:
 
     @asynccontextmanager
     async def admit(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
-        """Admit a call of another library, such as a database driver, to the slots, limits and call log of this client.
+        """Apply the slots, limits and call log of this client to a call that another library makes in the `with` block.
+
+        ``label`` names the call in error messages.
 
         Raises:
-            RateLimited: the endpoint is closed for longer than a call may take.
+            RateLimited: the endpoint is paused for longer than a call may take.
         """
         request = Request("CALL", label)
         state = CallState(
@@ -195,7 +201,11 @@ class Http:
         return response
 
     async def _send(self, state: CallState) -> HttpResponse:
-        """Wait for the limiter, send the request, and return its response."""
+        """Wait for the limiter, send the request once, and return its response.
+
+        Raises:
+            AttemptFailed: no complete response arrived.
+        """
         assert self._transport is not None, "Http is used inside `async with`"
         try:
             await state.limiter.enter(state)
@@ -254,7 +264,11 @@ def _response(state: CallState, answer: HttpResponse, timings: Timings) -> Respo
 
 
 def _read(state: CallState, response: Response) -> ReportedUsage | None:
-    """Return the usage that ``request.read`` finds in a successful response; any other response fails the attempt."""
+    """Return the usage that ``request.read`` finds in a successful response.
+
+    Raises:
+        AttemptFailed: the status is not a success, or ``request.read`` raised a CallError.
+    """
     request, status = state.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")

@@ -1,4 +1,4 @@
-"""Settings of one endpoint: its name, limits, retry rules and deadlines.
+"""Define the settings of an endpoint: its name, limits, retry rules and timeouts.
 
 An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``.
 Two endpoints with the same name share one limiter::
@@ -19,28 +19,30 @@ Action = Literal["retry", "fail", "stop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """Names of the headers with the remaining quota, so that calls slow down before a 429."""
+    """The names of the response headers that report the remaining quota, so that calls slow down before it is used up.
+    """
 
     remaining: str
     reset: str | None = None
-    """header with seconds, a span such as ``1m30s``, a Unix time or a date"""
+    """name of the header that says when the quota is reset: in seconds, as a span such as ``1m30s``, a Unix time or a
+    date"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one endpoint; None = unlimited."""
+    """The limits of one endpoint. None means unlimited."""
 
     rps: float | None = None
     rpm: float | None = None
-    """requests per minute; give rps or rpm"""
+    """requests per minute; set either ``rps`` or ``rpm``"""
     burst: float | None = None
-    """maximum calls that start at the same moment; default max(1, rate per second / 40)"""
+    """maximum number of calls that may start at the same moment; None = max(1, rate per second / 40)"""
     tpm: float | None = None
-    """tokens per minute, by :attr:`Request.tokens`"""
+    """language model tokens per minute, counted by :attr:`Request.tokens`"""
     concurrency: int | None = None
-    """requests in flight at this endpoint"""
+    """maximum number of requests in flight at this endpoint"""
     min_interval_s: float = 0.0
-    """minimum seconds between the starts of two requests"""
+    """minimum time between the starts of two requests, in seconds"""
     feedback: Feedback | None = None
 
     def __post_init__(self) -> None:
@@ -49,13 +51,13 @@ class Limits:
 
     @property
     def rate(self) -> float | None:
-        """Return the requests per second; None = unlimited."""
+        """Return the maximum number of requests per second; None = unlimited."""
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """Return the limits of a run; each limit that ``run`` sets replaces the limit of this endpoint.
+        """Return these limits with the values that ``run`` sets in place of the endpoint's values.
 
-        A rate in ``run`` also replaces burst and interval.
+        A rate in ``run`` also replaces the burst and the minimum interval.
         """
         if run is None:
             return self
@@ -71,33 +73,33 @@ class Limits:
 
     @property
     def burst_size(self) -> float:
-        """Return the burst: the configured one or the default."""
+        """Return the number of calls that may start at the same moment: ``burst``, or its default."""
         return self.burst or max(1.0, (self.rate or 0.0) / 40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Number and delay of retries; 429 and lost responses are counted separately."""
+    """The rules for retrying a call. Refusals (429) and lost responses are counted separately."""
 
     max_retries: int = 3
     delay_s: float = 2.0
-    """base of the full jitter: uniform(0, delay_s x 2^n)"""
+    """base of the random pause before retry n + 1, in seconds: uniform(0, delay_s x 2^n)"""
     max_delay_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Deadlines in seconds."""
+    """Time limits of a call, in seconds."""
 
     attempt_s: float = 30.0
     connect_s: float = 10.0
     call_s: float | None = None
-    """limit for all attempts and pauses together, from the first dispatch; default max(180, (retries + 1) x attempt)"""
+    """limit for all attempts and pauses of a call, from its first dispatch; None = max(180, (retries + 1) x attempt)"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One kind of traffic; endpoints with the same name share one limiter."""
+    """The settings for one kind of traffic. Endpoints with the same name share one rate limiter."""
 
     name: str
     role: Role
@@ -105,14 +107,14 @@ class Endpoint:
     retry: Retry = Retry()
     timeouts: Timeouts = Timeouts()
     key_variable: str | None = None
-    """environment variable with the key; errors 401 and 403 name it"""
+    """name of the environment variable with the API key; errors with status 401 and 403 name it"""
     statuses: Mapping[int, Action] = field(default_factory=dict)
-    """status -> action that replaces the default one"""
+    """HTTP status -> what to do after this status, in place of the default"""
     price_usd: str | None = None
-    """price of a successful call that reports none; None = unknown"""
+    """price in USD of a successful call whose response reports no price; None = unknown"""
     max_response_bytes: int = 8 * 2**20
 
     @cached_property
     def call_s(self) -> float:
-        """Return the timeout of the whole call in seconds."""
+        """Return the time limit of a whole call with all its attempts, in seconds."""
         return self.timeouts.call_s or max(180.0, (self.retry.max_retries + 1) * self.timeouts.attempt_s)

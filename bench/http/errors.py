@@ -1,4 +1,4 @@
-"""Classify a status or a lost connection: the error, and whether the attempt may be repeated.
+"""Decide which error a status or a lost connection means, and whether the attempt may be repeated.
 
 Also in this module:
 
@@ -31,23 +31,24 @@ from bench.patterns import pattern
 
 
 class Signal(Exception):
-    """The base class of signals."""
+    """The base class of the exceptions by which an attempt tells the retry loop what happened."""
 
 
 class RequestNotSent(Signal):
-    """The request cannot have reached the server."""
+    """Raised if the request cannot have reached the server."""
 
     def __init__(self, reason: str, *, timed_out: bool = False, final: bool = False, every_call: bool = False) -> None:
         super().__init__(reason)
         self.timed_out = timed_out
         self.final = final
-        """a retry would fail in the same way: a header or URL that cannot be sent"""
+        """True if every retry would fail in the same way, for example because the URL cannot be sent"""
         self.every_call = every_call
-        """no call can reach this server: bad certificate, no TLS, unknown host; retried unless ``final``"""
+        """True if no call can reach this server: bad certificate, no TLS or unknown host. The call is retried unless
+        ``final``."""
 
 
 class ResponseLost(Signal):
-    """The request was sent, but no complete response arrived."""
+    """Raised if the request was sent, but no complete response arrived."""
 
     def __init__(self, reason: str, *, timed_out: bool = False) -> None:
         super().__init__(reason)
@@ -55,11 +56,11 @@ class ResponseLost(Signal):
 
 
 class ResponseTooLarge(Signal):
-    """The response is larger than the endpoint allows and was not read completely."""
+    """Raised if a response is larger than the endpoint allows; the response was not read completely."""
 
 
 class PauseTooLong(Signal):
-    """The endpoint is paused for longer than this call may wait."""
+    """Raised if the endpoint is paused for longer than this call may wait."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__(f"the service allows no request for another {wait_s:.0f} s")
@@ -68,15 +69,15 @@ class PauseTooLong(Signal):
 
 @dataclass(slots=True)
 class AttemptFailed(Signal):
-    """One attempt failed."""
+    """Raised when one attempt has failed."""
 
     error: CallError
     repeat: bool
-    """a retry is safe and may succeed"""
+    """True if a retry is safe and may succeed"""
     refused: bool = False
-    """push-back (429), counted separately from lost responses"""
+    """True if a rate limit refused the request (429); refusals are counted separately from lost responses"""
     wait_s: float | None = None
-    """seconds that the server asked to wait"""
+    """time in seconds that the server asked to wait; None if it did not say"""
     status: int | None = None
 
     def __post_init__(self) -> None:
@@ -93,11 +94,12 @@ PLAN_WORDS = (
     "out of credits", "insufficient credits", "insufficient_credits", "insufficient balance", "insufficient_balance",
     "payment required", "payment_required", "billing_not_active",
 )  # fmt: skip
-"""words in a short 400 or 403 that mean an exhausted plan; with a 429 they may mean a limit per minute"""
+"""words in a short body with status 400 or 403 that mean a used-up plan; with 429 they may only mean a limit per minute
+"""
 SHORT_BODY = 600
 TRANSIENT_STATUSES = frozenset({408, 425})
 RATE_LIMIT_STATUSES = frozenset({420, 430})
-"""statuses that some services use as 429"""
+"""statuses that some services use with the meaning of 429"""
 MAYBE_RATE_LIMIT_STATUSES = frozenset({400, 403, 409})
 RATE_CODES = frozenset(
     {
@@ -107,7 +109,7 @@ RATE_CODES = frozenset(
         "slow_down", "slowdown",
     }
 )  # fmt: skip
-"""error codes in a body that mean a 429 under another status, in lower case"""
+"""error codes, in lower case, that mean a rate limit even if the status is not 429"""
 _RATE_WORDS = pattern(
     r"rate.?limit\w*\W+(?:\w+\W+){0,2}(?:exceeded|reached|hit)|too many requests|request was throttled"
 )
@@ -116,7 +118,7 @@ _RATE_WORDS = pattern(
 def failure_of_status(
     endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None
 ) -> AttemptFailed:
-    """Return the failed attempt for an unsuccessful status; the error keeps the start of the body."""
+    """Return the failed attempt for an unsuccessful status. Its error keeps the start of the response body."""
     failed = _classify_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
     failed.error.body = response.body[:READ_FOR_TEXT].decode("utf-8", "replace")
     return failed
@@ -157,7 +159,7 @@ def _classify_status(
 
 
 def failure_of_body(error: CallError, response: Response, *, repeatable: bool) -> AttemptFailed:
-    """Return the failed attempt for an error that the caller found in a successful response."""
+    """Return the failed attempt for a response whose status is a success, but whose body reports ``error``."""
     if isinstance(error, RateLimited):
         return AttemptFailed(error, repeat=True, refused=True, wait_s=error.retry_after_s, status=response.status)
     return AttemptFailed(error, repeat=repeatable and isinstance(error, Unavailable), status=response.status)
@@ -170,7 +172,7 @@ def failure_of_silence(
     *,
     repeatable: bool,
 ) -> AttemptFailed:
-    """Return the failed attempt for a missing response; ``request`` is method and path."""
+    """Return the failed attempt for a request without a complete response. ``request`` is its method and path."""
     text = redact(f"{endpoint.name}: {request}: {signal}")
     match signal:
         case RequestNotSent(every_call=True):
@@ -211,7 +213,7 @@ def _is_plan_used_up(response: Response) -> bool:
 
 
 def _is_rate_limited(response: Response) -> bool:
-    """Return True when the header or body of a 400, 403 or 409 means a rate limit."""
+    """Return True if a response with status 400, 403 or 409 means a rate limit, by its header or body."""
     if response.status not in MAYBE_RATE_LIMIT_STATUSES or len(response.body) > READ_FOR_QUOTA:
         return False
     if response.status == 403 and "Retry-After" in response.headers:
@@ -224,7 +226,7 @@ def _is_rate_limited(response: Response) -> bool:
 
 
 def names_rate_limit(tree: object) -> bool:
-    """Return True when a body, or the error in it, has a rate limit code."""
+    """Return True if a JSON body, or the object ``error`` in it, has an error code that means a rate limit."""
     error = tree.get("error") if isinstance(tree, dict) else None
     nodes = [node for node in (tree, error) if isinstance(node, dict)]
     codes = [error, *(node.get(name) for node in nodes for name in ("code", "type", "error_code", "__type", "status"))]

@@ -1,4 +1,4 @@
-"""`Request`, `Response`, and the cost that a 2xx body reports.
+"""Define `Request`, `Response`, and the usage and cost that a successful response reports.
 
 Example::
 
@@ -24,7 +24,7 @@ SHOWN_OF_BODY = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One field of a multipart form; a field with a filename is a file."""
+    """One field of a multipart form. A field with a ``filename`` is sent as a file."""
 
     content: str | bytes
     filename: str | None = None
@@ -33,7 +33,7 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
-    """Model, usage and price in a 2xx response, for the call log."""
+    """Model, token usage and price that a successful response reports, for the call log."""
 
     model: str | None = None
     usage: Usage | None = None
@@ -48,53 +48,53 @@ class Request:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     query: Sequence[tuple[str, str]] = field(default=(), kw_only=True)
-    """query parameters in order; a name may repeat"""
+    """names and values of the query parameters, in order; a name may occur several times"""
     json: object = field(default=None, kw_only=True)
-    """a JSON tree; None = no body (send ``body=b"null"`` for a literal null)"""
+    """body as a JSON value; None = no JSON body (use ``body=b"null"`` to send null)"""
     body: bytes | None = field(default=None, kw_only=True)
     multipart: Mapping[str, str | FormField] | None = field(default=None, kw_only=True)
     idempotent: bool | None = field(default=None, kw_only=True)
-    """True if the request can be repeated after a lost response, for example by an idempotency key; None = decided by
-    the method"""
+    """True if the request can be sent again after a lost response, for example because it has an idempotency key; None
+    = the method decides"""
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
-    """statuses outside 2xx that count as success"""
+    """statuses outside 2xx that also count as success"""
     read: Callable[[Response], ReportedUsage | None] | None = field(default=None, kw_only=True)
-    """function that gets each successful response and raises a CallError when the body is an error; Unavailable and
-    RateLimited are retried"""
+    """called with each successful response; returns the usage, and raises a CallError if the body reports an error.
+    Unavailable and RateLimited are retried."""
     tokens: int = field(default=0, kw_only=True)
-    """tokens that count against a limit of tokens per minute"""
+    """number of tokens that the request counts against a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)
-    """distinguishes equal requests; not sent"""
+    """distinguishes requests that are otherwise equal; not sent to the server"""
     timeout_s: float | None = field(default=None, kw_only=True)
-    """timeout per attempt instead of the endpoint's, in seconds"""
+    """timeout of one attempt in seconds, in place of the endpoint's timeout; None = the endpoint's timeout"""
 
     @property
     def repeatable(self) -> bool:
-        """Return True when the request may be sent again after a lost response."""
+        """Return True if the request may be sent again after a lost response."""
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
 
 class Timings(NamedTuple):
-    """The four parts of one attempt's time in microseconds; their sum is the total time."""
+    """The time of one attempt in microseconds, split into four parts. Their sum is the total time."""
 
     queue_us: int = 0
-    """wait for a free slot"""
+    """time of waiting for a free slot"""
     limiter_us: int = 0
-    """wait for the rate limit and before retries"""
+    """time of waiting for the rate limit, and before a retry"""
     network_us: int = 0
-    """connect, send and receive"""
+    """time of connecting, sending and receiving"""
     provider_us: int = 0
-    """from the request sent to the first byte of the response"""
+    """time from the sent request to the first byte of the response"""
 
     @property
     def latency_us(self) -> int:
-        """Return network plus provider time, without the time that bench itself waited."""
+        """Return network time plus provider time. Time that bench itself waited is not included."""
         return self.network_us + self.provider_us
 
 
 @dataclass(slots=True)
 class AttemptTimes:
-    """Times of one attempt, in seconds of the monotonic clock."""
+    """The times at which the stages of one attempt happened, in seconds of the monotonic clock; 0.0 = not yet."""
 
     begun: float = 0.0
     sent: float = 0.0
@@ -102,33 +102,33 @@ class AttemptTimes:
     ended: float = 0.0
 
     def provider_s(self) -> float:
-        """Return the seconds from the request sent to the first byte."""
+        """Return the seconds from the sent request to the first byte; 0.0 if no byte arrived."""
         return max(0.0, self.first_byte - self.sent) if self.sent and self.first_byte else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """A response that was read completely."""
+    """A response whose body was read completely."""
 
     status: int
     headers: Mapping[str, str]
-    """case-insensitive"""
+    """response headers; the case of their names does not matter"""
     body: bytes
     timings: Timings
     attempts: int = 1
     request: str = ""
-    """method and path, for error messages"""
+    """method and path of the request, for error messages"""
 
     @property
     def text(self) -> str:
-        """Return the body as text; bytes that are not UTF-8 become U+FFFD."""
+        """Return the body as text. Bytes that are not UTF-8 become U+FFFD."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> object:
-        """Return the parsed JSON body.
+        """Return the body parsed as JSON.
 
         Raises:
-            MappingError: the body is blank, HTML, truncated or otherwise not JSON.
+            MappingError: the body is empty, HTML, truncated or otherwise not JSON.
         """
         return self._tree
 
@@ -146,5 +146,8 @@ class Response:
 
 
 def _text_of(body: bytes) -> bytes | str:
-    """Return a JSON object in UTF-8 as text; return any other body as bytes, whose encoding ``json`` detects slowly."""
+    """Decode the body if it is a JSON object in UTF-8; else return its bytes unchanged.
+
+    ``json.loads`` detects the encoding of bytes itself, but slowly.
+    """
     return body.decode("utf-8", "surrogatepass") if body[:1] == b"{" and body[1:2] != b"\0" else body

@@ -1,4 +1,4 @@
-"""The rate limiter of one endpoint: decides when a request may start.
+"""Decide when a request of an endpoint may start.
 
 Also in this module:
 
@@ -37,7 +37,7 @@ from bench.http.errors import PauseTooLong
 from bench.scalars import instant, number, whole_number
 
 LATEST_SPAN_S = 10_000_000.0
-"""numbers above this are Unix times (1970-04-26 and later), above 1e12 in milliseconds"""
+"""a larger number is a Unix time (1970-04-26 or later) and not a time span; above 1e12 it is in milliseconds"""
 LONGEST_WAIT_S = 366 * 86400.0
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
@@ -46,16 +46,16 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def parse_wait_s(text: str, *, now: float) -> float | None:
-    """Return a time span or a point in time as seconds from ``now`` (Unix time), at least 0; None for other texts.
+    """Parse a time span or a point in time; return the seconds from ``now`` (Unix time), at least 0.
 
-    Also None for more than `LONGEST_WAIT_S`: such a wait is an error of the server.
+    Return None for any other text, and for a wait of more than 366 days, which must be the server's mistake.
     """
     wait_s = _wait_s(text.strip(), now)
     return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
 
 
 def server_time(headers: Mapping[str, str]) -> float:
-    """Return the Unix time in the server's Date header, because reset times use that clock.
+    """Return the Unix time in the response's Date header, because the server's reset times use that clock.
 
     Without the header, return the local time.
     """
@@ -76,21 +76,21 @@ def _wait_s(text: str, now: float) -> float | None:
 
 
 USED_SHARE = 0.98
-"""share of the allowed rate that is used, as a margin for network jitter at the server"""
+"""share of the allowed rate that bench uses; the rest is a margin for network jitter"""
 BURST_SLACK = 0.5
-"""part of a call that is added to the burst, so that a late start does not lower the rate; below 1, so that no rate
-window is exceeded"""
+"""part of a call that is added to the burst, so that a late start does not lower the rate. It is below 1, so that no
+more calls than allowed start in any time window."""
 CHECKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
 LONGEST_SLEEP_S = 1.0
-"""longest sleep in seconds, because a pause may be extended meanwhile"""
+"""longest single sleep in seconds; the pause is checked again after each sleep, because it may have been extended"""
 SHORTEST_CHECK_S = 0.001
 TOKEN_BURST_S = 6.0
-"""seconds of the token rate that can be used in one moment"""
+"""the tokens of this many seconds may be used at one moment"""
 
 
 class LimitedCall(Protocol):
-    """A call that waits for admission; the limiter adds the waiting time to ``limiter_s``."""
+    """A call that waits until it may start. The limiter adds the waiting time to ``limiter_s``."""
 
     @property
     def tokens(self) -> int: ...
@@ -102,7 +102,7 @@ class LimitedCall(Protocol):
 
 
 class RateLimiter:
-    """The admission control of one endpoint."""
+    """Decides when each call of one endpoint may start."""
 
     def __init__(self, limits: Limits, slots: Slots, *, adaptive: bool, share: float = 1.0) -> None:
         self._slots = slots
@@ -111,17 +111,17 @@ class RateLimiter:
         self._requests = _request_bucket(limits, share)
         self._tokens = _token_bucket(limits, share)
         self._turn = anyio.Lock(fast_acquire=True)
-        """invariant: at most one call of an endpoint waits for the limiter or a global slot"""
+        """lets at most one call of the endpoint wait for the limiter or for a global slot"""
         self._closed_until = 0.0
         self._unpaced = self._requests is None and self._tokens is None
         self.window = AdaptiveSlots(limits.concurrency or slots.size) if adaptive else None
         self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
 
     async def enter(self, passenger: LimitedCall) -> None:
-        """Wait for a place, a slot and a token, and take them.
+        """Wait until the call may start; take its place at the endpoint, its global slot and its rate token.
 
         Raises:
-            PauseTooLong: a pause is longer than the call's ``patience_s``.
+            PauseTooLong: the endpoint is paused for longer than the call's ``patience_s``.
         """
         if self._places is not None:
             await self._places.take(passenger)
@@ -135,20 +135,23 @@ class RateLimiter:
             self.close_for(self._interval_s)
 
     def leave(self, passenger: LimitedCall) -> None:
-        """Release the slot and the place."""
+        """Release the call's global slot and its place at the endpoint."""
         self._slots.give_back(passenger)
         self._release_place(passenger)
 
     def close_for(self, seconds: float) -> None:
-        """Start no request at this endpoint for this many seconds."""
+        """Let no request of this endpoint start for this many seconds."""
         self._closed_until = max(self._closed_until, time.perf_counter() + seconds)
 
     def closed_for(self) -> float:
-        """Return the seconds until a request may start, considering pauses only."""
+        """Return for how many more seconds the endpoint is paused; rate limits are not considered."""
         return max(0.0, self._closed_until - time.perf_counter())
 
     def note_quota(self, headers: Mapping[str, str]) -> None:
-        """Spread the remaining quota in the response headers over the time until its reset."""
+        """Slow down by the remaining quota that the response headers report.
+
+        The remaining requests are spread over the time until the quota is reset.
+        """
         if self._feedback is None:
             return
         left = whole_number(headers.get(self._feedback.remaining, "").strip())
@@ -183,7 +186,10 @@ class RateLimiter:
             await anyio.sleep(min(wait_s, LONGEST_SLEEP_S))
 
     def _wait_s(self) -> float:
-        """Return the seconds until the next check: the rest of a pause, or the time of a small part of a token."""
+        """Return the seconds until the next check: the rest of a pause, or a small part of the time per request.
+
+        Return 0 if a request may start now.
+        """
         closed_s = self.closed_for()
         bucket = self._requests
         if closed_s or bucket is None or bucket.has_capacity():
@@ -191,7 +197,7 @@ class RateLimiter:
         return max(SHORTEST_CHECK_S, bucket.time_period / bucket.max_rate / CHECKS_PER_TOKEN)
 
     async def _take_token(self) -> bool:
-        """Take a token and return True if one is available; only the first waiting call does this."""
+        """Take a rate token if one is available; return True if it was taken. Only the first waiting call does this."""
         if self._requests is None:
             return True
         if not self._requests.has_capacity():

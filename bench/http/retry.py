@@ -1,4 +1,4 @@
-"""The retry rules of failed attempts: full jitter, two counts and a deadline; tenacity runs the loop.
+"""Retry failed attempts after random pauses, up to a number of failures and a deadline. Tenacity runs the loop.
 
 Example::
 
@@ -21,12 +21,13 @@ from bench.http.call_log import CallState
 from bench.http.errors import AttemptFailed
 
 JITTER_AFTER_WAIT_S = 1.0
-"""longest random delay in seconds after a Retry-After, so that calls are not all retried at the same time"""
+"""longest random delay added to the server's Retry-After, in seconds, so that calls do not all retry at the same moment
+"""
 _logger = logging.getLogger("bench")
 
 
 def retrying(state: CallState, random: random.Random) -> AsyncRetrying:
-    """Return the retry loop of one call."""
+    """Return the tenacity retry loop for one call."""
     return AsyncRetrying(
         retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.repeat),
         wait=lambda attempt: wait_s(state, _failure(attempt), random),
@@ -38,7 +39,11 @@ def retrying(state: CallState, random: random.Random) -> AsyncRetrying:
 
 
 def wait_s(state: CallState, failed: AttemptFailed, random: random.Random) -> float:
-    """Return the pause in seconds: full jitter over a doubling span, or the server's wait plus a small jitter."""
+    """Return the pause before the next attempt, in seconds.
+
+    If the server said how long to wait, a small random delay is added to its time. Otherwise the pause is random; its
+    maximum doubles with each failure.
+    """
     retry = state.endpoint.retry
     span = min(retry.max_delay_s, retry.delay_s * 2.0 ** (_failures_so_far(state, failed) - 1))
     if failed.wait_s is not None:
@@ -51,7 +56,7 @@ def _failures_so_far(state: CallState, failed: AttemptFailed) -> int:
 
 
 def _is_exhausted(state: CallState, failed: AttemptFailed, sleep_s: float) -> bool:
-    """Return True when no attempt is left, or the next one would start after the call's deadline."""
+    """Return True if all retries are used up, or if the next attempt would start after the call's deadline."""
     late = state.deadline is not None and time.perf_counter() + sleep_s >= state.deadline
     return late or _failures_so_far(state, failed) > state.endpoint.retry.max_retries
 

@@ -1,4 +1,4 @@
-"""One attempt on the network: the only module that uses aiohttp for requests.
+"""Send one attempt over the network. Only this module sends requests with aiohttp.
 
 Also in this module:
 
@@ -48,11 +48,11 @@ ZLIB_METHOD = 8
 
 
 def decoded(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
-    """Return the decompressed body; a body in an unknown encoding is returned unchanged.
+    """Return the decompressed body. A body in an unknown encoding is returned unchanged.
 
     Raises:
         ResponseLost: the body is truncated or damaged.
-        ResponseTooLarge: the body is larger than ``max_bytes``.
+        ResponseTooLarge: the decompressed body is larger than ``max_bytes``.
     """
     if not encoding:
         return body
@@ -81,7 +81,7 @@ def _unpacked(body: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _window(body: bytes, name: str) -> int:
-    """Return the window bits for zlib; some servers send deflate without its header."""
+    """Return the window bits with which zlib must read the body. Some servers send deflate without a zlib header."""
     if name != "deflate":
         return GZIP
     return zlib.MAX_WBITS if body[0] & 0x0F == ZLIB_METHOD else -zlib.MAX_WBITS
@@ -97,7 +97,7 @@ NO_TLS = frozenset(
         "SSLV3_ALERT_HANDSHAKE_FAILURE", "TLSV13_ALERT_CERTIFICATE_REQUIRED", "HTTP_REQUEST",
     }
 )  # fmt: skip
-"""reasons of a TLS handshake that fails every time: no TLS, no common version, a client certificate is required"""
+"""reasons in TLS errors that every handshake would give: no TLS, no common version, or a missing client certificate"""
 DNS_CACHE_S = 300
 
 
@@ -107,7 +107,7 @@ _stamps: ContextVar[AttemptTimes] = ContextVar("stamps")
 
 
 class NetworkAttempt(NamedTuple):
-    """The request, the times and the limits of one attempt."""
+    """The request of one attempt, with its times and limits."""
 
     request: Request
     body: bytes | None
@@ -118,7 +118,7 @@ class NetworkAttempt(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """Status, headers and the complete body."""
+    """Status, headers and complete body of a response."""
 
     status: int
     headers: Mapping[str, str]
@@ -126,9 +126,9 @@ class HttpResponse(NamedTuple):
 
 
 class TimingConnector(aiohttp.TCPConnector):
-    """A connector that records the time at which a request gets its connection.
+    """A connector that records when a request gets its connection.
 
-    The tracing of aiohttp would cost 20 us more per call.
+    Measuring this by aiohttp's tracing would cost 20 us more per call.
     """
 
     async def connect(
@@ -149,7 +149,8 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[tuple[str, str | None], tuple[URL | None, dict[str, str] | None]] = {}
         self._reached: set[str | None] = set()
-        """hosts that have answered: if their names cannot be resolved later, the name server is down"""
+        """hosts that have responded before; if the name of such a host cannot be resolved, only the name server is down
+        """
 
     async def __aenter__(self) -> Transport:
         self._session = aiohttp.ClientSession(
@@ -173,7 +174,7 @@ class Transport:
         timing: aiohttp.ClientTimeout,
         max_bytes: int,
     ) -> HttpResponse:
-        """Send the request once, follow redirects, and return the complete response.
+        """Send the request once and follow its redirects; return the complete response.
 
         Raises:
             RequestNotSent, ResponseLost: there is no complete response.
@@ -207,7 +208,7 @@ class Transport:
             stamps.ended = time.perf_counter()
 
     def _unconnected(self, error: OSError, attempt: NetworkAttempt) -> RequestNotSent | ResponseLost:
-        """Return the error of a failed connection; it is final when the server can never be reached."""
+        """Return the exception for a failed connection. It is marked ``final`` if no retry can succeed."""
         if is_certificate_error(error):
             return RequestNotSent(f"{_reason(error)}; {CA_HINT}", final=True, every_call=True)
         if isinstance(error, ssl.SSLError):
@@ -258,7 +259,10 @@ class Transport:
 
 
 def _proxy_of(scheme: str, host: str | None) -> tuple[URL | None, dict[str, str] | None]:
-    """Return the proxy of one host from ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``."""
+    """Return the proxy for a host, and the headers for the proxy, from HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
+
+    Both are None if the host needs no proxy.
+    """
     found = getproxies().get(scheme)
     if not found or (host and proxy_bypass(host)):
         return None, None
@@ -303,7 +307,7 @@ def _headers(request: Request) -> Mapping[str, str]:
 
 
 def _redirect(request: Request, url: URL, answer: HttpResponse) -> URL | None:
-    """Return the URL of a redirect; None when there is no redirect, or when it must not be followed."""
+    """Return the URL to which a response redirects; None if there is no redirect, or if it must not be followed."""
     location = answer.headers.get("Location")
     if answer.status not in REDIRECTS or not location:
         return None

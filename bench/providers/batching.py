@@ -23,7 +23,7 @@ PIECE_MARK = "#"
 MAX_ITEMS = 10_000
 """maximum number of memories in a batch, for any provider"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
-"""where a text may be split: after a paragraph, or else after a sentence, or else after a word"""
+"""positions at which a text may be split: after a paragraph, or else after a sentence, or else after a word"""
 
 
 def whole_id(memory_id: str) -> str:

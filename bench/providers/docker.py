@@ -106,7 +106,7 @@ class Compose:
     variables: tuple[str, ...]
     where: str | None
     last_problem: str = "nothing answers"
-    """why the last health check failed"""
+    """reason why the last health check failed"""
 
     @classmethod
     def from_config(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:

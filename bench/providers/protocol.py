@@ -45,7 +45,7 @@ OnUnknown = Literal["repeat", "probe", "reset"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """How the engine waits until a provider has indexed what was ingested."""
+    """The rule by which the engine waits until a provider has indexed what was ingested."""
 
     by: Literal["nothing", "status", "sentinel"] = "nothing"
     """"status": call ``ready``, which makes the provider's own status calls. "sentinel": search for an ingested memory
@@ -60,7 +60,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """How memories are split into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
+    """The rules for splitting memories into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
 
     max_items: int | None = None
     """maximum number of memories in a batch; None = use the benchmark's batch size"""
@@ -79,7 +79,7 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a provider can do. A benchmark runs only if ``operations`` has the names that it requires.
+    """The capabilities of a provider. A benchmark runs only if ``operations`` has the names that it requires.
 
     Some of the other fields only inform. Some, such as ``max_k``, change how the provider is called.
     """
@@ -135,7 +135,7 @@ def _config_spelling(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """What a provider gets from the engine; it must use this HTTP client and this clock, not its own."""
+    """The objects that a provider gets from the engine; it must use this HTTP client and this clock, not its own."""
 
     http: Http
     environment: Environment

@@ -93,7 +93,7 @@ SEARCH_CHECK_KEYS = STATE_KEYS.union(INCOMPLETE_FLAGS, PART_COUNTS, MESSAGE_KEYS
 """every key that the check of a search response reads; a response without these keys needs no further check"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 CheckKind = Literal["add", "search", "change", "other"]
-"""What a 2xx response must prove: an "add" must have stored everything, and a "search" must be complete.
+"""Kind of a request. An "add" must have stored everything, and a "search" must be complete.
 A "change" (also used for a setup, a count or a lookup) must not report a failure. An "other" response is only checked
 for an error message without a result."""
 

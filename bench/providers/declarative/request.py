@@ -134,7 +134,7 @@ class Channel(Protocol):
 
 @value_dataclass(slots=True)
 class ProviderConnection:
-    """What all calls of one provider share: constants, limits and the channel to the service."""
+    """The state that all calls of one provider share: constants, limits and the channel to the service."""
 
     compiler: Compiler
     constants: Mapping[str, str]

@@ -67,7 +67,7 @@ def _uuid(namespace: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFormat:
-    """How memories and questions are written into the requests of a service."""
+    """The format in which memories and questions are sent to a service."""
 
     timestamp: Timestamp = "iso"
     metadata_values: MetadataValues = "flat"

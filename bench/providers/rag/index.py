@@ -59,7 +59,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarities:
-    """How similar the chunks of a namespace are to a question, as cosines by chunk id."""
+    """The similarities between a question and the chunks of a namespace, as cosines by chunk id."""
 
     chunks: Mapping[str, float] = field(default_factory=dict)
     questions: Mapping[str, float] = field(default_factory=dict)
