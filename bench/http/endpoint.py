@@ -19,8 +19,7 @@ Action = Literal["retry", "fail", "stop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """The names of the response headers that report the remaining quota, so that calls slow down before it is used up.
-    """
+    """The response headers that report the remaining quota, so that calls slow down before it is used up."""
 
     remaining: str
     reset: str | None = None

@@ -1,4 +1,4 @@
-"""Readers, judges and embedders by name: ``openai/gpt-4o``, ``vllm/qwen3-8b``, ``builtin/extractive``.
+"""Open answering, judge and embedding models by name: ``openai/gpt-4o``, ``vllm/qwen3-8b``, ``builtin/extractive``.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Classify a text in place of an answer: an error, a null value, an unfilled prompt, an echo, a tool call.
+"""Find out whether a reply is an answer, or an error, a null value, an unfilled prompt, an echo or a tool call.
 
 Example::
 
@@ -33,7 +33,7 @@ OTHER_MARKS, QUOTES, CONTRADICTS, IN_NUMBER = "other_marks", "quotes_context", "
 
 _LONGEST = 20_000
 _SHORT = 600
-"""maximum length, in characters, of a text that counts as nothing but an error message"""
+"""maximum length, in characters, of a text that can be an error message as a whole"""
 _ALONE = "internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests"
 _FAILED = pattern(
     rf"\s*(?:(?:HTTP(?:/[\d.]+)?|(?:http )?error(?: code)?|status(?: code)?)[: ]+[45]\d\d\b"
@@ -64,12 +64,15 @@ _ONLY_LEAK = pattern(rf"(?:\s*(?:{_SLOT}|{_MARK}|</?s>))+\s*(?:user|assistant|sy
 
 
 def form_of(text: str) -> str:
-    """Return a text in lower case with single spaces and without surrounding punctuation."""
+    """Return the text in lower case with single spaces, without punctuation at its start and end."""
     return " ".join(text.lower().split()).strip(" \"'`*_.“”")
 
 
 def non_answer_reason(text: str, accepted: Sequence[str] = ()) -> str | None:
-    """Return a description of a text that cannot be meant as an answer; None for an answer, or for an accepted one."""
+    """Return the reason why a text cannot be meant as an answer; None if it can be an answer.
+
+    A text that resembles one of the ``accepted`` answers is always an answer.
+    """
     if len(text) > _LONGEST:
         return None
     reason = None
@@ -87,12 +90,15 @@ def non_answer_reason(text: str, accepted: Sequence[str] = ()) -> str | None:
 
 
 def is_error_text(text: str) -> bool:
-    """Return True when a text is, or begins like, an error message."""
+    """Return True if a text is an error message or begins like one."""
     return _ERROR_START.match(text[:_SHORT]) is not None or non_answer_reason(text) is not None
 
 
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the signs that an answer may be faulty, such as a template mark; marks in the prompt are ignored."""
+    """Return the names of all signs that an answer may be faulty, such as a mark of a prompt template.
+
+    Template marks that also occur in the prompt are not counted.
+    """
     text = text[:_LONGEST]
     found = [ODD] if has_misleading_characters(text) else []
     if is_tool_call(text):
@@ -116,7 +122,7 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
 
 
 _SEVERAL = pattern(r"\s*(?:[;|]| / )\s*")
-"""separators of several answers in one gold"""
+"""matches the separators between several answers in one gold answer"""
 _ENDS = " .!?\"'"
 
 
@@ -126,12 +132,12 @@ _LONGEST_PART = 40
 
 
 def _has_synonym(form: str, gold: str) -> bool:
-    """Return True for "yes" in place of "true"."""
+    """Return True if the answer begins with "yes" where the gold answer is "true", and in similar cases."""
     return gold in _SYNONYMS and re.match(rf"{_SYNONYMS[gold]}\b", form.lstrip(_ENDS + "*")) is not None
 
 
 def _has_parts(form: str, gold: str) -> bool:
-    """Return True for the parts of a gold answer in another order."""
+    """Return True if the answer contains all parts of a gold answer such as "tea and coffee", in any order."""
     parts = _ORDER.split(gold) if len(gold) < 10 * _LONGEST_PART else []
     if len(parts) < 2 or not all(len(part) <= _LONGEST_PART and part.upper() != part for part in parts):
         return False
@@ -140,11 +146,14 @@ def _has_parts(form: str, gold: str) -> bool:
 
 _SMALL_NUMBER = pattern(r"\d{1,2}")
 _SHORT_ANSWER = 12
-"""maximum number of spaces in an answer in which a small number in another spelling counts"""
+"""longest answer, by number of spaces, in which a small number in another spelling counts as the gold answer"""
 
 
 def _has_loose_form(form: str, gold: str) -> bool:
-    """Return True when an answer contains a gold answer, or its parts, with other marks, numbers or dates."""
+    """Return True if the answer contains the gold answer when spellings of marks, numbers and dates are ignored.
+
+    If the gold answer has several parts, all must occur, or any one if they are separated by "|".
+    """
     if not has_spelling(form) and not has_spelling(gold):
         return False
     plain, parts = _loose(form), [part for part in map(_loose, _SEVERAL.split(gold)) if part]
@@ -154,14 +163,14 @@ def _has_loose_form(form: str, gold: str) -> bool:
 
 
 _FORMS: Sequence[Callable[[str, str], bool]] = (_has_synonym, _has_parts, _has_loose_form)
-"""ways in which an answer can contain a gold answer in another form; both are in lower case"""
+"""functions that find a gold answer in another form within an answer; both texts are in lower case"""
 _loose = functools.lru_cache(maxsize=8)(loose_form)
 
 
 def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> bool:
-    """Return True when a text contains a gold answer, but only if differences in spelling are ignored.
+    """Return True if a text contains a gold answer, but only when differences in spelling are ignored.
 
-    With ``exact``, also when the text equals a gold answer only in this way.
+    With ``exact``, also return True if the whole text equals a gold answer only when spelling is ignored.
     """
     form, spelled = _single_spaced(text[:_LONGEST]), [gold for gold in map(_single_spaced, golds) if gold]
     if exact and form not in spelled and _loose(form).strip(_ENDS) in [_loose(gold).strip(_ENDS) for gold in spelled]:
@@ -175,7 +184,7 @@ _SPACED_NUMBER = pattern(r"(?<![\w.,])\d{1,3}(?: \d{3})+(?!\w|[.,]\d)")
 
 
 def parts_spaced_number(text: str, golds: Sequence[str]) -> bool:
-    """Return True when a text contains a gold answer only as a part of a number with spaces: 200 in ``1 200``."""
+    """Return True if a text contains a gold answer only as a part of a number with spaces, such as 200 in ``1 200``."""
     form = _single_spaced(text[:_LONGEST])
     if _SPACED_NUMBER.search(form) is None:
         return False
@@ -195,18 +204,18 @@ _STATED = pattern(
     r"|####[ \t]{0,3}(?=[^\n]{1,60}\Z)|\\boxed\{",
     re.IGNORECASE | re.MULTILINE,
 )
-"""other places at which an answer is stated, after any reasoning"""
+"""matches phrases other than "final answer" after which a text states its answer"""
 _DENIED = pattern(
     r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor) "
     r"(?:(?:an?|the|his|her|my|your|their|in|on|at|by|to|of|from|with|called|named|(?:call|name) \w+) ){0,2}$"
 )
 _DOUBTFUL = pattern(r"\b(?:not|never|neither|nor)\s|n['’]t\s|\banswer\b|####|\\boxed", re.IGNORECASE)
 _BEFORE = 40
-"""number of characters before a gold answer in which a negation counts"""
+"""number of characters before a gold answer in which a negation is searched for"""
 
 
 def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
-    """Return True when a text contains the gold answers only after negations, or only before its final answer."""
+    """Return True if a text contains gold answers only after a negation, or only before its final answer."""
     text = text[:_LONGEST]
     if _DOUBTFUL.search(text) is None:
         return False
@@ -229,13 +238,13 @@ def _single_spaced(text: str) -> str:
 
 
 _LEAST_QUOTED = 20
-"""minimum length, in characters, of a text that counts as quoted"""
+"""minimum length, in characters, of a text whose repetition counts as a quotation"""
 _DATE = pattern(r"(?:^|(?<=\0))\[[\d: -]{10,16}\] ")
 _BREAK = pattern(r" ?\0 ?")
 
 
 def quotes_context(text: str, context: Sequence[str]) -> bool:
-    """Return True when a text repeats two or more texts of its context, and at least half of them, word for word."""
+    """Return True if an answer repeats at least two texts of its context, and at least half of them, word for word."""
     if (size := len(text)) < 2 * _LEAST_QUOTED:
         return False
     lengths = sorted(map(len, context))
@@ -248,7 +257,7 @@ def quotes_context(text: str, context: Sequence[str]) -> bool:
 
 
 def repeats_prompt(text: str, prompt: str) -> bool:
-    """Return True when a text begins with its own prompt, because the server returns prompt and completion together."""
+    """Return True if a reply begins with its own prompt, as from servers that return prompt and reply together."""
     start = " ".join(prompt[:600].split())[:160]
     return len(start) >= 60 and " ".join(text[:1200].split()).startswith(start)
 
@@ -283,7 +292,7 @@ _FENCE = pattern(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOT
 
 
 def is_json_object(text: str) -> bool:
-    """Return True when a text is exactly one JSON object, possibly in a code fence."""
+    """Return True if the text is exactly one JSON object. A code fence around the object is allowed."""
     if not _CALL_START.match(text):
         return False
     fenced = _FENCE.fullmatch(text)
@@ -291,7 +300,10 @@ def is_json_object(text: str) -> bool:
 
 
 def is_cut_json(text: str) -> bool:
-    """Return True when a text is the unfinished beginning of a JSON object or list, possibly in a code fence."""
+    """Return True if the text is the beginning of a JSON object or list whose end is missing.
+
+    A code fence before the beginning is allowed.
+    """
     begun = _JSON_START.match(text)
     if begun is None:
         return False
@@ -304,7 +316,7 @@ def is_cut_json(text: str) -> bool:
 
 
 def _is_open(text: str) -> bool:
-    """Return True when a JSON text ends inside a string, an object or a list."""
+    """Return True if a JSON text ends inside a string, an object or a list."""
     depth, quoted = 0, False
     for mark in _JSON_MARK.findall(text):
         if mark == '"':
@@ -315,7 +327,7 @@ def _is_open(text: str) -> bool:
 
 
 def is_tool_call(text: str) -> bool:
-    """Return True when a text is only a tool call, in the notation of some model."""
+    """Return True if the text is only a tool call, in the notation of any known model."""
     if len(text) > _LONGEST or not _CALL_START.match(text):
         return False
     fenced = _FENCE.fullmatch(text)

@@ -1,4 +1,5 @@
-"""The dialect of Anthropic: a separate system text, content in blocks, a schema as one forced tool."""
+"""Build requests and read responses in Anthropic's format: system text apart, content in blocks, schema as a forced
+tool."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from bench.models.streams import join_anthropic
 from bench.tokens import count_tokens
 
 MIN_CACHED_TOKENS = 1024
-"""minimum length, in tokens, of a prompt prefix that the vendor caches"""
+"""minimum length, in tokens, of the beginning of a prompt that Anthropic caches"""
 
 
 class Anthropic:
-    """The dialect of ``/v1/messages``."""
+    """The request and response format of ``/v1/messages``."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url.removesuffix('/v1')}/v1/messages"
@@ -97,13 +98,16 @@ class Anthropic:
 
 
 def _cached_blocks(text: str, stable: int) -> list[dict[str, object]]:
-    """Return a text as two blocks, with a request to cache the first; one block if nothing follows ``stable``."""
+    """Split the text at ``stable`` into two content blocks, and request that the vendor caches the first.
+
+    Return one block if no text follows ``stable``.
+    """
     first: dict[str, object] = {"type": "text", "text": text[:stable], "cache_control": {"type": "ephemeral"}}
     return [first, {"type": "text", "text": text[stable:]}] if text[stable:] else [first]
 
 
 def _tool_input(blocks: Sequence[object]) -> str:
-    """Return the input of the forced tool call as JSON text, the form in which other dialects reply."""
+    """Return the input of the forced tool call as JSON text; return "" if the reply has no such call."""
     for block in blocks:
         if isinstance(block, Mapping) and block.get("type") == "tool_use" and block.get("name") == SCHEMA_NAME:
             return json.dumps(block.get("input"), ensure_ascii=False)

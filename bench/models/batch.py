@@ -1,4 +1,4 @@
-"""Collect calls of a model into batches: the caller waits and receives its own reply from the batch.
+"""Collect calls of a model into batches. Each caller waits until its own reply is in the results of a batch.
 
 Example::
 
@@ -34,7 +34,7 @@ from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchNotEnded, BatchOutcome
 
 QUIET_S = 0.5
-"""seconds without a new call after which a batch is sent, if no other request is in flight"""
+"""a batch is sent when no new call has arrived for this many seconds and no other request is in flight"""
 LONGEST_GATHER_S = 60.0
 MAX_CALLS = 10_000
 MAX_BYTES = 90 * 2**20
@@ -47,27 +47,27 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class BatchRecord:
-    """A batch as the journal stores it."""
+    """A batch of calls, as written to the journal."""
 
     key: str
-    """bench's own id of the batch"""
+    """id of the batch that bench made"""
     endpoint: str
     calls: tuple[str, ...]
-    """bench's own ids of the calls"""
+    """ids of the calls that bench made"""
     at: datetime
     remote: str | None = None
-    """the vendor's id; None = it is unknown whether the batch was created"""
+    """id of the batch that the vendor made; None = it is not known whether the batch was created"""
 
 
 class BatchLog(Protocol):
-    """The journal of batches; every write is durable when the call returns."""
+    """The journal of the batches. When a write returns, the record is on disk."""
 
     @property
     def senders(self) -> list[BatchSender]: ...
 
     @property
     def stopped(self) -> bool:
-        """Return True when no further request may be sent."""
+        """Return True if no further request may be sent."""
         ...
 
     async def intend(self, record: BatchRecord) -> None: ...
@@ -79,18 +79,21 @@ class BatchLog(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """A batch that is not settled yet."""
+    """A batch whose results have not been read yet."""
 
     record: BatchRecord
     bodies: Mapping[str, object] = field(default_factory=dict)
-    """request bodies by call id; empty when an earlier process sent the batch"""
+    """request body of each call by call id; empty if an earlier process sent the batch"""
     outcomes: Mapping[str, BatchOutcome] = field(default_factory=dict)
     error: CallError | None = None
     begun: bool = False
     done: anyio.Event = field(default_factory=anyio.Event)
 
     async def outcome(self, call: str) -> BatchOutcome:
-        """Wait for the end of the batch; return the outcome of a call, with status EXPIRED if it was not processed."""
+        """Wait for the results of the batch; return the outcome of one call.
+
+        Its status is EXPIRED if the vendor did not process the call. The error of the whole batch is raised.
+        """
         await self.done.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
@@ -99,7 +102,7 @@ class _Batch:
 
 @dataclass(slots=True, eq=False)
 class _QueuedCall:
-    """A call that is not in a batch yet."""
+    """A call that waits to be put into a batch."""
 
     call: str
     body: object
@@ -109,7 +112,7 @@ class _QueuedCall:
 
 
 class BatchSender:
-    """A sender for one model endpoint in one role, which takes the place of `Http` for its calls."""
+    """Sends the calls of one model in one role as batches; used in place of `Http`."""
 
     def __init__(self, endpoint: Endpoint, api: BatchApi, http: Http, log: BatchLog) -> None:
         self.endpoint = endpoint
@@ -124,17 +127,17 @@ class BatchSender:
         self._wake = anyio.Event()
 
     def start(self, tasks: TaskGroup, earlier: Iterable[BatchRecord]) -> None:
-        """Start sending; ``earlier`` are the unsettled batches of this endpoint."""
+        """Start sending in the background. ``earlier`` are batches of an earlier process without results yet."""
         for one in earlier:
             batch = _Batch(one)
             self._earlier.update(dict.fromkeys(one.calls, batch))
         tasks.start_soon(self._send_batches, tasks)
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response:
-        """Wait for the reply to a request.
+        """Put the request into a batch, wait for its reply, and return it.
 
         Raises:
-            CallError: as :meth:`bench.http.Http.call` states.
+            CallError: for the same reasons as in :meth:`bench.http.Http.call`.
         """
         digest = hashlib.sha256(json.dumps([request.key, request.json], sort_keys=True).encode()).hexdigest()[:24]
         self._call_counts[digest] += 1
@@ -184,7 +187,7 @@ class BatchSender:
                     tasks.start_soon(self._process_batch, self._next_batch())
 
     async def _wait_until_quiet(self) -> None:
-        """Wait until no further call is expected soon."""
+        """Wait until no new call has arrived for a short time, or the queue is full."""
         until = anyio.current_time() + LONGEST_GATHER_S
         came = -1
         while came != self._arrivals or (self._http.in_flight and anyio.current_time() < until):
@@ -213,7 +216,10 @@ class BatchSender:
         return batch
 
     async def _process_batch(self, batch: _Batch) -> None:
-        """Send a batch if needed, wait for its end and read its outcomes; an outage only delays this."""
+        """Send a batch if it was not sent yet, wait for its end, and read its outcomes.
+
+        An outage of the vendor only delays this. Any other error is stored in the batch.
+        """
         entry = batch.record
         try:
             if entry.remote is None:
@@ -231,7 +237,10 @@ class BatchSender:
         batch.done.set()
 
     async def _create(self, batch: _Batch) -> str | None:
-        """Create a batch and return the vendor's id; None if it was never created and its calls must be sent again."""
+        """Create a batch and return the vendor's id of it.
+
+        Return None if an earlier process never created this batch, so that its calls must be sent again.
+        """
         entry, doubt = batch.record, not batch.bodies
         if not doubt:
             await self._log.intend(entry)
@@ -265,9 +274,10 @@ class BatchSender:
         return await self._retry_outages(lambda: self._api.results(batch))
 
     async def _retry_outages(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a request until the vendor answers; an outage only pauses it.
+        """Repeat a request until the vendor responds.
 
-        An answer that is still unreadable after a few tries is an error.
+        Raises:
+            MappingError: the response was unreadable 10 times.
         """
         pause_s, unreadable, told = FIRST_POLL_S, 0, False
         while True:
@@ -285,7 +295,11 @@ class BatchSender:
 
 
 def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt: int) -> Response:
-    """Return the response of a call from its outcome, or raise its error; also write the call to the call log."""
+    """Write a call to the call log, and return the response of the call from its outcome.
+
+    Raises:
+        AttemptFailed: the call failed or was not processed.
+    """
     body = json.dumps(outcome.body).encode()
     response = Response(
         status=outcome.status, headers={}, body=body, timings=Timings(), attempts=attempt, request="call of a batch"

@@ -1,4 +1,4 @@
-"""The batch endpoints of OpenAI's and Anthropic's dialect: send, look up and read a batch.
+"""Send, look up and read batches at the batch endpoints of OpenAI and Anthropic.
 
 Example::
 
@@ -26,21 +26,21 @@ from bench.values import dataclass
 METADATA = "bench_batch"
 PAGE = 100
 CLOCK_TOLERANCE = timedelta(minutes=10)
-"""maximum time by which the vendor's clock may be behind the local one"""
+"""a search for a batch also reads batches that seem this much older, because the vendor's clock may be behind"""
 WINDOW = "24h"
 EXPIRED = 0
-"""status of a request that was neither processed nor billed"""
+"""status of a request that the vendor neither processed nor billed"""
 STATUSES: Mapping[str, int] = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529,
 }  # fmt: skip
-"""error type of Anthropic -> equivalent HTTP status; other types are 500"""
+"""Anthropic's error type -> equivalent HTTP status; an error type that is not listed counts as 500"""
 UNBILLED_CODES = frozenset({"batch_expired", "batch_cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOutcome:
-    """The outcome of one request of a batch."""
+    """The outcome of one request of a batch: its HTTP status and response body."""
 
     status: int
     body: object = None
@@ -48,41 +48,46 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedBatch:
-    """A batch that has ended, as the vendor describes it."""
+    """A batch that has ended, with the vendor's JSON description of the batch."""
 
     id: str
     tree: Mapping[str, object]
 
 
 class BatchApi(Protocol):
-    """The batch endpoint of one vendor."""
+    """The batch endpoint of one vendor for one model."""
 
     async def create(self, key: str, bodies: Mapping[str, object]) -> str:
-        """Create a batch under bench's own key; return the vendor's id."""
+        """Create a batch from request bodies by call id. ``key`` is bench's own id of the batch.
+
+        Return the vendor's id of the batch.
+        """
         ...
 
     async def find(self, key: str, *, count: int, since: datetime) -> str | None:
-        """Return the vendor's id of a batch that may have been created; None if it was not.
+        """Return the vendor's id of the batch with bench's id ``key``; None if this batch was never created.
+
+        ``count`` is the number of its calls; ``since`` is the time at which bench tried to create it.
 
         Raises:
-            BatchNotEnded: a batch has not ended, and its key can be read only after its end.
+            BatchNotEnded: a batch that may be the right one must end before its key can be read.
         """
         ...
 
     async def ended(self, remote: str) -> EndedBatch | None:
-        """Return the batch if it has ended, else None."""
+        """Return the batch if it has ended; None if the vendor is still processing it."""
         ...
 
     async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
-        """Return the outcomes by bench's own ids; a call without an outcome was not processed."""
+        """Return the outcome of each call by call id. A call that is missing in the result was not processed."""
         ...
 
 
 def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> BatchApi:
-    """Return the batch endpoint of a model.
+    """Return the batch endpoint for a model.
 
     Raises:
-        ConfigError: no batch endpoint is known for its vendor.
+        ConfigError: no batch endpoint is known for the model's vendor.
     """
     client = BatchClient(http, endpoint, target)
     if dialect == "openai" and target.prefix != "azure":
@@ -93,7 +98,7 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
 
 
 class BatchClient:
-    """A client for batch requests with the credentials of one model."""
+    """Sends requests to a batch endpoint with the API key of one model."""
 
     def __init__(self, http: Http, endpoint: Endpoint, target: Target) -> None:
         self._http = http
@@ -119,7 +124,7 @@ class BatchClient:
         return _map((await self.get(url)).json())
 
     async def pages(self, url: str, cursor: str) -> AsyncIterator[Mapping[str, object]]:
-        """Yield the batches of an account, newest first."""
+        """Yield all batches of the account, newest first, from one page of the list after the other."""
         after: tuple[tuple[str, str], ...] = ()
         while True:
             page = _map((await self.get(url, (("limit", str(PAGE)), *after))).json())
@@ -133,7 +138,7 @@ class BatchClient:
 
 
 class OpenAIBatches:
-    """The batch API of OpenAI: ``/files`` and ``/batches``."""
+    """The BatchApi of OpenAI: ``/files`` and ``/batches``."""
 
     def __init__(self, client: BatchClient, base_url: str) -> None:
         self._client = client
@@ -189,7 +194,7 @@ def _openai_outcome(line: Mapping[str, object]) -> BatchOutcome:
 
 
 class AnthropicBatches:
-    """The batch API of Anthropic: ``/v1/messages/batches``."""
+    """The BatchApi of Anthropic: ``/v1/messages/batches``."""
 
     def __init__(self, client: BatchClient, url: str) -> None:
         self._client = client
@@ -226,7 +231,7 @@ class AnthropicBatches:
 
 
 class BatchNotEnded(Exception):
-    """A batch has not ended, so it is not yet known whether it is the batch that bench searches for."""
+    """Raised if a batch must end before bench can see if it is the batch that it searches for."""
 
 
 def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:

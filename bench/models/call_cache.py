@@ -1,4 +1,4 @@
-"""The cache of model replies across runs, so that an equal call is paid once: one SQLite file per workspace.
+"""Cache model replies over several runs in one SQLite file per workspace, so that an equal call is paid only once.
 
 Example::
 
@@ -33,14 +33,14 @@ from bench.structured import ReplySchema
 
 CACHE_FILE = "calls.sqlite"
 VERSION = 1
-"""version of the key and of the stored reply"""
+"""version of the cache's format; part of each key, so that replies in an older format are not found"""
 BUSY_S = 10.0
 CacheMode = Literal["read", "write", "readwrite"]
 NOT_STORED = ("latency_us", "attempts", "saved_usd")
 
 
 class CallCache:
-    """The cache file, opened at its first use."""
+    """A cache of model replies in one file, which is opened when it is first used."""
 
     def __init__(self, path: Path, *, mode: CacheMode) -> None:
         self.path = path
@@ -51,7 +51,7 @@ class CallCache:
         self._failed = False
 
     def open(self) -> None:
-        """Open the file; create it if it is missing.
+        """Open the file; create it if it does not exist.
 
         Raises:
             ConfigError: the file is not a call cache.
@@ -74,18 +74,24 @@ class CallCache:
             self._connection = None
 
     async def get(self, key: bytes) -> Completion | None:
-        """Return the reply that is stored under a key, or None."""
+        """Return the reply that is stored under the key.
+
+        Return None if there is no such reply, or if the mode is "write".
+        """
         rows = await self._run("SELECT body FROM reply WHERE key = ?", key) if self.reads else []
         return _read(rows[0][0]) if rows else None
 
     async def put(self, key: bytes, completion: Completion) -> None:
-        """Store a reply, unless the mode is ``read``, the key has a reply, or the reply contains a known secret."""
+        """Store a reply, unless the key has a reply already or the mode is "read".
+
+        A reply that contains a known secret is never stored.
+        """
         body = json.dumps({name: value for name, value in asdict(completion).items() if name not in NOT_STORED})
         if self.writes and not redactor.holds_secret(body):
             await self._run("INSERT OR IGNORE INTO reply VALUES (?, ?)", key, body)
 
     async def _run(self, statement: str, *values: bytes | str) -> list[tuple[str, ...]]:
-        """Execute one statement; an error of the file disables the cache but never fails the run."""
+        """Execute one SQL statement. If the file has an error, log a warning once and return no rows."""
         async with self._lock:
             try:
                 return await anyio.to_thread.run_sync(partial(self._execute, statement, values))
@@ -103,7 +109,7 @@ class CallCache:
 
 
 def count_replies(path: Path) -> int:
-    """Return the number of replies in a cache; 0 if the file does not exist or cannot be read."""
+    """Return the number of replies in a cache file; 0 if the file does not exist or cannot be read."""
     if not path.is_file():
         return 0
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -126,20 +132,20 @@ def _read(body: str) -> Completion | None:
 
 
 class CachedModel:
-    """A model that looks up each reply in the cache before it calls the model."""
+    """A model that returns a reply from the cache if there is one, and calls another model otherwise."""
 
     def __init__(self, model: Model, cache: CallCache, identity: Mapping[str, object]) -> None:
         self._model = model
         self._cache = cache
         self._identity = identity
-        """the settings of the model that decide a reply, in addition to the prompt"""
+        """everything except the prompt that decides a reply: model name, address and settings"""
 
     @property
     def name(self) -> str:
         return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the cached reply, or call the model and store its reply."""
+        """Return the cached reply for the prompt. If there is none, call the model and store its reply."""
         key = self._key(prompt)
         cached = await self._cache.get(key)
         if cached is not None:
@@ -166,7 +172,7 @@ class CachedModel:
 
 
 def _is_reusable(prompt: Prompt, completion: Completion) -> bool:
-    """Return True when a reply may be reused: it is complete, has a text, and fits the requested schema."""
+    """Return True if a reply may be stored: it is complete, not empty, and fits the requested schema."""
     if (
         completion.finish != "stop"
         or not completion.text.strip()

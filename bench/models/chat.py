@@ -1,4 +1,4 @@
-"""A chat model behind HTTP, in any dialect, as a `bench.model.Model`.
+"""Call a chat model over HTTP, in the format of any vendor.
 
 Also in this module:
 
@@ -42,13 +42,13 @@ from bench.tokens import count_tokens, fewest_tokens
 REFUSALS = ("-> 400", "-> 422", "the answer contains an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
 MAX_LESSONS = 6
-"""number of settings that can prove to be unsupported: temperature, seed, token limit, schema, stream, stream usage"""
+"""number of settings that a model may reject: temperature, seed, token limit, schema, stream, stream usage"""
 SEEN_SHARE = 0.6
-"""share of the estimated tokens; an endpoint that reports fewer has read only a part of the prompt"""
+"""share of the estimated prompt tokens; an endpoint that reports fewer tokens has read only a part of the prompt"""
 
 
 class Price(Protocol):
-    """The price function of a call: returns USD as decimal text, None = unknown.
+    """The function that returns the price of a call in USD as decimal text; None if the price is unknown.
 
     ``bench.engine.models.CallPricing`` implements it.
     """
@@ -60,25 +60,25 @@ class Price(Protocol):
 
 @dataclass(slots=True)
 class _CallResult:
-    """The reply of one call and its properties, read inside the retry loop."""
+    """The reply of one call with its usage and price. It is filled inside the retry loop, as the response is read."""
 
     reply: Reply | None = None
     usage: Usage | None = None
     unreadable: bool = False
     late: bool = False
-    """text arrived after the finish of the stream"""
+    """True if text arrived in a stream after the event that finished the reply"""
     cost_usd: str | None = None
     saved_usd: str | None = None
 
 
 class Sender(Protocol):
-    """A sender of requests: `Http`, or a `BatchSender`."""
+    """An object that sends requests: `Http` or `BatchSender`."""
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response: ...
 
 
 class ChatModel:
-    """One model in one role; its calls use the rate limiter of that role, or go into a ``batch``."""
+    """One model in one role. Its calls have their own rate limiter; with ``batch``, they are sent in batches."""
 
     def __init__(
         self,
@@ -104,10 +104,10 @@ class ChatModel:
         return self._target.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Call the model; a refusal or a truncated text is a completion, not an error.
+        """Call the model and return its reply. A refusal or a truncated text is returned, not raised.
 
         Raises:
-            CallError: as :meth:`bench.http.Http.call` states.
+            CallError: for the same reasons as in :meth:`bench.http.Http.call`.
         """
         answer = await self._ask(prompt)
         if answer.text.strip() or answer.finish != "stop":
@@ -215,7 +215,7 @@ def _flags(result: _CallResult, sent: str) -> tuple[str, ...]:
 
 
 def _error_fields(error: object) -> str:
-    """Return the message fields of an error, without the rest of the body, which may contain the prompt."""
+    """Return the message and the codes of an error. The rest of the body is left out: it may contain the prompt."""
     if not isinstance(error, Mapping):
         return str(error)[:SHOWN]
     return " ".join(str(error[key])[:SHOWN] for key in ("message", "param", "code", "type") if error.get(key))
@@ -227,9 +227,9 @@ SHOWN = 1000
 def call_price(
     target: Target, price: Price | None, used: Usage, *, returned: str | None, batch: bool = False
 ) -> str | None:
-    """Return the price of a call in USD as decimal text: "0" for a free model, None when it is unknown.
+    """Return the price of a call in USD as decimal text: "0" for a free model, None if it is unknown.
 
-    An estimated usage has no price, because the billed usage differs from it.
+    If the usage is only estimated, the price is unknown.
     """
     if target.free:
         return "0"
@@ -239,7 +239,10 @@ def call_price(
 
 
 def without_refused_feature(features: ModelFeatures, refusal: str) -> ModelFeatures | None:
-    """Return ``features`` without the setting that an error names; None when the error names no optional setting."""
+    """Return the features without the setting that the error text ``refusal`` names.
+
+    Return None if the text names no setting that can be left out.
+    """
     if not any(status in refusal for status in REFUSALS):
         return None
     if "max_completion_tokens" in refusal and features.tokens_name == "max_tokens":
@@ -258,7 +261,7 @@ def without_refused_feature(features: ModelFeatures, refusal: str) -> ModelFeatu
 
 
 def with_schema_text(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
-    """Return the prompt with the schema in its text, for a model that does not support schemas."""
+    """Return the prompt with the JSON schema written into its text, for a model without schema support."""
     wanted = json.dumps(schema, ensure_ascii=False, sort_keys=True)
     request = f"Reply with one JSON object and nothing else. It must fit this JSON Schema:\n{wanted}"
     last = prompt.messages[-1]
@@ -273,7 +276,7 @@ def _ignored(prompt: Prompt, features: ModelFeatures) -> tuple[str, ...]:
 
 
 def combined(first: Completion, second: Completion) -> Completion:
-    """Return the second completion with the usage and cost of both."""
+    """Return the second completion, with usage, cost, time and attempts of both added up."""
     used = None if first.usage is None or second.usage is None else usages.add_usages(first.usage, second.usage)
     return replace(
         second,
@@ -303,7 +306,7 @@ REPAIR = (
 
 
 class SchemaJudge:
-    """A model as a judge. If a reply does not fit the prompt's schema, the model is asked once more.
+    """A judge that replies by a JSON schema. If its first reply does not fit the schema, it is asked once more.
 
     A reply that was cut at the token limit, or a refusal, is returned unchanged.
     """
@@ -316,7 +319,7 @@ class SchemaJudge:
         return self._model.name
 
     async def ask(self, prompt: Prompt) -> Completion:
-        """Return the model's reply, or its second reply with the usage and cost of both."""
+        """Return the model's reply. If it had to be asked twice, return the second reply with the cost of both."""
         answer = await self._model.complete(prompt)
         schema = prompt.json_schema
         if schema is None or answer.finish in ("length", "refusal"):

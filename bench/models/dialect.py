@@ -1,4 +1,4 @@
-"""The dialect protocol: the request and response format of a vendor family. Each dialect is one module.
+"""Define dialects: a dialect is the request and response format of a family of vendors, in one module.
 
 A dialect only builds request trees and reads response trees; it sends nothing. Features that differ between models
 (temperature, name of the token limit, schema) are passed as a `ModelFeatures`.
@@ -39,11 +39,11 @@ FINISHES: Mapping[str, Finish] = {
         "refusal",
     ),
 }  # fmt: skip
-"""finish of any vendor in lower case -> finish of bench; routers pass on names of other vendors"""
+"""reason for the end of a reply, as any vendor writes it, in lower case -> bench's word for this reason"""
 ERROR_FINISHES = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource", "failed"}
 )
-"""finish values that mean that the endpoint stopped because of an error"""
+"""vendors' reasons for the end of a reply that mean an error of the endpoint"""
 FILTER_CODES = frozenset(
     {
         "content_filter", "responsibleaipolicyviolation", "content_policy_violation", "content_filtered",
@@ -60,38 +60,38 @@ _FILTER_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFeatures:
-    """The features that the model supports, as far as is known."""
+    """The features that a model is known or assumed to support."""
 
     temperature: bool = True
     seed: bool = True
     schema: bool = True
-    """False: the schema is written into the prompt"""
+    """False: the model gets no schema as a parameter; the schema is written into the prompt"""
     tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream: bool = False
-    """the endpoint supports streamed replies only"""
+    """True: the reply is requested as a stream, because the endpoint supports nothing else"""
     stream_usage: bool = True
-    """request the usage of a stream"""
+    """True: the usage is requested in a stream"""
     body: Mapping[str, object] = field(default_factory=dict)
-    """extra fields of the request, from the model's settings"""
+    """extra fields of the request body, from the model's settings in the config"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One reply of a model, without price."""
+    """One reply of a model, without its price."""
 
     text: str
     model: str | None
-    """the model name in the response"""
+    """name of the model as the response states it"""
     finish: Finish
     fingerprint: str | None = None
     native_finish: str = field(default="", compare=False)
-    """the finish in the endpoint's own wording"""
+    """the reason for the end of the reply, as the vendor writes it"""
     reasoning: str = field(default="", compare=False)
-    """reasoning that was sent separately from the text"""
+    """the model's reasoning, if it was sent apart from the text"""
 
 
 class Dialect(Protocol):
-    """The request and response format of one vendor family."""
+    """The request and response format of one family of vendors."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str: ...
 
@@ -100,7 +100,9 @@ class Dialect(Protocol):
     def read_chat(self, body: object) -> Reply: ...
 
     def join_events(self, events: Sequence[object], *, done: bool) -> object:
-        """Return the events of a stream as the body of an unstreamed reply; ``done``: the end marker was received.
+        """Join the events of a stream to the body that the endpoint would return without a stream.
+
+        ``done`` is True if the stream's end marker was received.
 
         Raises:
             Unavailable: the stream ended too early.
@@ -115,7 +117,7 @@ class Dialect(Protocol):
 
 
 def as_map(value: object, where: str) -> Mapping[str, object]:
-    """Return the value as an object.
+    """Return ``value`` if it is a JSON object. ``where`` names its place in the response, for error messages.
 
     Raises:
         MappingError: the value is not an object.
@@ -126,7 +128,7 @@ def as_map(value: object, where: str) -> Mapping[str, object]:
 
 
 def as_list(value: object, where: str) -> list[object]:
-    """Return the value as a list.
+    """Return ``value`` if it is a JSON list. ``where`` names its place in the response, for error messages.
 
     Raises:
         MappingError: the value is not a list.
@@ -137,7 +139,7 @@ def as_list(value: object, where: str) -> list[object]:
 
 
 def text_of(value: object) -> str:
-    """Return a text, or the text parts of a list of content blocks; other content, such as reasoning, is left out."""
+    """Return a text, or the joined texts of a list of content blocks. Blocks of other types are left out."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -150,10 +152,10 @@ TEXT_TYPES = (None, "text", "output_text")
 
 
 def content_text(content: object, where: str) -> str:
-    """Return the text of a reply's content: null, a text, or a list of texts and blocks.
+    """Return the text of a reply's content, which may be null, a text, a block or a list of texts and blocks.
 
     Raises:
-        MappingError: content of another form, which could be an unreadable answer.
+        MappingError: the content has another form, so that it might be an answer that bench cannot read.
     """
     if isinstance(content, str):
         return content
@@ -167,12 +169,12 @@ def content_text(content: object, where: str) -> str:
 
 
 def finish_of(native: object) -> Finish:
-    """Return the finish in bench's names; an unknown one is ``other``."""
+    """Return bench's word for the vendor's reason for the end of a reply; "other" if the reason is not known."""
     return FINISHES.get(str(native).lower(), "other")
 
 
 def is_filter_refusal(error: object) -> bool:
-    """Return True when an error is from the endpoint's content filter, by its codes or its message."""
+    """Return True if the codes or the message of an error show that the vendor's content filter raised it."""
     if isinstance(error, str):
         return _FILTER_WORDS.search(error[:2000]) is not None
     if not isinstance(error, Mapping):
@@ -188,7 +190,7 @@ def is_filter_refusal(error: object) -> bool:
 
 
 def body_error(text: str) -> object:
-    """Return the error object of a response body; the text itself when it is not JSON."""
+    """Return the error object in a response body. If the body is not a JSON object, return its text."""
     try:
         tree: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -200,10 +202,10 @@ def body_error(text: str) -> object:
 
 
 def refusal_or_error(error: object, model: object = None) -> Reply:
-    """Return the reply that represents a content filter error.
+    """Return a refusal as the reply if the error comes from the vendor's content filter.
 
     Raises:
-        CallError: any other error.
+        CallError: the error has another cause.
     """
     if is_filter_refusal(error):
         return Reply(text="", model=text_or_none(model), finish="refusal", native_finish="content_filter")
@@ -211,12 +213,12 @@ def refusal_or_error(error: object, model: object = None) -> Reply:
 
 
 def text_or_none(value: object) -> str | None:
-    """Return a non-empty text, or None for any other value."""
+    """Return ``value`` if it is a text that is not empty; else return None."""
     return value if isinstance(value, str) and value else None
 
 
 def vector(value: object, where: str) -> tuple[float, ...]:
-    """Return one embedding as floats.
+    """Return one embedding as a tuple of floats. ``where`` names its place in the response, for error messages.
 
     Raises:
         MappingError: the embedding is empty, or an element is not a finite number.
@@ -233,7 +235,10 @@ def vector(value: object, where: str) -> tuple[float, ...]:
 
 
 def error_in_reply(error: object) -> CallError:
-    """Return the CallError for an error inside a 2xx response; without a code it counts as a fault of the endpoint."""
+    """Return the CallError for an error that a 2xx response contains.
+
+    An error without a known code counts as a fault of the endpoint (Unavailable).
+    """
     text = f"the answer contains an error: {shown(error)}"
     match _status_of(error):
         case 429:
@@ -253,11 +258,11 @@ STATUS_OF: Mapping[str, int] = {
     "invalid_request_error": 400, "invalid_argument": 400, "context_length_exceeded": 400,
     "authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404,
 }  # fmt: skip
-"""error name of a vendor -> equivalent HTTP status"""
+"""a vendor's name of an error -> the HTTP status with the same meaning"""
 
 
 def _status_of(error: object) -> int | None:
-    """Return the HTTP status for the number or name in an error; None if it has neither."""
+    """Return the HTTP status that the number or name in an error means; None if the error has neither."""
     if not isinstance(error, Mapping):
         return None
     for key in ("code", "status", "type"):
@@ -275,5 +280,5 @@ HTTP_DIGITS = 3
 
 
 def shown(value: object) -> str:
-    """Return a short, redacted form of a value for error messages."""
+    """Return a value as short JSON text without secrets, for error messages."""
     return redact(json.dumps(value, ensure_ascii=False, default=str))[:SHOWN]

@@ -1,4 +1,4 @@
-"""Embeddings: texts to vectors in batches, in order, each text once per run.
+"""Embed texts in batches and in order. Each text is embedded only once per run.
 
 Vectors are cached by the hash of the text, up to 256 MB, so that a second provider with the same embedding model pays
 nothing. All vectors of a model must have the same dimension; another dimension is a `MappingError`.
@@ -32,30 +32,33 @@ SIZE_WORDS = (
     "batch", "too many", "too large", "too long", "at most", "exceed", "maximum", "tokens", "length", "limit",
     "less than", "number of inputs", "array",
 )  # fmt: skip
-"""words in an error message about a request that is too large"""
+"""words in a 4xx error message that show that the request was too large"""
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
-"""words in a 5xx error message that some servers send for a request that is too large"""
+"""words in a 5xx error message that show that the request was too large"""
 MIN_DISTINCT_TEXTS = 3
-"""minimum number of texts, counted without regard to case, for which one common vector is an error"""
+"""if at least this many texts, different even in lower case, all have the same vector, this is an error"""
 BLANK = " "
-"""text that is sent instead of an empty one, which every API rejects"""
+"""text that is sent in place of an empty text, which every API rejects"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingOptions:
-    """The options of embedding; all are part of a job's identity."""
+    """The options for embedding texts. All options are part of a job's identity."""
 
     dimensions: int | None = None
-    """requested and checked dimension; None = the dimension of the first vector"""
+    """number of dimensions to request and to check; None = the number that the first vector has"""
     batch: int = 64
     normalize: bool = False
-    """scale vectors to length 1"""
+    """True: scale each vector to length 1"""
     query_prefix: str = ""
     document_prefix: str = ""
 
 
 class CachingEmbedder(ABC):
-    """The base of embedders: prefixes, batches, a cache of vectors and pending texts; subclasses embed one batch."""
+    """Base class of embedders with prefixes, batches and a cache. Subclasses embed one batch.
+
+    A text that another caller is embedding at the moment is not embedded again.
+    """
 
     def __init__(self, name: str, options: EmbeddingOptions, most: int | None) -> None:
         self.name = name
@@ -63,14 +66,14 @@ class CachingEmbedder(ABC):
         self._batch = options.batch if most is None else min(options.batch, most)
         self._known = VectorCache(CACHE_BYTES)
         self._pending: dict[str, anyio.Event] = {}
-        """texts that are being embedded, with the event that a second caller waits for"""
+        """text that is being embedded -> event that is set when its vector is in the cache"""
         self._dimension = options.dimensions
         self._embedded = 0
         self._cut = 0
 
     @property
     def cut_note(self) -> str | None:
-        """Return a note if the model read only the beginning of some texts; None if it read all of them."""
+        """Return a note that the model read only the beginning of some texts; None if it read all texts completely."""
         if not self._cut:
             return None
         return (
@@ -80,14 +83,14 @@ class CachingEmbedder(ABC):
 
     @abstractmethod
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """Return the vectors of one batch, in the order of the texts."""
+        """Embed one batch; return the vectors in the order of the texts."""
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
         """Return one vector per text, in order.
 
         Raises:
-            MappingError: a wrong number or dimension of vectors.
-            CallError: as :meth:`bench.http.Http.call` states.
+            MappingError: the number or the dimension of the vectors is wrong, or the vectors are unusable.
+            CallError: for the same reasons as in :meth:`bench.http.Http.call`.
         """
         prefix = self._options.query_prefix if kind == "query" else self._options.document_prefix
         sent = [(prefix + text) or BLANK for text in texts]
@@ -101,13 +104,13 @@ class CachingEmbedder(ABC):
         return [found[text] for text in sent]
 
     def _missing(self, sent: Sequence[str], found: dict[str, tuple[float, ...]]) -> list[str]:
-        """Add the cached vectors to ``found``; return the other texts, each once."""
+        """Copy the cached vectors of the texts ``sent`` to ``found``; return the texts without a vector, each once."""
         wanted = [text for text in dict.fromkeys(sent) if text not in found]
         found.update({text: vector for text in wanted if (vector := self._known.get(text)) is not None})
         return [text for text in wanted if text not in found]
 
     async def _embed_new(self, texts: Sequence[str], found: dict[str, tuple[float, ...]]) -> None:
-        """Embed texts that no other caller is embedding."""
+        """Embed texts in batches; put the vectors into ``found`` and into the cache."""
         done = anyio.Event()
         self._pending.update(dict.fromkeys(texts, done))
         try:
@@ -146,9 +149,9 @@ class CachingEmbedder(ABC):
 
 
 class RemoteEmbedder(CachingEmbedder):
-    """One embedding model behind HTTP; a `bench.model.Embedder`.
+    """An embedder that calls one model over HTTP.
 
-    A batch that is rejected for its size is halved and sent again; later batches have the accepted size.
+    A batch that is too large for the endpoint is halved and sent again; later batches have the smaller size.
     """
 
     def __init__(
@@ -219,7 +222,7 @@ class RemoteEmbedder(CachingEmbedder):
 
 
 class VectorCache:
-    """An LRU cache of vectors by the hash of their text, limited by memory size."""
+    """A cache of vectors by the hash of their text. When it is full, the vector that was unused longest is removed."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -227,7 +230,7 @@ class VectorCache:
         self._kept: OrderedDict[bytes, array[float]] = OrderedDict()
 
     def get(self, text: str) -> tuple[float, ...] | None:
-        """Return the cached vector, or None."""
+        """Return the vector of a text; None if it is not in the cache."""
         key = _digest(text)
         kept = self._kept.get(key)
         if kept is None:
@@ -236,7 +239,7 @@ class VectorCache:
         return tuple(kept)
 
     def put(self, text: str, vector: tuple[float, ...]) -> None:
-        """Store the vector of a text."""
+        """Put the vector of a text into the cache."""
         key = _digest(text)
         if key in self._kept:
             return
@@ -256,7 +259,7 @@ def _digest(text: str) -> bytes:
 
 
 def _is_about_size(error: CallError, refusal: str) -> bool:
-    """Return True when a request was rejected for its size; some servers report this with a 500."""
+    """Return True if an error means that the request was too large. Some servers report this with status 500."""
     if isinstance(error, Rejected):
         return "-> 413" in refusal or any(word in refusal for word in SIZE_WORDS)
     return any(word in refusal for word in TOO_LARGE_WORDS)

@@ -1,4 +1,4 @@
-"""`builtin/extractive`: return the sentence of the context that shares the most words with the question.
+"""Answer without a language model: return the sentence of the context that shares most words with the question.
 
 Ties go to the earlier memory, then to the earlier sentence. Without a shared word the reply is "I don't know.". The
 model is deterministic, so any difference between two providers comes from the providers.
@@ -17,23 +17,23 @@ from bench.models.reply import estimate_usage
 NAME = "builtin/extractive"
 NOTHING = "I don't know."
 SENTENCE_END = re.compile(r"(?<=[.!?؟۔።])\s+|(?<=[。！？｡।॥။།។])\s*|\n+")
-"""end of a sentence; some scripts have no space after it"""
+"""matches the end of a sentence; in some scripts, no space follows it"""
 
 
 class Extractive:
-    """A `bench.model.Model` that reads ``prompt.question`` and ``prompt.context``."""
+    """The model ``builtin/extractive``. It reads only ``prompt.question`` and ``prompt.context``."""
 
     name = NAME
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the best sentence as the completion."""
+        """Return the sentence that shares most words with the question, as the model's reply."""
         text = best_sentence(prompt.question, prompt.context)
         used = estimate_usage(prompt="\n".join((*prompt.context, prompt.question)), reply=text)
         return Completion(text=text, model=NAME, usage=used, cost_usd="0")
 
 
 def best_sentence(question: str, context: Sequence[str]) -> str:
-    """Return the sentence with the most distinct words of the question; "I don't know." if no word is shared."""
+    """Return the sentence that has most of the question's words; "I don't know." if no sentence has any."""
     wanted = _words(question)
     best, most = NOTHING, 0
     for memory in context:
@@ -46,7 +46,10 @@ def best_sentence(question: str, context: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _sentences(memory: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return each sentence with its words; cached, because many questions use the same memories."""
+    """Return each sentence of a memory with its words.
+
+    The result is cached, because many questions read the same memories.
+    """
     found = (sentence.strip() for sentence in SENTENCE_END.split(memory))
     return tuple((sentence, frozenset(_words(sentence))) for sentence in found if sentence)
 

@@ -1,4 +1,4 @@
-"""Open a model by its name: built-in, behind HTTP, or a plug-in.
+"""Open a model by its name. It may be built in, called over HTTP, or come from a plug-in.
 
 Example::
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ATTEMPT_S = 60.0
 CALL_S = 180.0
 MAX_RESPONSE_BYTES = 64 * 2**20
-"""size limit of a response; a batch of embeddings is large as JSON"""
+"""maximum size of a response in bytes; a batch of embeddings is large as JSON"""
 AZURE_VERSION = "AZURE_OPENAI_API_VERSION"
 AZURE_DEFAULT_VERSION = "2024-10-21"
 PLUGIN_GROUP = "bench.models"
@@ -48,7 +48,7 @@ MAX_BATCH_BYTES = 2**30
 
 
 class ModelPlugin(Protocol):
-    """The interface of an entry point of the group ``bench.models``."""
+    """The function that a plug-in registers as an entry point of the group ``bench.models``."""
 
     def __call__(self, name: str, *, http: Http, environment: Environment, role: str) -> Model: ...
 
@@ -64,12 +64,13 @@ def open_model(
     cache: CallCache | None = None,
     batches: BatchLog | None = None,
 ) -> Model:
-    """Open an answering or judge model by its name.
+    """Open an answering model, a judge, or a provider's language model by its name.
 
-    For a model behind HTTP, ``cache`` stores its replies, and with ``batches`` its calls are sent in batches.
+    For a model called over HTTP, ``cache`` stores its replies. With ``batches``, its calls are sent in batches.
 
     Raises:
-        ConfigError: an unknown name (with the nearest one), or an unset environment variable (with its name).
+        ConfigError: the name is unknown (the message has the nearest known name), or an environment variable is not
+    set.
     """
     from bench.models.reply import ProviderModel
 
@@ -125,7 +126,10 @@ def _open(
 
 
 def _batch_sender(target: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
-    """Return the batch sender of a model in one role; the sender repeats failed requests, so its endpoint does not."""
+    """Return the object that sends one model's calls in batches.
+
+    It repeats failed requests itself, so its endpoint has no retries.
+    """
     from bench.http import Retry, Timeouts
     from bench.models.batch import BatchSender
     from bench.models.batch_api import batch_api
@@ -155,7 +159,7 @@ def open_embedder(
     """Open an embedding model by its name.
 
     Raises:
-        ConfigError: as `open_model`, or the vendor has no embeddings.
+        ConfigError: for the same reasons as in `open_model`, or the vendor has no embedding models.
     """
     from bench.models.embedding import EmbeddingOptions, RemoteEmbedder
 
@@ -180,10 +184,10 @@ def open_embedder(
 def check_model(
     name: str | Mapping[str, str], environment: Environment, files: Mapping[str, ModelFile] | None = None
 ) -> str:
-    """Return the full name if the model can be opened, without opening it.
+    """Check that a model could be opened, and return its full name. The model is not opened.
 
     Raises:
-        ConfigError: as `open_model`.
+        ConfigError: for the same reasons as in `open_model`.
     """
     full = resolve_name(name)
     if full.startswith("builtin/"):
@@ -247,7 +251,10 @@ def _endpoint(target: Target, role: Role) -> Endpoint:
 
 
 def _plugin(name: str, files: Mapping[str, ModelFile]) -> ModelPlugin | None:
-    """Return the entry point of the name's prefix, or None; built-in prefixes and files take precedence."""
+    """Return the plug-in for the part of the name before the first "/"; None if there is no such plug-in.
+
+    Plug-ins are not considered if a built-in vendor or a config file has this prefix.
+    """
     prefix = name.partition("/")[0]
     if prefix in VENDORS or prefix in files:
         return None

@@ -1,4 +1,4 @@
-"""The dialect of Google: parts inside contents, settings in ``generationConfig``, finish reasons in capitals."""
+"""Build requests and read responses in Google's format: contents with parts, settings in ``generationConfig``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TO
 
 
 class Google:
-    """The dialect of ``:generateContent`` and ``:batchEmbedContents``."""
+    """The request and response format of ``:generateContent`` and ``:batchEmbedContents``."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         call = "streamGenerateContent?alt=sse" if stream else "generateContent"
@@ -103,7 +103,7 @@ def _models_url(base_url: str) -> str:
 
 
 def _texts(content: object, *, thought: bool) -> str:
-    """Return the text of the answer parts; with ``thought``, return the text of the reasoning parts."""
+    """Return the joined texts of the answer's parts; with ``thought``, of the reasoning parts instead."""
     texts = [part.get("text") for part in _parts(content) if bool(part.get("thought")) is thought]
     return "".join(text for text in texts if isinstance(text, str))
 

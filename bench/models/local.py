@@ -1,4 +1,4 @@
-"""Embeddings on this machine, without key or server: ``local/NAME``, with the extra ``[embed]``.
+"""Embed texts in this process, without key or server: models ``local/NAME``, with the extra ``[embed]``.
 
 Example::
 
@@ -42,25 +42,25 @@ HUB_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalWeights:
-    """One model of the embedding library and the location of its weights."""
+    """One model of the library fastembed, and the location of its weights."""
 
     name: str
-    """``local/NAME``"""
+    """name of the model in bench: ``local/NAME``"""
     model: str
-    """name of the model in the library"""
+    """name of the model in fastembed"""
     folder: Path | None
-    """folder of the weights; None: downloaded from the hub"""
+    """folder with the weights; None = download them from the model hub"""
     batch: int | None
 
     def identity(self) -> dict[str, object]:
-        """Return everything that can change a vector: library, model, and the digest of local weights."""
+        """Return everything that can change a vector: version of fastembed, model, and hash of the weights' folder."""
         from importlib.metadata import version
 
         found: dict[str, object] = {"library": f"fastembed {version('fastembed')}", "model": self.model}
         return found if self.folder is None else {**found, "weights_sha256": _digest(self.folder)}
 
     def load(self) -> Any:
-        """Load the weights from the folder, or from the hub if none is set.
+        """Load the weights from ``folder``; if it is None, from the download cache or the model hub.
 
         Raises:
             ConfigError: the weights are not in the folder, or cannot be downloaded.
@@ -88,7 +88,7 @@ class LocalWeights:
 
 
 def _reach_hub() -> None:
-    """Raise an error when the hub does not answer; otherwise the library would retry for 39 seconds."""
+    """Raise an error if the model hub does not respond. Without this check, the library would retry for 39 seconds."""
     try:
         urllib.request.urlopen(os.environ.get("HF_ENDPOINT") or HUB, timeout=HUB_TIMEOUT_S).close()  # noqa: S310 - the user's own
     except urllib.error.HTTPError:
@@ -96,10 +96,10 @@ def _reach_hub() -> None:
 
 
 def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
-    """Return the weights of a model name, without loading them.
+    """Return where the weights of a model are. The weights are not loaded.
 
     Raises:
-        ConfigError: a missing extra, an unknown model (with the nearest name), or a missing folder.
+        ConfigError: the extra ``[embed]`` is not installed, the model is unknown, or the folder does not exist.
     """
     known = _library_models()
     short = name.partition("/")[2]
@@ -116,7 +116,7 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
 
 @lru_cache(maxsize=1)
 def _library_models() -> dict[str, str]:
-    """Return the library's models by the last part of their names, in lower case."""
+    """Return the models of fastembed: the last part of each name, in lower case, -> the full name."""
     try:
         from fastembed import TextEmbedding
     except ImportError:
@@ -128,7 +128,7 @@ def _library_models() -> dict[str, str]:
 
 
 def _digest(folder: Path) -> str:
-    """Return one SHA-256 for a folder of weights: of the sorted lines ``path NUL sha256 LF``."""
+    """Return a SHA-256 of a folder: the hash of sorted lines ``path NUL sha256 LF``, one per file."""
     tree = sha256()
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
         with path.open("rb") as file:
@@ -140,7 +140,7 @@ def _digest(folder: Path) -> str:
 
 
 class LocalEmbedder(CachingEmbedder):
-    """An embedding model in this process; a `bench.model.Embedder`."""
+    """An embedder that runs one model in this process."""
 
     def __init__(self, found: LocalWeights, options: EmbeddingOptions) -> None:
         super().__init__(found.name, options, found.batch)

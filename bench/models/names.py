@@ -1,4 +1,4 @@
-"""The meaning of a model's name: vendor, dialect, address, key.
+"""Find the vendor, the request format, the address and the API key for a model's name.
 
 Example::
 
@@ -38,14 +38,14 @@ EXAMPLES = ("gpt-4o", "gpt-4o-mini", "o3", "text-embedding-3-small", "claude-son
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A vendor with a built-in prefix, which needs no file in ``configs/models``."""
+    """A vendor that bench knows without a file in ``configs/models``."""
 
     dialect: DialectName
     base_url: str | None
-    """None: set by an environment variable only"""
+    """default address; None = an environment variable must set the address"""
     base_variable: str
     key_variables: tuple[str, ...] = ()
-    """the first variable that is set is used; empty = no key"""
+    """names of environment variables for the API key: the first that is set is used; empty = no key is needed"""
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -104,13 +104,13 @@ VENDORS: Mapping[str, Vendor] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The endpoint of one model with its key; the key is never logged and never part of a plan."""
+    """The address of one model, with its API key. The key is never logged and never part of a plan."""
 
     name: str
-    """the full name, as in plan and receipt"""
+    """the full name of the model, as in plan and receipt"""
     prefix: str
     model: str
-    """the vendor's name of the model"""
+    """the name of the model without the prefix, as the vendor writes it"""
     dialect: DialectName
     base_url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -118,19 +118,19 @@ class Target:
     key_variable: str | None = None
     file: ModelFile | None = None
     free: bool = False
-    """calls cost nothing, so the price is known to be 0"""
+    """True if calls cost nothing, so that their price is known to be 0"""
 
     @property
     def settings(self) -> ModelSettings | None:
-        """Return the settings of this model in the file, or None."""
+        """Return the settings of this model in its config file; None if there are none."""
         return self.file.models.get(self.model) if self.file is not None else None
 
 
 def resolve_name(name: str | Mapping[str, str]) -> str:
-    """Return the full ``provider/model`` of a bare name, of ``{provider, model}``, or of a full name.
+    """Return the full name ``provider/model`` for a short name, a mapping with provider and model, or a full name.
 
     Raises:
-        ConfigError: a bare name of an unknown family, with the nearest name.
+        ConfigError: the provider of a short name is not known; the message has the nearest known name.
     """
     if isinstance(name, Mapping):
         return resolve_name(f"{name['provider']}/{name['model']}" if name.get("provider") else name["model"])
@@ -150,19 +150,22 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
 
 
 def with_vendor(name: str) -> str:
-    """Return a bare name with the vendor of its model family in front; return any other name unchanged."""
+    """Put the vendor before a short name such as ``gpt-4o``. Return any other name unchanged."""
     vendor = next((vendor for family, vendor in FAMILIES if family.fullmatch(name)), None)
     return name if vendor is None or "/" in name else f"{vendor}/{name}"
 
 
 def is_local(name: str, files: Mapping[str, ModelFile]) -> bool:
-    """Return True when a model runs in this process; a file ``local.yaml`` with a URL makes the prefix an endpoint."""
+    """Return True if a model runs in this process.
+
+    A config file ``local.yaml`` with a URL makes ``local/`` the prefix of an HTTP endpoint instead.
+    """
     file = files.get(LOCAL)
     return name.startswith(f"{LOCAL}/") and (file is None or file.base_url is None)
 
 
 def prefixes() -> dict[str, str]:
-    """Return the prefixes that need no file, each with one line on its requirements."""
+    """Return each prefix that needs no config file, with one line about the key and address that it needs."""
     found = {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
     return {**found, LOCAL: "embedding models that run in this process; no key; needs the extra [embed]"}
 
@@ -173,10 +176,10 @@ def _needs(vendor: Vendor) -> str:
 
 
 def resolve_target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
-    """Return the endpoint of a full name that is not built-in, with its key.
+    """Return the address and the API key for a full model name that is not built in.
 
     Raises:
-        ConfigError: an unknown prefix (with the nearest) or an unset variable (with its name).
+        ConfigError: the prefix is unknown (the message has the nearest known prefix), or a variable is not set.
     """
     prefix, _, model = name.partition("/")
     file = files.get(prefix)
@@ -204,7 +207,7 @@ def resolve_target(name: str, environment: Environment, files: Mapping[str, Mode
 
 
 def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
-    """Return the environment variables that a model needs; of several alternatives, only the first."""
+    """Return the environment variables that a model needs. If one of several would do, return only the first."""
     prefix = name.partition("/")[0]
     file, vendor = files.get(prefix), VENDORS.get(prefix)
     if file is not None and file.auth is not None:
@@ -215,7 +218,7 @@ def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
 
 
 def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
-    """Return the base URL: from the file, else from the variable, else from the vendor."""
+    """Return the base URL. A config file takes precedence over the environment variable, and this over the default."""
     if file is not None and file.base_url is not None:
         place = f"configs/models/{file.name}.yaml"
         return check_address(environment.resolve(file.base_url, where=place), place)
@@ -230,7 +233,7 @@ def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environm
 def _credentials(
     name: str, vendor: Vendor | None, auth: Auth | None, environment: Environment
 ) -> tuple[dict[str, str], tuple[tuple[str, str], ...], str | None]:
-    """Return headers, query parameters and the name of the key variable."""
+    """Return the headers and query parameters with the API key, and the name of the key's environment variable."""
     fixed = dict(vendor.headers) if vendor is not None else {}
     if auth is not None:
         headers, query = auth.credentials(environment, user=name)

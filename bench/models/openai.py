@@ -1,4 +1,4 @@
-"""The dialect of OpenAI and compatible servers; Azure uses it with other URLs."""
+"""Build requests and read responses in the format of OpenAI and compatible servers. Azure has only other URLs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_openai
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
-"""fields in which servers send reasoning, separately from the text"""
+"""fields in which servers send the model's reasoning apart from the text"""
 
 
 class OpenAI:
-    """The dialect of ``/chat/completions`` and ``/embeddings``."""
+    """The request and response format of ``/chat/completions`` and ``/embeddings``."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url}/chat/completions"
@@ -103,7 +103,7 @@ class OpenAI:
 
 @dataclass(frozen=True, slots=True)
 class Azure(OpenAI):
-    """The dialect of Azure: the model is a deployment, the API version a query parameter."""
+    """OpenAI's format with the URLs of Azure: the model is a deployment, the API version a query parameter."""
 
     api_version: str
 

@@ -1,4 +1,4 @@
-"""Token counts with one fixed meaning for all vendors.
+"""Read token counts from responses; each count has the same meaning for all vendors.
 
 Also in this module:
 
@@ -33,29 +33,29 @@ from bench.visible import visible
 
 DialectName = Literal["openai", "anthropic", "google"]
 CACHED = "cached"
-"""flag of a reply from the call cache"""
+"""flag of a reply that was taken from the call cache"""
 PROMPT_CACHED = "prompt_cached"
-"""flag of a reply when the vendor's prompt cache was read or written"""
+"""flag of a reply whose prompt was read from, or written to, the vendor's prompt cache"""
 BATCHED = "batched"
-"""flag of a reply from a batch"""
+"""flag of a reply that came from a batch"""
 UNTIMED = frozenset({CACHED, BATCHED})
-"""flags of replies whose duration is not that of a call"""
+"""flags of replies whose duration says nothing about the model's speed"""
 
 
 MAX_TOKENS = 10**12
-"""upper limit of a plausible token count"""
+"""a larger token count is not believed"""
 SHOWN = 80
-"""maximum number of characters of a reply in an error"""
+"""maximum number of characters of a reply that an error message quotes"""
 
 
 class _UsageUnreadable(Exception):
-    """A count that is not a whole number of tokens."""
+    """Raised if a token count in a response is not a plausible whole number."""
 
 
 def read_usage(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
-    """Return the usage of a response; without a readable usage it is estimated from ``prompt`` and ``reply``.
+    """Return the usage that a response reports. If it cannot be read, estimate it from ``prompt`` and ``reply``.
 
-    A count of 0 for a non-empty prompt or reply is not readable.
+    A count of 0 for a prompt or reply that is not empty counts as unreadable.
     """
     try:
         found = _parse_usage(dialect, body)
@@ -67,7 +67,7 @@ def read_usage(dialect: DialectName, body: object, *, prompt: str = "", reply: s
 
 
 def is_usage_unreadable(dialect: DialectName, body: object) -> bool:
-    """Return True when a response has a usage that cannot be read."""
+    """Return True if a response reports a usage that cannot be read. A response without usage gives False."""
     try:
         _parse_usage(dialect, body)
     except _UsageUnreadable:
@@ -91,13 +91,13 @@ def _parse_usage(dialect: DialectName, body: object) -> Usage | None:
 
 
 def estimate_usage(*, prompt: str, reply: str) -> Usage:
-    """Return an estimated usage, with the token count of :mod:`bench.tokens`."""
+    """Estimate the usage of a call from its texts, with the token count of :mod:`bench.tokens`."""
     sent, received = count_tokens(prompt), count_tokens(reply)
     return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
 
 
 def add_usages(first: Usage, second: Usage) -> Usage:
-    """Return the sum of two usages; it is estimated if one of them is."""
+    """Add two usages. The sum is marked as estimated if one of them is."""
     return Usage(
         input_tokens=first.input_tokens + second.input_tokens,
         cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
@@ -179,11 +179,11 @@ def _count(block: Mapping[str, object], key: str) -> int:
 
 
 TOOL_CALL = "tool_calls"
-"""native finish of a reply that calls a tool, although none was offered"""
+"""reason for the end of a reply that calls a tool, although the prompt offers none"""
 
 
 def strip_reasoning(completion: Completion) -> Completion:
-    """Return a reply without its reasoning; the raw text is kept in ``raw``."""
+    """Remove the reasoning from the text of a reply. The text with reasoning is kept in ``raw``."""
     rest = without_reasoning(completion.text)
     if rest == completion.text:
         return completion
@@ -193,9 +193,9 @@ def strip_reasoning(completion: Completion) -> Completion:
 
 
 def missing_answer_error(completion: Completion) -> CallError | None:
-    """Return the error for a reply without an answer, else None.
+    """Return the error for a reply that has no answer; None if the reply has one.
 
-    A refusal counts as an answer. An empty reply counts as an answer if it ended by itself and has no reasoning.
+    A refusal counts as an answer. So does an empty reply that has ended normally and has no reasoning.
     """
     if completion.text.strip():
         return None
@@ -216,9 +216,9 @@ def missing_answer_error(completion: Completion) -> CallError | None:
 
 
 def non_answer_error(completion: Completion, *, prompt: str, accepted: Sequence[str]) -> CallError | None:
-    """Return the error for a reply whose text is not an answer: an error message, a null value, the prompt.
+    """Return the error for a reply whose text is not an answer but an error message, a null value or the prompt.
 
-    The result is None for an answer.
+    Return None if the text is an answer, or resembles one of the ``accepted`` answers.
     """
     text = non_answer_reason(completion.text, accepted)
     if text is None and repeats_prompt(completion.text, prompt):
@@ -234,7 +234,7 @@ def _token_note(completion: Completion) -> str:
 
 
 class ReasoningStripper:
-    """A wrapper of a built-in or plug-in model that removes the reasoning from its replies."""
+    """A model that calls another model and removes the reasoning from its replies."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -244,12 +244,12 @@ class ReasoningStripper:
         return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply without its reasoning."""
+        """Return the reply of the wrapped model without its reasoning."""
         return strip_reasoning(await self._model.complete(prompt))
 
 
 class ProviderModel:
-    """A model for a provider: a reply without an answer is a failed call."""
+    """A model for use by providers: a reply without an answer is raised as an error."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -259,10 +259,10 @@ class ProviderModel:
         return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply.
+        """Return the reply of the wrapped model.
 
         Raises:
-            CallError: the call failed or the reply has no answer.
+            CallError: the call failed, or the reply has no answer.
         """
         completion = await self._model.complete(prompt)
         error = missing_answer_error(completion)

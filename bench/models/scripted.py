@@ -1,4 +1,4 @@
-"""`builtin/scripted`: replies from a file, for tests and for repeating a run without a model.
+"""Answer with replies from a file, for tests and for repeating a run without a language model.
 
 ``MEMORYBENCH_SCRIPT=replies.jsonl`` is a file of lines ``{"match": regex, "reply": text, "usage": {...}}``; the first
 line whose regex matches the prompt gives the reply. Without a match, the error contains the prompt's digest.
@@ -26,14 +26,14 @@ FINISHES = ("stop", "length", "refusal", "other")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptLine:
-    """One line of the script."""
+    """One line of the file: a regular expression and the reply to prompts that match it."""
 
     match: re.Pattern[str]
     completion: Completion
 
 
 class Scripted:
-    """A `bench.model.Model` that answers from its script."""
+    """The model ``builtin/scripted``, which takes its replies from a file."""
 
     name = NAME
 
@@ -42,10 +42,10 @@ class Scripted:
         self._lines = tuple(_lines(path))
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply of the first line that matches.
+        """Return the reply of the first line whose regular expression matches the prompt.
 
         Raises:
-            Rejected: no line matches.
+            Rejected: no line matches the prompt.
         """
         text = "\n".join(message.content for message in prompt.messages)
         for line in self._lines:
@@ -100,7 +100,7 @@ def _line(text: str, where: str) -> ScriptLine:
 
 
 def _usage(tree: object, where: str) -> Usage | None:
-    """Return the usage of a line, which has the field names of bench or of an OpenAI-compatible server."""
+    """Read the usage of a line. Its fields have the names of bench or of an OpenAI-compatible server."""
     if tree is None:
         return None
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:

@@ -1,4 +1,4 @@
-"""Join the server-sent events of a chat endpoint into the body of an unstreamed response.
+"""Join the server-sent events of a streamed reply to the body that the endpoint would return without a stream.
 
 Example::
 
@@ -21,22 +21,22 @@ from bench.values import dataclass
 
 DONE = "[DONE]"
 MIN_REPEATS = 3
-"""minimum number of pieces that prove that each piece of a stream repeats the text so far"""
+"""minimum number of different pieces before bench concludes that each piece repeats all text so far"""
 AFTER_FINISH = "after_finish"
-"""key of a joined stream and flag of its reply: text after the finish was ignored"""
+"""set in a joined stream, and as a flag of its reply, if text after the end of the reply was ignored"""
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""line ends of an event; other line separators are part of its text"""
+"""matches the line ends of an event stream; other line separators are part of an event's text"""
 
 
 def is_stream(response: Response) -> bool:
-    """Return True when the body is an event stream, whatever was requested."""
+    """Return True if the response body is an event stream, even if no stream was requested."""
     if "text/event-stream" in response.headers.get("Content-Type", "").lower():
         return True
     return response.body[:1] != b"{" and response.body.lstrip().startswith((b"data:", b"event:"))
 
 
 def read_events(text: str) -> tuple[list[object], bool]:
-    """Return the JSON of each event, and whether the end marker was received.
+    """Return the JSON of each event, and True if the stream's end marker was received.
 
     Raises:
         Unavailable: an event is not JSON, for example because it is truncated.
@@ -60,7 +60,7 @@ def read_events(text: str) -> tuple[list[object], bool]:
 
 
 def _error_event(event: str) -> object:
-    """Return the content of an ``error`` event as an error object."""
+    """Return the content of an ``error`` event as a JSON object with the key ``error``."""
     try:
         tree = _json(event)
     except Unavailable:
@@ -86,14 +86,17 @@ def _error_in(events: Sequence[object]) -> object:
 
 @dataclass(slots=True)
 class _StreamEnd:
-    """The end of the text in a stream: its finish, unless the server sends a finish with every piece."""
+    """Finds where the text of a stream ends: at the first event with a finish reason.
+
+    If the server sends a finish reason with every piece of text, the text ends with the last of these events.
+    """
 
     finished: bool = False
     finish_in_each: bool = True
     late: bool = False
 
     def accepts(self, *, text: bool, finish: bool) -> bool:
-        """Return True when the content of an event comes before the end."""
+        """Return True if the content of an event comes before the end of the text, so that it belongs to the reply."""
         self.finish_in_each = self.finish_in_each and (finish or not text)
         taken = not self.finished or (finish and self.finish_in_each) or not text
         self.finished = self.finished or finish
@@ -106,9 +109,10 @@ class _StreamEnd:
 
 
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
-    """Join the deltas of the first choice; the last usage is used.
+    """Join the events of an OpenAI stream: the texts of the first choice, and the last usage.
 
-    A stream without a finish was truncated, unless it has the end marker and no event has a finish field.
+    A stream without a finish reason is raised as truncated. The exception is a stream with the end marker in which no
+    event has a field for the reason.
     """
     if (error := _error_in(events)) is not None:
         return {"error": error}
@@ -142,12 +146,12 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
 
 
 def _repeats(pieces: Sequence[str]) -> bool:
-    """Return True when each piece of a text contains all pieces before it, as some servers stream."""
+    """Return True if each piece of a text begins with the whole piece before it, as some servers stream."""
     return len(set(pieces)) >= MIN_REPEATS and all(other.startswith(one) for one, other in pairwise(pieces))
 
 
 def _append_delta(message: dict[str, object], delta: object) -> None:
-    """Append the texts of a delta; other values, such as tool calls, replace the earlier ones."""
+    """Append the texts and lists of a delta to the message. Any other value replaces the earlier value."""
     for key, value in delta.items() if isinstance(delta, Mapping) else ():
         known = message.get(key)
         if isinstance(value, str) and key != "role":
@@ -159,7 +163,7 @@ def _append_delta(message: dict[str, object], delta: object) -> None:
 
 
 def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
-    """Join the blocks of a message; the usages of its start and end are merged."""
+    """Join the events of an Anthropic stream: the content blocks, and the usages of start and end merged."""
     if (error := _error_in(events)) is not None:
         return {"type": "error", "error": error}
     tree: dict[str, object] = {}
@@ -194,14 +198,14 @@ def _append_block_delta(block: dict[str, object], delta: Mapping[str, object]) -
 
 
 def _parsed_block(block: dict[str, object]) -> dict[str, object]:
-    """Parse the input of a tool, which is streamed as pieces of JSON text."""
+    """Parse the input of a tool call in a block, which was streamed as pieces of JSON text."""
     if "partial_json" in block:
         block["input"] = _json(str(block.pop("partial_json")) or "{}")
     return block
 
 
 def join_google(events: Sequence[object]) -> Mapping[str, object]:
-    """Join the parts of the first candidate; the last usage is used."""
+    """Join the events of a Google stream: the parts of the first candidate, and the last usage."""
     if (error := _error_in(events)) is not None:
         return {"error": error}
     tree: dict[str, object] = {}
