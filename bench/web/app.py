@@ -64,7 +64,7 @@ def make_app(site: Site) -> web.Application:
 
 @web.middleware
 async def measure_response(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Handle a request, compress the response, and count it under its route, which contains no ids."""
+    """Handle a request, compress the response, and count the request by its route; a route contains no ids."""
     began, status = time.monotonic(), HTTPStatus.INTERNAL_SERVER_ERROR.value
     try:
         response = await handler(request)

@@ -212,7 +212,10 @@ def progress_chart(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> Row
 
 
 def _time_scale(end_s: float) -> Scale:
-    """Return a scale from zero to ``end_s``, in the largest unit of which ``end_s`` is at least two."""
+    """Return a scale from zero that includes ``end_s`` seconds.
+
+    The unit of the scale is the largest unit for which ``end_s`` is at least 2, for example minutes for 150 s.
+    """
     size, unit = next((one for one in UNITS if end_s >= 2 * one[0]), UNITS[-1])
     scale = scale_from_zero(end_s / size)
     texts = [(tick.at, f"{tick.text} {unit}" if tick.at else "0") for tick in scale.ticks]
@@ -230,7 +233,7 @@ def _progress_row(name: str, planned: int, steps: Steps, scale: Scale, end: floa
 
 
 def _area(planned: int, steps: Steps, scale: Scale, end: float) -> str:
-    """Return the SVG path of the area below the steps; it is level between two steps."""
+    """Return the SVG path of the area below the steps. Between two steps, the area has a level upper edge."""
     drawn = ["M0 100"]
     for at, ended in steps:
         drawn.append(f"H{scale.at(at):g}V{100 - 100 * ended / planned:.2f}")
@@ -340,7 +343,7 @@ def _band(lines: Mapping[str, float], up: Scale) -> tuple[float, float] | None:
 def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
     """Return the points that are on the Pareto frontier.
 
-    A point is on the frontier if no other point has at most its ``x`` and at least its ``y``.
+    A point is on the frontier if no other point has a smaller or equal ``x`` together with a larger or equal ``y``.
     """
     return {(x, y) for x, y in points if not any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)}
 

@@ -66,7 +66,7 @@ def check_path(raw: str) -> None:
     """Refuse a path whose segments could lead outside the site.
 
     Raises:
-        BadId: empty segments, dots, encoded slashes, drive letters, control characters, double encoding.
+        BadId: a segment is empty, is a dot or two dots, or hides a slash, a drive letter or a control character.
     """
     path = raw.partition("?")[0]
     if not path.startswith("/"):

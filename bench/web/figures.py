@@ -41,7 +41,7 @@ class RunJob(TypedDict):
 
 
 def jobs_of(run: ReportedRun) -> list[RunJob]:
-    """Return the jobs of a run. Each joins the progress, settings and results of one job of the document."""
+    """Return the jobs of a run's document, each with its progress, settings and results."""
     progress, results = run["progress"]["jobs"], run["results"]
     numbers: Sequence[JobResult | None] = results["jobs"] if results else [None] * len(progress)
     return [
@@ -112,7 +112,7 @@ def _overall(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | 
 
 
 def _types(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | None:
-    """Chart the main metric of each job by question type; None if there are less than two types."""
+    """Chart the main metric of each job by question type; None for fewer than two question types."""
     split = [(job["name"], one["breakdown"].get("question_type", {})) for job, one in jobs]
     labels = sorted({label for _, found in split for label in found})
     rows = [chart_value(name, found[label], label) for label in labels for name, found in split if label in found]
@@ -143,7 +143,7 @@ def _progress(jobs: Sequence[RunJob]) -> RowChart | None:
 def forest_chart(pair: ComparedPair) -> RowChart | None:
     """Chart the difference of each compared share with its interval; None if no share was compared.
 
-    The rows are grouped by the metric family that is tested together.
+    Rows whose p values are corrected together are shown as one group.
     """
     rows = [row for row in pair["rows"] if row["delta"] is not None and _is_share(row)]
     return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
@@ -219,7 +219,7 @@ def _board_value(row: BoardRow, one: BoardMetric, group: str = "") -> ChartValue
 
 
 def ranking_metric(row: BoardRow, kind: str) -> BoardMetric | None:
-    """Return the metric by which a row is ranked; None if the row does not have it.
+    """Return the metric by which a row is ranked; None if the row has no such metric.
 
     ``kind`` is a question type; an empty text means the main metric over all items.
     """

@@ -218,7 +218,7 @@ def scale_from_zero(largest: float, text: Text = plain) -> Scale:
 def scale_over(values: Sequence[float], text: Text = plain) -> Scale:
     """Return a scale that fits these values.
 
-    It is linear from zero. If the values differ by a large factor (``WIDE``), it is logarithmic.
+    The scale is linear from zero. If the values differ by a large factor (``WIDE``), the scale is logarithmic.
     """
     least, largest = min(values), max(values)
     if least <= 0 or largest / least < WIDE:

@@ -311,11 +311,14 @@ BOARD_SORTS: Mapping[str, BoardOrder] = {
     "latency": lambda row: (row["search_p50_ms"] is None, row["search_p50_ms"] or 0.0, ""),
     "cost": lambda row: (row["per_question"] is None, row["per_question"] or 0.0, ""),
 }
-"""sort key by name of the order, for orders of a leaderboard table other than by rank"""
+"""name of the order -> sort key of a leaderboard row; the order by rank needs no sort key"""
 
 
 def _side(row: BoardRow, view: str) -> str:
-    """Return the name of the row's job in a comparison; in the view ``model`` it contains the answering model."""
+    """Return the name of the row's job in a comparison.
+
+    In the view ``model``, the name also contains the answering model.
+    """
     return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
 
 

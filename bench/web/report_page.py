@@ -110,9 +110,9 @@ def report_page_of(
 
 
 def leaders_of(run: ReportedRun) -> dict[str, tuple[str, str]]:
-    """Return group -> names of its best job and its runner-up, as a comparison names them.
+    """Return group -> names of the best and the second-best job, in the form that ``bench compare`` accepts.
 
-    A group is left out if it has no runner-up, or if both jobs have the same provider.
+    A group is left out if it has no second-best job, or if both jobs have the same provider.
     """
     found = {}
     for key, rows in _grouped(_rows(run, None)).items():
@@ -259,7 +259,7 @@ def _group(key: str, rows: Sequence[ReportRow], tested: LeadTest) -> Json:
 
 
 def _notes(rows: Sequence[ReportRow]) -> list[str]:
-    """Return each note on the results once, after the names of the jobs that it concerns."""
+    """Return each note on the results once, preceded by the names of the jobs that the note concerns."""
     owners: dict[str, list[str]] = {}
     for row in rows:
         for note in row["result"]["notes"] if row["result"] else []:
@@ -291,7 +291,7 @@ def _tokens(metric: str, rows: Sequence[ReportRow], lines: Sequence[ReferenceLin
 def heat_map(
     names: Sequence[Mapping[str, object]], split: Sequence[Mapping[str, MetricDocument | BoardMetric]]
 ) -> Json | None:
-    """Return a table with one row per question type and one column per job; None if there are less than two types."""
+    """Return a table with one row per question type and one column per job; None for fewer than two question types."""
     labels = sorted({label for one in split for label in one})
     if len(labels) < 2:
         return None
@@ -398,7 +398,7 @@ def _value_with_interval(one: Headline) -> str:
 def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> list[str]:
     """Return a sentence that compares the best job with two control providers: no-memory and oracle.
 
-    The sentence names the share of the difference between the controls that the best job achieves.
+    The sentence says which part of the gap between no-memory and oracle the best job closes.
     """
     values = {row["provider"]: row["headline"]["value"] for row in rows if row["headline"] and row["bound"]}
     floor, ceiling = values.get("no-memory"), values.get("oracle")

@@ -263,7 +263,8 @@ class Service:
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
         """Queue a run so that it continues from its journal.
 
-        With ``retry``, only its failed items run again. A run that is stopping is queued when it has stopped.
+        With ``retry``, only the failed items of the run are executed again. A run that is stopping is queued when it
+        has stopped.
 
         Raises:
             RequestRefused: another process has locked the run.
@@ -282,7 +283,7 @@ class Service:
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:
-        """Stop a run cleanly, or remove the run from the queue; return its state.
+        """Stop a run cleanly, or remove the run from the queue; return the state of the run.
 
         ``why`` is ``pause`` or ``cancel``. The state of a run that was only queued is ``not started``.
         """
@@ -330,7 +331,7 @@ class Service:
             return False
 
     async def close(self) -> None:
-        """Pause all runs, and cancel a run that does not pause in time. The next start continues all of them."""
+        """Pause all runs, and cancel a run that does not pause in time. The next start continues all these runs."""
         self.closing = True
         running = list(self.active.values())
         for one in running:
@@ -382,7 +383,7 @@ class Service:
             self._begin()
 
     async def _execute(self, one: ActiveRun) -> None:
-        """Plan and run one order, and publish the report of the run. It is called in the thread of the run."""
+        """Plan and execute one run, and publish its report. This method is called in the thread of the run."""
         from bench.plan import make_plan
 
         one.loop = asyncio.get_running_loop()

@@ -95,8 +95,8 @@ async def compare_document(
 def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
     """Return the values of the form that selects two jobs to compare.
 
-    ``sides`` is run id -> job names. Without a request, the values are two jobs of the newest run. A requested job is
-    dropped if the form names another run beside it, because the user has changed the run.
+    ``sides`` is run id -> job names. Without a request, the values are two jobs of the newest run. If the user has
+    chosen another run in the form, the job of the earlier run is dropped.
     """
     found: Json = {"whole": True}
     taken = ""

@@ -191,7 +191,7 @@ JOB_CONDITIONS: Mapping[str, Callable[[JobOutcomes, int], bool]] = {
 def _matches_across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:
     """Return True if the outcomes of an item in several jobs match ``show``.
 
-    Jobs in which the item failed are ignored. A value of ``show`` that concerns one job always matches.
+    Only ``differ`` and ``all_wrong`` are checked; any other value matches. Jobs in which the item failed are ignored.
     """
     scored = [job["states"][at] in RIGHT_STATES for job in jobs if job["states"][at] in SCORED]
     if show == "differ":

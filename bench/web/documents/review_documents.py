@@ -22,9 +22,9 @@ from bench.web.errors import RequestRefused
 
 
 async def review_document(site: Site, run_id: str, *, after: str | None = None, at: str | None = None) -> Json:
-    """Return the answer that a person is to label.
+    """Return the answer that a person is to label: the answer with the id ``at``.
 
-    This is the answer with the id ``at``. If there is none, it is the next answer after ``after`` that has no label.
+    If no answer has this id, return the next answer after ``after`` that has no label.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         sheet = await read_sheet(reader)

@@ -16,7 +16,8 @@ Example::
 The results of a finished run are in ``results/RUN/report.json``. If this file is missing or older than the journal, the
 results are computed from the journal in the background.
 
-``total`` is the time of the whole attempt, including the time that it waited for a free request or a rate limit.
+``total`` is the time of the whole attempt, including the time in our own queue and the time of waiting for a rate
+limit.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ Results = ResultsDocument[JobResult]
 def latency_spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySpread:
     """Return percentiles of the latency and of its parts, and a histogram of the latency; all times in microseconds.
 
-    ``count`` is the number of all measured attempts, of which ``sample`` can be a part.
+    ``count`` is the number of all measured attempts. ``sample`` can be a part of these attempts.
     """
     whole = [{"latency": attempt_us(times) or 0, **times} for times in sample]
     columns = {part: sorted(times.get(part, 0) for times in whole) for part in PARTS}
@@ -109,7 +110,7 @@ def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 async def results_of(site: Site, run_id: str, *, items: int) -> CachedDocument[Results]:
-    """Return the latest known results of a run; ``items`` is the number of its items."""
+    """Return the latest known results of a run; ``items`` is the number of items of the run."""
     make = partial(_make_results, site.workspace, run_id, items)
     stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
     return await site.cache.get(("report", run_id), stamp, make, max_wait_s=max_wait_s(items))
@@ -139,7 +140,7 @@ async def make_results(place: str, run_id: str) -> Results:
 
 
 async def with_times(reader: Reader, document: ResultsDocument[JobDocument], records: Sequence[JobRecord]) -> Results:
-    """Add to each job of a results document its times, and when its items ended."""
+    """Return a results document in which each job also has the times of its phases, and when its items ended."""
     jobs: list[JobResult] = [
         {
             **job,
@@ -255,7 +256,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
-    """Return the number of items of all jobs, in which an item counts once per repeat."""
+    """Return the number of items of all jobs. An item that is repeated counts once per repeat."""
     return sum(job.n_repeats for job in jobs)
 
 
