@@ -1,8 +1,8 @@
-"""Signed statements about one job of one run, and their verification.
+"""Receipts: signed statements about one job of one run, and their verification.
 
-Modules: ``schema``, ``items_file`` and ``digests`` define a receipt. ``totals`` and ``metadata`` convert a report, and
-``build`` creates a receipt from it. ``signing`` manages keys and signs, ``verification`` decides the verdict, and
-``log`` is the public log.
+``schema``, ``items_file`` and ``digests`` define a receipt. ``build`` creates a receipt from a report, with the help of
+``totals`` and ``metadata``. ``signing`` manages keys and signs receipts. ``verification`` checks receipts and decides
+the verdict. ``log`` is the public log.
 
     >>> from bench.receipt import verify_document
     >>> verify_document(open("receipt.json", "rb").read(), open("key.pub", "rb").read())   # raises with .code

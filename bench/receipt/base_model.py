@@ -1,14 +1,14 @@
-"""Base classes of the closed models of receipts, and their error messages.
+"""The base class of the models of receipts, and the validation of documents.
 
-Also in this module: functions that read the untyped JSON of a journal. A value of another type counts as missing.
+Also in this module: functions that read untyped JSON values of a journal. A value of the wrong type counts as missing.
 
 Example::
 
     validate(TrustedFile, parse(data))
     text_or_none(dataset.get("split"))              # None for a number, an empty text, or a missing key
 
-``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. It lists each problem with a
-stable code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and its path.
+``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. The error lists each problem with the
+path of the field and a stable code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``).
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def _check_time(text: str) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """Parse ``YYYY-MM-DDTHH:MM:SS[.f]Z`` and return an aware datetime in UTC; the fraction is cut to microseconds."""
+    """Parse a UTC time ``YYYY-MM-DDTHH:MM:SS[.f]Z``; digits after the microseconds are dropped."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(whole).replace(microsecond=int(fraction[:6].ljust(6, "0")), tzinfo=UTC)
 
 
 def format_time(when: datetime) -> str:
-    """Format an aware datetime as UTC with seconds, or with microseconds if it has a fraction."""
+    """Format a datetime with a time zone as UTC: ``YYYY-MM-DDTHH:MM:SSZ``, with microseconds if they are not 0."""
     text = when.astimezone(UTC).isoformat().removesuffix("+00:00")
     return text + "Z"
 
 
 def matching(pattern: str) -> StringConstraints:
-    """Return the constraint of a strict string that must match ``pattern`` completely."""
+    """Return a pydantic constraint for strings that must match the whole ``pattern``."""
     return StringConstraints(strict=True, pattern=rf"^(?:{pattern})$")
 
 
@@ -84,7 +84,7 @@ Document = TypeVar("Document", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldProblem:
-    """One field that does not fit its model: code, path and message."""
+    """One field of a document that does not fit the model."""
 
     code: str
     path: str
@@ -95,7 +95,7 @@ class FieldProblem:
 
 
 class SchemaMismatch(VerificationError):
-    """A document that does not fit its model; ``code`` is the code of the first problem."""
+    """The error for a document that does not fit its model; ``code`` is the code of the first problem."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__(problems[0].code, "; ".join(str(problem) for problem in problems[:5]))
@@ -103,7 +103,7 @@ class SchemaMismatch(VerificationError):
 
 
 def validate(model: type[Document], value: object) -> Document:
-    """Convert parsed JSON to a closed model; raise SchemaMismatch with every problem."""
+    """Convert parsed JSON to ``model``; raise SchemaMismatch with all problems if it does not fit."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -111,7 +111,7 @@ def validate(model: type[Document], value: object) -> Document:
 
 
 def schema_mismatch_of(error: ValidationError) -> SchemaMismatch:
-    """Convert a pydantic error to a SchemaMismatch with stable codes."""
+    """Convert a pydantic error to a SchemaMismatch, in which each problem has a stable code."""
     return SchemaMismatch(
         [
             FieldProblem(code=_code(detail), path=_path(detail["loc"]), message=detail["msg"])
@@ -121,7 +121,7 @@ def schema_mismatch_of(error: ValidationError) -> SchemaMismatch:
 
 
 def json_of(document: BaseModel) -> dict[str, JSON]:
-    """Return the JSON value of a model, with its camelCase names."""
+    """Return a model as a JSON value, with camelCase keys."""
     return document.model_dump(mode="json", by_alias=True)
 
 
@@ -159,5 +159,5 @@ def text_or_none(value: object) -> str | None:
 
 
 def commit_or_none(value: object) -> str | None:
-    """Return the value if it is a full commit hash, else None; images may declare a short hash or a branch."""
+    """Return the value if it is a full git commit hash (40 hex digits), else None."""
     return value if isinstance(value, str) and re.fullmatch("[0-9a-f]{40}", value) else None

@@ -1,6 +1,6 @@
-"""Build the unsigned receipt and items file of one job, or refuse with a code.
+"""Build the unsigned receipt and the items file of one job, or raise ReceiptRefused.
 
-Also in this module: the check that no secret is in a receipt, made before the bytes are signed.
+Also in this module: ``refuse_secrets`` checks, before signing, that a receipt contains no secret.
 
 Example::
 
@@ -9,8 +9,9 @@ Example::
     learn_secrets(environment, workspace, ["mem0"])
     refuse_secrets(draft)                            # raises ReceiptRefused secret_in_receipt
 
-Totals are computed from the rows of the items file, in the same way as verification does. A secret is a variable that
-a provider's config declares as one, or whose name ends like one (KEY, TOKEN, ...), also in ``.env``.
+Totals are computed from the rows of the items file, with the same code as in verification. A secret is the value of an
+environment variable, also in ``.env``: the config of a provider declares it as a secret, or its name ends in KEY,
+TOKEN or a similar word.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from bench.settings import Environment
 
 
 class ReceiptRefused(VerificationError):
-    """The error for a job that gets no receipt; ``code`` is the reason."""
+    """The error for a job that gets no receipt; ``code`` is the stable name of the reason."""
 
     kind = "receipt_refused"
     exit_code = 4
@@ -56,13 +57,13 @@ class ReceiptRefused(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptSettings:
-    """The settings of a receipt to build."""
+    """The settings of the receipt that ``build`` creates."""
 
     receipt_id: str
     folder: Path
     issued_at: str
     gaps: bool = False
-    """True if a range of items was never run"""
+    """True if a range of the items of the run was never run"""
     allow_partial: bool = False
     with_answers: bool = False
     reproduces: str | None = None
@@ -71,14 +72,14 @@ class ReceiptSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptDraft:
-    """A receipt before it is signed; its items file is written."""
+    """An unsigned receipt, and the path of its items file, which exists already."""
 
     body: Body
     items: Path
 
 
 def refusal(job: JobReport, settings: ReceiptSettings) -> ReceiptRefused | None:
-    """Return the error for a job that gets no receipt; None if it gets one."""
+    """Return the reason why the job gets no receipt; None if a receipt can be built."""
     if not job.n_planned or job.record.skipped:
         return ReceiptRefused("zero_items", job.record.skipped or "no item was planned")
     if job.isolation.failed or job.error_kinds.get("contaminated"):
@@ -102,9 +103,9 @@ def refusal(job: JobReport, settings: ReceiptSettings) -> ReceiptRefused | None:
 
 
 async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> ReceiptDraft:
-    """Write the items file and build the receipt.
+    """Write the items file of a job and build its unsigned receipt.
 
-    On an error the items file is removed.
+    If an error is raised, the items file is removed.
 
     Raises:
         ReceiptRefused: the job gets no receipt, or the receipt breaks an invariant.
@@ -206,9 +207,9 @@ async def _corpus_times(reader: Reader, record: JobRecord) -> CorpusTimes:
 
 
 async def _time_span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
-    """Return when the first corpus or call of a job began, and when the state of its run last changed.
+    """Return the times at which a job began and ended, as text.
 
-    The second time is not before the start of the job's last search.
+    The job began with its first corpus or call. It ended with the last change of its corpora, calls or run status.
     """
     began: list[datetime] = []
     ended: list[datetime] = []
@@ -226,7 +227,10 @@ async def _time_span(reader: Reader, record: JobRecord) -> tuple[str | None, str
 
 
 async def _reuse_notes(reader: Reader, record: JobRecord) -> tuple[str, ...]:
-    """Return a note on the reused build, if any: the run that ingested it, and its fingerprint."""
+    """Return one note if the job reused the memories of another run, else an empty tuple.
+
+    The note names that run and the fingerprint of its build.
+    """
     taken = [event for _, event in await reader.events() if (event.kind, event.scope) == (REUSED, record.build)]
     return tuple(f"{event.message}; fingerprint {event.data['fingerprint']}" for event in taken[-1:])
 
@@ -247,7 +251,7 @@ MIN_SECRET_LENGTH = 6
 
 
 def learn_secrets(environment: Environment, workspace: Path | None, providers: Iterable[str]) -> None:
-    """Register with the redactor every secret that a run of these providers may have used."""
+    """Register every secret that these providers may have used, so that ``refuse_secrets`` can find them."""
     for value in environment.values_of(lambda name: name.upper().endswith(SECRET_SUFFIXES)):
         if len(value) >= MIN_SECRET_LENGTH:
             redactor.learn(value)
@@ -258,7 +262,10 @@ def learn_secrets(environment: Environment, workspace: Path | None, providers: I
 
 
 def _secret_variables(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
-    """Yield the names of the secret variables that configs declare; a config that no longer exists is skipped."""
+    """Yield the names of the variables that the configs of these providers declare as secret.
+
+    A provider whose config does not exist any longer is skipped.
+    """
     from bench.config.catalog import Catalog  # the models of a config take longer to load than a small run to sign
     from bench.providers.description import secret_variables
 
@@ -271,7 +278,7 @@ def _secret_variables(workspace: Path, providers: Iterable[str]) -> Iterator[str
 
 
 def refuse_secrets(draft: ReceiptDraft) -> None:
-    """Raise ReceiptRefused if the receipt or its items file contains a known secret."""
+    """Raise ReceiptRefused if the receipt or its items file contains a registered secret."""
     for place, text in _texts(draft):
         plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
         if redactor.holds_secret(text) or redactor.holds_secret(plain):

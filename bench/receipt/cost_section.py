@@ -1,4 +1,4 @@
-"""The cost of a memory system in a receipt: conversion from a report and back.
+"""Convert the cost of a memory system between the form of a report and the form of a receipt.
 
 Example::
 
@@ -23,7 +23,10 @@ from bench.report.memory_cost import MILLION, BreakEven, BuildCost, CallTotals, 
 
 
 def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
-    """Convert the memory cost of a report to that of a receipt, with money in micro-USD; None if there is none."""
+    """Convert the memory cost of a report to the section of a receipt; None if ``cost`` is None.
+
+    Money is in micro-USD in the result.
+    """
     if cost is None:
         return None
     build, size, even = cost.build, cost.context, cost.break_even
@@ -64,7 +67,10 @@ def _receipt_totals(one: CallTotals) -> ReceiptTotals:
 
 
 def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
-    """Convert a receipt's memory cost to that of a report, with answers in ``query.search``; None if there is none."""
+    """Convert the memory cost of a receipt to the form of a report; None if the receipt has no memory cost.
+
+    ``query.search`` of the result includes the cost of answers, because a receipt has only one total for questions.
+    """
     cost = receipt.memory_cost
     if cost is None:
         return None

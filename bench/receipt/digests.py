@@ -1,8 +1,8 @@
-"""The two digests that anyone can compute from a receipt alone.
+"""The two digests of a receipt. Anyone can compute them from the receipt alone.
 
-``config_digest`` is equal for receipts of the same measurement: dataset, provider, models, prompts, metrics, settings.
-``result_digest`` is equal if two such receipts also have the same deterministic result. A resume or a merge of the run
-changes neither digest::
+Two receipts have the same ``config_digest`` if dataset, provider, models, prompts, metrics and settings are the same.
+They have the same ``result_digest`` if, in addition, the deterministic results are the same. If a run is resumed or
+merged, both digests stay the same::
 
     receipt.config_digest == config_digest(receipt)
 """
@@ -19,7 +19,7 @@ from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, 
 
 
 def config_digest(body: Body) -> str:
-    """Return the hash of the configuration fields of a receipt."""
+    """Return the hash of the configuration that is stated in a receipt, as hex."""
     return digest(config_tree(body.benchmark, body.provider, body.models, body.prompts, body.metrics, body.run))
 
 
@@ -62,7 +62,10 @@ def config_tree(
 
 
 def result_digest(body: Body) -> str:
-    """Return the hash of the deterministic outcome, without times, hosts, ids or the order of completion."""
+    """Return the hash of the deterministic results of a receipt, as hex.
+
+    Times, hosts, receipt ids and the order in which items ended do not change this hash.
+    """
     return digest(
         {
             "schema": "bench.result/1",

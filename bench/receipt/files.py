@@ -1,6 +1,6 @@
-"""Write files atomically, with errors that name the final path.
+"""Write files atomically, so that a reader never sees an incomplete file.
 
-Also in this module: the git status of files. A private key must never be committed, a public one must be.
+Also in this module: the git status of files. A private key must never be committed. A public key must be committed.
 
 Example::
 
@@ -23,7 +23,7 @@ from pathlib import Path
 
 @contextmanager
 def errors_name(path: Path) -> Iterator[None]:
-    """Let every OSError in the block name ``path`` instead of a temporary file."""
+    """Make every OSError in the ``with`` block name ``path`` instead of a temporary file."""
     try:
         yield
     except OSError as error:
@@ -31,12 +31,12 @@ def errors_name(path: Path) -> Iterator[None]:
 
 
 def error_naming(error: OSError, path: Path) -> OSError:
-    """Return a copy of the error that names ``path``."""
+    """Return a copy of ``error`` whose message names ``path``."""
     return OSError(error.errno, error.strerror, str(path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file so that a reader sees the old or the new content, also after a power failure."""
+    """Write a file so that, even after a power failure, it has either the old or the new content."""
     with errors_name(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -54,17 +54,20 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def in_work_tree(folder: Path) -> bool:
-    """Return True if a folder is in a git checkout; git itself need not be installed."""
+    """Return True if a folder is in a git checkout. This function does not run git."""
     return any((parent / ".git").exists() for parent in (folder, *folder.parents))
 
 
 def is_ignored(path: Path, folder: Path) -> bool:
-    """Return True if the checkout of ``folder`` ignores a path; False if git cannot tell."""
+    """Return True if git ignores ``path`` in the checkout of ``folder``; False if git fails or is missing."""
     return _git(folder, "check-ignore", "-q", str(path)) is not None
 
 
 def uncommitted(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the paths of ``places``, relative to ``folder``, with uncommitted changes; empty outside a checkout."""
+    """Return the paths in ``places`` that have uncommitted changes; empty if ``folder`` is not in a checkout.
+
+    ``places`` are files or folders, relative to ``folder``.
+    """
     whole = folder.absolute()
     if not in_work_tree(whole):
         return ()
@@ -73,7 +76,7 @@ def uncommitted(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of git; None if it fails or is not installed."""
+    """Run git in ``folder`` and return its output; None if git fails or is not installed."""
     git = shutil.which("git")
     if git is None:
         return None

@@ -1,4 +1,4 @@
-"""The items file: one canonical JSON line per row, sorted, read and written as a stream.
+"""Read and write the items file of a receipt: one line of canonical JSON for each item and epoch, sorted.
 
 Example::
 
@@ -9,11 +9,11 @@ Example::
     with rare_garbage_collection():
         for row in rows: ...
 
-Rows are sorted on disk, so that a hundred thousand rows need little memory. Reading yields each line with its problem,
-if it has one, and computes all digests in the same pass.
+Rows are collected in a temporary file, so that a hundred thousand rows need little memory. ``read_items`` yields each
+line, with its problem if the line is not valid, and computes all digests.
 
-``rare_garbage_collection`` makes work on many rows faster. Rows have no reference cycles, so a collection frees
-nothing, and all collections would take an eighth of the time of signing.
+``rare_garbage_collection`` makes work on many rows faster. Rows have no reference cycles, so garbage collection would
+free nothing, and it would take an eighth of the time of signing.
 """
 
 from __future__ import annotations
@@ -99,18 +99,18 @@ class ItemRow(ClosedModel):
 
     @property
     def order(self) -> tuple[bytes, int]:
-        """The sort key in the file: item id as UTF-8 bytes, then epoch."""
+        """The key by which rows are sorted in the file: item id as UTF-8 bytes, then epoch."""
         return (self.item_id.encode("utf-8"), self.epoch)
 
     @property
     def graded(self) -> bool:
-        """True if each id of ``gold`` has a grade above 0."""
+        """True if the row has one grade above 0 for each id of ``gold``."""
         return bool(self.grades) and len(self.grades or ()) == len(self.gold) and min(self.grades or (0,)) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDigests:
-    """The digests and counts of an items file, as a receipt contains them."""
+    """The digests of an items file, its number of lines and its size in bytes."""
 
     count: int
     bytes: int
@@ -119,7 +119,7 @@ class FileDigests:
     deterministic_root: str
 
     def per_query(self, receipt_id: str) -> PerQuery:
-        """Return the receipt's reference to the file."""
+        """Return the section ``perQuery`` of a receipt, which names the items file and its digests."""
         return PerQuery(
             format="jcs-lines/1",
             file=items_file_name(receipt_id),
@@ -132,7 +132,11 @@ class FileDigests:
 
 
 class RunningDigests:
-    """The running digests of a file: SHA-256, and the Merkle roots of its lines and of their deterministic parts."""
+    """Computes the digests of an items file while its lines are added one by one.
+
+    The digests are the SHA-256 of the file, the Merkle root over its lines, and the Merkle root over the deterministic
+    fields of each line.
+    """
 
     def __init__(self) -> None:
         self._file = sha256()
@@ -141,18 +145,18 @@ class RunningDigests:
         self._deterministic = Frontier()
 
     def add(self, line: bytes, deterministic_leaf: bytes) -> None:
-        """Add one line (without LF) and the leaf hash of its deterministic part."""
+        """Add one line, without its line feed, and the leaf hash of the deterministic fields of this line."""
         self.add_raw(line + b"\n")
         self._lines.append(leaf_hash(line))
         self._deterministic.append(deterministic_leaf)
 
     def add_raw(self, data: bytes) -> None:
-        """Add bytes that are not a complete line, such as a truncated end."""
+        """Add bytes that are not a complete line, such as the end of a truncated file."""
         self._file.update(data)
         self._bytes += len(data)
 
     def digests(self) -> FileDigests:
-        """Return the digests of all lines so far."""
+        """Return the digests of all lines that were added so far."""
         return FileDigests(
             count=self._lines.size,
             bytes=self._bytes,
@@ -212,7 +216,7 @@ class RowValue(TypedDict):
 
 
 class ItemsWriter:
-    """A writer that accepts rows in any order and writes the sorted file; it never overwrites a file."""
+    """Accepts rows in any order; at the end of the ``with`` block, writes them sorted to a new file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -256,7 +260,10 @@ class ItemsWriter:
 
 
 class ReadLine(NamedTuple):
-    """One line of an items file: the row, or the problem if it is not a valid row."""
+    """One line of an items file: its 1-based number, its row, and its problem.
+
+    ``row`` is None if the line cannot be read as a row. ``problem`` is None if the line is valid.
+    """
 
     number: int
     row: ItemRow | None
@@ -264,7 +271,7 @@ class ReadLine(NamedTuple):
 
 
 def read_items(file: BinaryIO, digests: RunningDigests) -> Iterator[ReadLine]:
-    """Yield the lines of an items file and add them to ``digests``; problems of lines are reported, not raised."""
+    """Yield each line of an items file, and add the line to ``digests``. An invalid line raises no error."""
     number = 0
     while line := file.readline(MAX_LINE):
         number += 1
@@ -315,7 +322,7 @@ THRESHOLD_FACTOR = 100
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector a hundred times less often inside the block."""
+    """Run the garbage collector a hundred times less often in the ``with`` block."""
     usual = gc.get_threshold()
     gc.set_threshold(usual[0] * THRESHOLD_FACTOR, *usual[1:])
     try:

@@ -1,6 +1,6 @@
-"""Data of a job that is known before its first call: run, benchmark, provider, models, prompts, metrics.
+"""The sections of a receipt that describe a job: run, benchmark, provider, models, prompts and metrics.
 
-``environment`` is the machine and the code of the run.
+``environment`` returns the machine and the code of the run.
 
 Example::
 
@@ -8,8 +8,8 @@ Example::
     facts.benchmark().dataset.sha256
     environment(reader.meta).git.commit
 
-All data is read from the journal, never from the machine, the configs or git, because a run may be signed on another
-machine or commit.
+All data is read from the journal. The present machine, configs and git are not read, because a run may be signed on
+another machine or commit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SELECTION_COUNTS = ("limit", "sample")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedVersions:
-    """The versions that the provider reported when the run opened the provider."""
+    """The versions that the provider reported at the start of the run; None = not reported."""
 
     version: str | None = None
     upstream: str | None = None
@@ -45,20 +45,20 @@ class ReportedVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMetadata:
-    """The metadata of one job of one journal."""
+    """The descriptive sections of a receipt, from the journal entries of one job."""
 
     meta: RunMeta
     record: JobRecord
     resumes: tuple[StoredResume, ...] = ()
     provider_versions: ReportedVersions = ReportedVersions()
     reported: Mapping[str, str] = field(default_factory=dict)
-    """role -> model ids as the endpoints returned them"""
+    """role of a model -> the model names that its endpoint returned, as one text"""
     build_notes: tuple[str, ...] = ()
-    """notes on a reused build and on warning signs"""
+    """notes on reused memories and on suspicious results"""
     judge_notes: tuple[str, ...] = ()
-    """notes on the judge (measured errors, same model family) and on replies from the call cache"""
+    """notes on the errors of the judge, on its model family, and on replies from the call cache"""
     parts: tuple[tuple[int, int], ...] = ()
-    """1-based inclusive ranges that ran separately, also if they were merged"""
+    """(first, last) item numbers, counted from 1, of each range of items that ran separately"""
 
     # ---- run
 
@@ -67,7 +67,7 @@ class JobMetadata:
         proof: schema.ReceiptIsolation,
         announced: tuple[schema.Preregistration, schema.LogHead] | None,
     ) -> schema.Run:
-        """Return the settings of the run."""
+        """Return the section ``run``: the settings of the run, its isolation proof and its announcement."""
         operation = object_or_empty(self.meta.extra.get("operation"))
         return schema.Run(
             run_id=self.meta.run_id,
@@ -96,7 +96,7 @@ class JobMetadata:
     # ---- what was measured
 
     def benchmark(self) -> schema.Benchmark:
-        """Return the dataset, its protocol and the selection."""
+        """Return the section ``benchmark``: the dataset, and the selection of its items."""
         record, dataset = self.record, self.record.dataset
         return schema.Benchmark(
             name=record.benchmark,
@@ -114,7 +114,7 @@ class JobMetadata:
         )
 
     def provider(self) -> schema.ReceiptProvider:
-        """Return the memory system and its version, as far as it is known."""
+        """Return the section ``provider``: the memory system and its version, or ``unknown`` as version."""
         version, source = self._version()
         return schema.ReceiptProvider(
             name=self.record.provider,
@@ -127,9 +127,10 @@ class JobMetadata:
         )
 
     def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
-        """Return the version of the provider and its source.
+        """Return the version of the provider, and where this version was found.
 
-        A version that is known before the first call is preferred, so that an announcement has the same config digest.
+        A version that is known before the first call is preferred. So the announcement of a run and its receipt have
+        the same config digest.
         """
         if self.is_built_in:
             return bench_version(self.meta), "package"
@@ -145,11 +146,11 @@ class JobMetadata:
 
     @property
     def is_built_in(self) -> bool:
-        """True if the memory system is part of this program."""
+        """True if the memory system is one that this program contains."""
         return self._planned_provider().get("name") in BUILT_IN
 
     def models(self) -> tuple[schema.ModelUse, ...]:
-        """Return the models of the job, sorted by role and name."""
+        """Return the section ``models``: each model with its role, sorted by role and name."""
         names = self.record.models
         embedding = None if names.embedding == BUILT_IN_EMBEDDING else names.embedding
         used = [self._model("embedding", embedding), self._model("answering", names.answering)]
@@ -175,7 +176,7 @@ class JobMetadata:
         )
 
     def prompts(self) -> tuple[schema.PromptUse, ...]:
-        """Return the prompts by hash, sorted by role."""
+        """Return the section ``prompts``: the hash and the source of each prompt, sorted by role."""
         if not self.record.prompts:
             return ()
         return tuple(
@@ -184,7 +185,7 @@ class JobMetadata:
         )
 
     def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
-        """Return the source of a prompt: the command line, the package, the benchmark or the vendor."""
+        """Return the source of a prompt: ``custom`` = from the command line, ``default`` = from this program."""
         speaker, _, kind = role.partition(".")
         asked = object_or_empty(self.meta.request)
         if speaker == "answer" and self.record.track == "vendor":
@@ -197,12 +198,15 @@ class JobMetadata:
         return "default" if sha256 in _default_prompts() else "benchmark"
 
     def _kind_given(self, entry: str) -> str:
-        """Return the kind of prompt that a ``--judge-prompt`` replaces: the type of ``TYPE=``, else the default."""
+        """Return the kind of judge prompt that a value of ``--judge-prompt`` replaces.
+
+        For a value TYPE=FILE, this is TYPE, if the job has such a prompt. Otherwise it is ``default``.
+        """
         kind, equals, _ = entry.partition("=")
         return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
 
     def metrics(self) -> tuple[schema.MetricUse, ...]:
-        """Return the metrics that have a score, sorted by name."""
+        """Return the section ``metrics``: the metrics of the job that are scores, sorted by name."""
         used = [
             schema.MetricUse(name=metric.name, definition=metric.definition)
             for metric in self.record.metrics
@@ -211,7 +215,7 @@ class JobMetadata:
         return tuple(sorted(used, key=lambda use: use.name))
 
     def config_tree(self) -> dict[str, JSON]:
-        """Return the input of the config digest, which is known before the run."""
+        """Return the JSON value whose hash is the config digest. It does not need the results of the run."""
         proof = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
         return config_tree(
             self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
@@ -220,7 +224,7 @@ class JobMetadata:
     # ---- again
 
     def reproducibility(self) -> schema.Reproducibility:
-        """Return the reproducibility class of a job, with its reasons."""
+        """Return the section ``reproducibility``: ``exact``, ``statistical`` or ``none``, with reasons and notes."""
         reasons = list(self._inexact_parts())
         if reasons:
             reasons += self.judge_notes
@@ -250,7 +254,7 @@ class JobMetadata:
 
 
 def _default_prompts() -> frozenset[str]:
-    """Return the digests of the prompts that are used for benchmarks without their own."""
+    """Return the SHA-256 of each default prompt. These prompts serve benchmarks without own prompts."""
     from bench.canonical import sha256_hex
     from bench.evaluators.packs import generic_answer_prompt, generic_prompt  # loads every prompt there is
 
@@ -283,7 +287,7 @@ def _resume(stored: StoredResume) -> schema.ReceiptResume:
 
 
 def _concurrency(stored: object) -> int:
-    """Return the concurrency as an integer; for ``auto`` its upper limit."""
+    """Return the stored concurrency as an integer; for ``auto``, return the upper limit of calls at once."""
     if stored == "auto":
         from bench.http.adaptive_concurrency import CEILING
 
@@ -292,7 +296,7 @@ def _concurrency(stored: object) -> int:
 
 
 def _host(base_url: object) -> str | None:
-    """Return the host and port of an address, without user, path and query; None if there is none."""
+    """Return the host and port of a URL; None if the value is not a URL with a host."""
     if not isinstance(base_url, str) or not base_url:
         return None
     try:
@@ -304,17 +308,17 @@ def _host(base_url: object) -> str | None:
 
 
 def bench_version(meta: RunMeta) -> str:
-    """Return the version that started the run."""
+    """Return the version of this program that started the run; ``unknown`` if the journal has no version."""
     return str(meta.versions.get("bench") or UNKNOWN)
 
 
 def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Join the model names that the endpoints of each role reported."""
+    """Return role -> model names as one text, for each role with at least one reported name."""
     return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}
 
 
 def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
-    """Return the environment section of a receipt."""
+    """Return the section ``environment``: the machine, the packages and the code that started the run."""
     machine = object_or_empty(meta.extra.get("environment"))
     text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
     return schema.ReceiptEnvironment(

@@ -1,4 +1,4 @@
-"""The evidence sheet of a receipt, from the signed document and its items file.
+"""Build the evidence sheet of a receipt: the facts that a reviewer needs, from the receipt and its items file.
 
 Example::
 
@@ -39,7 +39,7 @@ JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
 
 def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
-    """Return the sheet of one receipt, whatever its verdict; the fact "signature" names the verdict.
+    """Return the evidence sheet of one receipt. The fact "signature" names the verdict, which can be any.
 
     Raises:
         UsageError: the file is not a receipt of this schema.
@@ -109,7 +109,10 @@ def _outcome_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
 
 
 def _headline(receipt: Receipt) -> ReceiptScore | None:
-    """Return the score to show: an accuracy, judged ones first, else the first metric with a value."""
+    """Return the score to show on the sheet; None if no metric has a value.
+
+    It is an accuracy if there is one, and the first metric with a value otherwise. Judged metrics come first.
+    """
     scores: list[ReceiptScore] = [*receipt.scores.judged.values(), *receipt.scores.deterministic.values()]
     valued = [one for one in scores if one.value is not None]
     return next((one for one in valued if one.definition.startswith("accuracy/")), valued[0] if valued else None)
@@ -156,7 +159,7 @@ def _has_times(times: Times | Pace | None) -> TypeGuard[Times]:
 
 
 def _whole_cost(receipt: Receipt) -> str:
-    """Return the cost of the whole run as text, for a receipt without ``memoryCost``."""
+    """Format the cost of the whole run, for a receipt that has no section ``memoryCost``."""
     cost = receipt.scores.cost
     money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
     roles = (
@@ -185,13 +188,16 @@ def _context_fact(receipt: Receipt, path: Path) -> tuple[str, str]:
 
 
 def context_of(receipt: Receipt, path: Path) -> str:
-    """Return as text how much of the corpus the answering model read; "" if neither receipt nor rows have it."""
+    """Return as text how much of the corpus the answering model read per question.
+
+    The result is "" if neither the receipt nor the rows of its items file contain the number of tokens.
+    """
     cost = memory_cost_of(receipt)
     return context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
 
 
 def _tokens_of_rows(items: Path) -> str:
-    """Return the mean context tokens per question as text, from the rows of the items file."""
+    """Return the mean context tokens per question as text; "" if the items file has no token counts."""
     counts = [
         count
         for row in receipt_rows(items)
@@ -201,7 +207,10 @@ def _tokens_of_rows(items: Path) -> str:
 
 
 def receipt_rows(items: Path) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of an items file; stop at a fault or if the file is missing, which the verdict reports."""
+    """Yield the rows of an items file as JSON objects, up to the first line that is not JSON.
+
+    If the file is missing, yield nothing.
+    """
     try:
         with items.open("rb") as file:
             for line in file:

@@ -1,4 +1,4 @@
-"""The evidence sheet of a result: 19 facts that a reviewer needs, from a run or from a receipt.
+"""Build the evidence sheet of a result: 19 facts that a reviewer needs, from a run or from a receipt.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
         sheet.known, sheet.missing                   # 16, 3
     receipt_sheet(verify_file(path, request), path)
 
-An unknown fact is listed as missing, with the step that would make it known. No call is made.
+An unknown fact is listed as missing, with the step that would make the fact known. No provider or model is called.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ABSTENTION = "judge.abstention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFact:
-    """One fact: its known part, and its missing part with the step that would make it known."""
+    """One fact: what is known, and what is missing together with the step that would find it."""
 
     name: str
     value: str = ""
@@ -53,33 +53,33 @@ class EvidenceFact:
 
     @property
     def text(self) -> str:
-        """The fact as text for a table."""
+        """The fact as text for a table: what is missing, then what is known."""
         return "; known: ".join(filter(None, (f"missing: {self.missing}" if self.missing else "", self.value)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSheet:
-    """All facts of one job."""
+    """The facts of one job that a reviewer needs."""
 
     source: str
     benchmark: str
     provider: str
     facts: tuple[EvidenceFact, ...]
     job: str = ""
-    """provider and the models in which the jobs of the run differ; "" for a receipt"""
+    """text that tells this job from other jobs of the run: provider and differing models; "" for a receipt"""
 
     @property
     def known(self) -> int:
-        """The number of known facts."""
+        """The number of facts of which nothing is missing."""
         return sum(not fact.missing for fact in self.facts)
 
     @property
     def missing(self) -> int:
-        """The number of unknown facts."""
+        """The number of facts of which something is missing."""
         return len(self.facts) - self.known
 
     def to_json(self) -> dict[str, JSON]:
-        """Return the document of ``bench sheet --json``."""
+        """Return the sheet as JSON, as ``bench sheet --json`` prints it."""
         return {
             "source": self.source,
             "benchmark": self.benchmark,
@@ -107,13 +107,16 @@ class EvidenceSheet:
 def sheet_of(
     source: str, benchmark: str, provider: str, facts: Mapping[str, tuple[str, str]], *, job: str = ""
 ) -> EvidenceSheet:
-    """Return a sheet of facts (name -> (value, missing part)), in the order of FACTS."""
+    """Return a sheet with the facts in the order of ``FACTS``; ``facts`` maps name -> (value, what is missing)."""
     listed = tuple(EvidenceFact(name=name, value=facts[name][0], missing=facts[name][1]) for name in FACTS)
     return EvidenceSheet(source=source, benchmark=benchmark, provider=provider, facts=listed, job=job)
 
 
 def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
-    """Return (value, ``lacks``) if there is a value, else ("", ``missing``)."""
+    """Return (value, what is missing) of one fact.
+
+    This is (``value``, ``lacks``) if ``value`` is not empty, else ("", ``missing``).
+    """
     return (value, lacks) if value else ("", missing)
 
 
@@ -123,7 +126,7 @@ def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
 async def run_sheets(
     reader: Reader, catalog: Catalog, *, benchmark: str | None = None, provider: str | None = None
 ) -> list[EvidenceSheet]:
-    """Return one sheet per job of a run; ``benchmark`` and ``provider`` select the jobs."""
+    """Return one sheet for each job of a run; ``benchmark`` and ``provider`` select jobs, None = all."""
     report = await fold(reader, benchmark=benchmark)
     named = zip(report.jobs, job_texts(report.jobs), strict=True)
     return [
@@ -147,7 +150,7 @@ async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobRepo
 
 
 def _plan_facts(record: JobRecord) -> dict[str, tuple[str, str]]:
-    """Return the facts that the plan determines."""
+    """Return the facts that are known from the plan of a job, before its first call."""
     answering = record.models.answering is not None
     prompts = {role: _prompts(record, role) for role in ("answer", "judge")}
     digest = str(record.dataset.get("sha256") or "")
@@ -170,7 +173,7 @@ def _prompts(record: JobRecord, role: str) -> str:
 
 
 def prompts_text(prompts: Iterable[tuple[str, str]]) -> str:
-    """Format prompts (role.name, digest), the default first; the abstention prompt is explained."""
+    """Format prompts as text, the default prompt first; each prompt is (role.name, SHA-256)."""
     ordered = sorted(prompts, key=lambda one: (not one[0].endswith(".default"), one))
     return ", ".join(
         f"{name.partition('.')[2]} sha256 {value}"
@@ -187,13 +190,16 @@ def _share_of_job(job: JobReport) -> tuple[str, str]:
 
 
 def share_fact(size: ContextSize | None, budget: int | None, missing: str) -> tuple[str, str]:
-    """Return the fact "context share", with the context budget."""
+    """Return the fact "context share": what the answering model read, and its context budget in tokens."""
     text = context_text(size) + (f", budget {budget} tokens" if size is not None and budget else "")
     return fact(text, missing, NO_SIZE if size is not None and size.share is None else "")
 
 
 def context_text(size: ContextSize | None) -> str:
-    """Format the context of a question: its share of the corpus and its tokens, both as means; "" if it is unknown."""
+    """Format the mean share of the corpus and the mean number of tokens in the context of a question.
+
+    The result is "" if ``size`` is None.
+    """
     if size is None:
         return ""
     shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
@@ -202,7 +208,7 @@ def context_text(size: ContextSize | None) -> str:
 
 
 def _outcome_facts(job: JobReport) -> dict[str, tuple[str, str]]:
-    """Return the facts on the outcome from the report."""
+    """Return the facts about items, scores, judge, isolation, failures and repeats of a job."""
     record, proof, headline = job.record, job.isolation, job.headline
     states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
     spread = None if headline is None or headline.spread is None else f", spread within an item {headline.spread:.4f}"
@@ -249,7 +255,7 @@ async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
 
 
 async def _cost_facts(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
-    """Return the facts on the money and the time of the build and of the questions."""
+    """Return the facts about the cost of ingest, the time until memories are searchable, and the cost per query."""
     record, cost = job.record, job.memory_cost
     facts = await job_facts(reader, record, {owner: await reader.spent(owner) for owner in record.owners})
     ready = sorted(one.times_us["searchable"] for one in facts.corpora if "searchable" in one.times_us)
@@ -268,7 +274,7 @@ async def _cost_facts(reader: Reader, job: JobReport) -> dict[str, tuple[str, st
 
 
 def build_cost_text(cost: MemoryCost | None) -> str:
-    """Format the build, its price and the run that paid it; "" if nothing was built."""
+    """Format the size of the ingested memories, their price, and the run that paid; "" if nothing was ingested."""
     if cost is None or not (cost.build.corpora or cost.build.memories):
         return ""
     build, price = cost.build, cost.build.price
@@ -290,24 +296,27 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
 
 
 def query_cost_text(cost: MemoryCost | None) -> str:
-    """Format the cost of a question, and the cost per correct answer and break-even if known; "" if unknown."""
+    """Format the cost of a question; "" if ``cost`` is None.
+
+    The text adds the cost per correct answer and the break-even number of questions if they are known.
+    """
     if cost is None:
         return ""
     return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_sentence(cost))))
 
 
 def build_lacks(cost: MemoryCost | None) -> str:
-    """Return the missing part of the cost of a build; "" if nothing is missing."""
+    """Return what is missing in the cost of the ingest, such as a price; "" if nothing is missing."""
     return NO_PRICE if cost is not None and cost.build.price.usd is None else ""
 
 
 def query_lacks(cost: MemoryCost | None) -> str:
-    """Return the missing part of the cost of a question; "" if nothing is missing."""
+    """Return what is missing in the cost of a question, such as a price; "" if nothing is missing."""
     return NO_PRICE if cost is not None and cost.query.totals.usd is None else ""
 
 
 def _signatures(workspace: Path, run_id: str, record: JobRecord) -> str:
-    """Return the receipts of this job and their keys as text."""
+    """List the receipts of this job and the keys that signed them, as text; "" if there is no receipt."""
     found = []
     for path in sorted((report_folder(workspace / "results", run_id) / "receipts").glob("*.json")):
         try:

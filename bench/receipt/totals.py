@@ -1,7 +1,7 @@
-"""The totals of a receipt: states, scores, times and cost, added up while the items file of a job is written.
+"""Compute the totals of a receipt: states, scores, times and cost, while the items file of a job is written.
 
-They are counted from the rows of the items file, not taken from the report, because verification counts these rows
-again. ``item_rows`` makes these rows from journal records: ids, states and numbers; texts only as hashes.
+Totals are counted from the rows of the items file, because verification counts these rows again. ``item_rows`` makes
+the rows from the journal. Rows contain ids, states and numbers. Texts are replaced by hashes.
 
 Example::
 
@@ -11,8 +11,8 @@ Example::
         writer.add(row.item)
     totals.scores(job, corpora), totals.counts(job.record.n_repeats)
 
-Rows are plain JSON and not validated here. Verification, which every receipt passes before it is reported, validates
-each line against the closed schema.
+This module does not validate rows. Every new receipt is verified after signing, and this verification validates each
+row.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ FREE = Decimal(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemsFileRow:
-    """A row of the items file, and the values that only the totals need."""
+    """A row of the items file, with further values that only the totals need."""
 
     item: RowValue
     failed: bool
     values: Mapping[str, float | None]
-    """all metrics of the item, including judged ones; empty if the item failed"""
+    """metric name -> value of the item, also for judged metrics; empty if the item failed"""
     retries: int
     answered_by: str | None
 
@@ -57,7 +57,10 @@ class ItemsFileRow:
 async def item_rows(
     reader: Reader, record: JobRecord, *, deterministic: frozenset[str], with_answers: bool
 ) -> AsyncIterator[ItemsFileRow]:
-    """Yield the rows of the ended items of a job."""
+    """Yield one row for each ended item of a job.
+
+    ``deterministic`` has the names of the metrics to include. ``with_answers`` also includes the text of answers.
+    """
     chain = record.chain
     names = sorted(deterministic)
     async for ended in ended_items(reader, chain):
@@ -109,7 +112,7 @@ def _row(
 
 
 def _gold(judged: EndedPhase | None) -> dict[str, float | None]:
-    """Return the ids of the evidence in order, with their grades if known."""
+    """Return evidence id -> relevance grade, sorted by id; a grade of None is not known."""
     stored, grades = (judged.data.get("gold"), judged.data.get("grades")) if judged is not None else (None, None)
     if not isinstance(stored, list):
         return {}
@@ -118,7 +121,10 @@ def _gold(judged: EndedPhase | None) -> dict[str, float | None]:
 
 
 def _hits(search: EndedPhase | None, k: int) -> tuple[list[list[str]] | None, int]:
-    """Return (ids of the first k hits, number of returned hits); the ids are None without a result."""
+    """Return the ids of the first k hits, and the number of all returned hits.
+
+    The ids are None if the search failed or has no result.
+    """
     data = search.data if search is not None else {}
     stored, returned = data.get("retrieved"), data.get("returned")
     if search is None or not isinstance(stored, list):
@@ -142,7 +148,7 @@ def _tokens(measured_values: Mapping[str, object]) -> TokensValue:
 
 
 def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
-    """Return network + provider time of each phase's last attempt, if the attempt succeeded."""
+    """Return phase -> microseconds of its last attempt (network and provider), for phases that succeeded."""
     spent = {phase.value: attempt_us(last.times_us) for phase, last in phases.items() if last.ok}
     return {phase: us for phase, us in spent.items() if us is not None}
 
@@ -165,25 +171,25 @@ async def _raw_sha256(reader: Reader, verdict: Verdict) -> str | None:
 
 
 def _micro_usd(costs_usd: Sequence[str | None]) -> int | None:
-    """Add up the costs of an item's calls in micro-USD; None if one of them is not known."""
+    """Return the sum of the costs of an item's calls in micro-USD; None if any cost is not known."""
     known = [Decimal(cost) for cost in costs_usd if cost is not None]
     return in_micros(known) if len(known) == len(costs_usd) else None
 
 
 def in_micros(costs_usd: Iterable[Decimal]) -> int:
-    """Add up money as whole micro-USD."""
+    """Return the sum of amounts in USD as a whole number of micro-USD."""
     return int((sum(costs_usd, FREE) * MICROS).to_integral_value(ROUND_HALF_EVEN))
 
 
 FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
-"""metrics that are judged if the verdicts of the benchmark's first evaluator come from a model"""
+"""metrics that count as judged if a model gives the verdicts of the benchmark's first evaluator"""
 JUDGING = JUDGED | {"custom"}
-"""evaluators whose verdicts come, or may come, from a model"""
+"""evaluators whose verdicts can come from a model"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusTimes:
-    """Durations of ingest and indexing over the corpora of a lane."""
+    """Durations of ingest and indexing, in microseconds, for the corpora that a job ingested."""
 
     ingest_us: tuple[int, ...]
     searchable_us: tuple[int, ...]
@@ -191,24 +197,24 @@ class CorpusTimes:
     wall_us: int
 
     def pace(self) -> schema.Pace:
-        """Return memories per second of wall time."""
+        """Return the number of ingested memories per second of elapsed time; its value is None if unknown."""
         n = len(self.ingest_us)
         return schema.Pace(n=n, value=self.memories * 1_000_000 / self.wall_us if n and self.wall_us else None)
 
 
 @dataclass(slots=True, kw_only=True)
 class JobTotals:
-    """Totals over the rows of a job."""
+    """Adds up the rows of a job, and returns the counts and scores of its receipt."""
 
     metrics: tuple[Measure, ...]
     measured: Mapping[str, Measurement]
     row_metrics: frozenset[str]
-    """metrics whose values are written into rows: those without a model"""
+    """metrics whose values are written into rows, because they do not depend on a model"""
     tallies: dict[str, RecomputedTally]
     places_of: dict[str, tuple[str, ...]]
-    """metric -> dimensions of its breakdown"""
+    """metric name -> names of the labels by which the metric groups its items"""
     needs_verdict: frozenset[str] = frozenset()
-    """metrics for which an item without a verdict of the judge counts as failed"""
+    """metrics that count an item as failed if the judge gave no verdict for this item"""
     states: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     retries: int = 0
@@ -230,7 +236,7 @@ class JobTotals:
         )
 
     def add(self, row: ItemsFileRow) -> None:
-        """Count one row."""
+        """Add one row to all totals."""
         item = row.item
         self.states[item["state"]] += 1
         if item["errorKind"] is not None:
@@ -257,7 +263,10 @@ class JobTotals:
             tally.scored(value, where)
 
     def counts(self, planned: int) -> schema.ReceiptCounts:
-        """Return the number of planned rows by state. With epochs, a row is one repeat of an item."""
+        """Return the number of rows in each state; ``planned`` is the planned number of rows.
+
+        If items are repeated in several epochs, each repeat is one row.
+        """
         ended = sum(self.states.values())
         scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
         return schema.ReceiptCounts(
@@ -270,7 +279,7 @@ class JobTotals:
         )
 
     def scores(self, job: JobReport, corpora: CorpusTimes) -> schema.Scores:
-        """Return the scores by class: deterministic, judged, measured, cost."""
+        """Return the section ``scores``: deterministic scores, judged scores, measured times and cost."""
         pending = job.record.n_repeats - sum(self.states.values())
         made = {metric.name: self._score(metric, pending) for metric in self.metrics}
         plain = self.row_metrics
@@ -312,7 +321,7 @@ def _breakdown(job: JobReport, name: str) -> Iterable[str]:
 
 
 def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
-    """Return True if values of a metric depend on a model."""
+    """Return True if the values of a metric depend on a model; ``first_judged``: so does the first evaluator."""
     base = metric.definition.partition("/")[0].partition("[")[0].partition("@")[0]
     if base.partition(".")[0] == "semantic_similarity":
         return True  # an embedding model gave it
@@ -324,12 +333,12 @@ def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
 
 
 def _judges(evaluators: Iterable[str]) -> bool:
-    """Return True if verdicts of one of these evaluators may come from a model."""
+    """Return True if the verdicts of at least one of these evaluators can come from a model."""
     return not JUDGING.isdisjoint(evaluators)
 
 
 def times(values: Iterable[int]) -> schema.Times:
-    """Return nearest-rank percentiles of durations in microseconds."""
+    """Return the number, minimum, maximum and percentiles of durations in microseconds."""
     found = sorted(values)
     least, p50, p95, p99, most = (_whole_percentile(found, p) for p in (0, 50, 95, 99, 100))
     return schema.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
@@ -362,7 +371,7 @@ def _cost(usage: Mapping[str, UsageTotals]) -> schema.Cost:
 
 
 def _usd_micros(spent: Iterable[UsageTotals]) -> int | None:
-    """Return the total cost in micro-USD; None if the cost of a call is not known."""
+    """Return the total cost in micro-USD; None if the cost of any call is not known."""
     parts = [one for one in spent if one.calls]
     if any(one.unknown_costs for one in parts):
         return None
