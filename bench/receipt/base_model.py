@@ -7,8 +7,8 @@ Example::
     validate(TrustedFile, parse(data))
     text_or_none(dataset.get("split"))              # None for a number, an empty text, or a missing key
 
-``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. The error lists each problem with the
-path of the field and a stable code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``).
+``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. The error lists each problem with
+the path of the field and a stable code: ``field_missing``, ``field_unknown``, ``field_type`` or ``field_value``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intervals, tests and rank correlations: pure functions, no third-party package.
+"""Confidence intervals, significance tests and correlations: pure functions without third-party packages.
 
 Example::
 
@@ -7,7 +7,8 @@ Example::
     stats.interval([1, 0, 1, 1])                       # Interval(low=0.30, high=0.95, method="wilson")
     stats.compare({"q1": 1, "q2": 0}, {"q1": 0, "q2": 0}).p
 
-This package has functions of numbers, each with the source of its formula. It must not depend on metrics or rows.
+A cluster is a group of items that are not independent, such as all questions about one conversation. All functions take
+plain numbers. This package must not depend on metrics or rows.
 """
 
 from __future__ import annotations

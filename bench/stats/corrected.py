@@ -1,15 +1,15 @@
-"""A share judged for all items by a fallible judge, corrected by human labels for some of them.
+"""Correct a share of right answers with human labels: a judge rates all items, people label some of them.
 
 Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382: 669-674) estimates
-``mean of the judge over all + mean of (label - judge) over the labelled``; with strata (Fisch et al. 2024,
-"Stratified Prediction-Powered Inference", NeurIPS) the second term is taken per stratum and weighted by its size.
-Within a stratum of one verdict the judge is constant, so the estimate is ``sum of W_h p_h``: the share of stratum h in
-all items, times the share of its labelled items that people call right.
+``mean of the judge over all items + mean of (label - judge) over labelled items``. With strata (groups of items), the
+second term is the mean of each stratum, weighted by size (Fisch et al. 2024, "Stratified Prediction-Powered Inference",
+NeurIPS). In each stratum, all verdicts of the judge are equal. So the estimate is ``sum of W_h p_h``. W_h is the share
+of stratum h in all items. p_h is the share of the labelled items in stratum h that people call right.
 
-The interval is that of a sum of independent shares by MOVER (Zou and Donner 2008, Statistics in Medicine 27:
-1693-1702) from Wilson's limits of each share, with the finite population factor: its width is above 0 even if no label
-contradicts the judge. For few mistakes Wilson's lower limits are too high; ``exact`` uses those of Clopper and Pearson
-(1934, Biometrika 26: 404-413), as the error rate of a judge does::
+The MOVER method (Zou and Donner 2008, Statistics in Medicine 27: 1693-1702) gives the interval of this sum. It combines
+Wilson's limits of each share with the finite population factor. The width of the interval is above 0 even if no label
+contradicts the judge. If mistakes are rare, Wilson's lower limits are too high. ``exact`` therefore uses the limits of
+Clopper and Pearson (1934, Biometrika 26: 404-413)::
 
     corrected_share([Stratum(size=350, labelled=25, right=23, judged=1.0), ...]).value
 """
@@ -27,18 +27,18 @@ from bench.stats.intervals import interval_wilson
 
 
 class Stratum(NamedTuple):
-    """Items with the same verdict of the judge and the same degree of doubt."""
+    """A group of items with the same verdict of the judge and the same degree of doubt about this verdict."""
 
     size: int
     labelled: int
     right: int
-    """number of labelled items that people call right"""
+    """number of labelled items whose answer people call right"""
     judged: float
-    """the judge's verdict: 1, 0, or 0.5 when it gave none; used when nothing is labelled"""
+    """verdict of the judge: 1, 0, or 0.5 = no verdict; only used if the stratum has no labelled item"""
 
 
 class CorrectedShare(NamedTuple):
-    """The corrected share with its interval."""
+    """The corrected share, its confidence interval and the number of human labels."""
 
     value: float
     interval: Interval
@@ -46,17 +46,17 @@ class CorrectedShare(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return value and interval as text."""
+        """The share and its interval as text, such as "0.8123 [0.7500, 0.8600]"."""
         return f"{self.value:.4f} [{self.interval.low:.4f}, {self.interval.high:.4f}]"
 
 
 def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bool = False) -> CorrectedShare | None:
-    """Return the corrected share of right items; None if no item has a label.
+    """Return the share of right answers, corrected by human labels; None if no item has a label.
 
-    ``exact`` is for shares near 0, such as the share of mistakes.
+    Set ``exact`` for shares near 0, such as the share of mistakes.
 
     Raises:
-        ValueError: more labels than items or more right ones than labels.
+        ValueError: a stratum has more labelled items than items, or more right items than labelled items.
     """
     total, labelled = sum(one.size for one in strata), sum(one.labelled for one in strata)
     if not labelled:
@@ -92,14 +92,14 @@ def _limits(one: Stratum, level: float, *, exact: bool) -> tuple[float, float, f
 
 @lru_cache(maxsize=4096)
 def clopper_pearson(right: int, n: int, level: float) -> tuple[float, float]:
-    """Return the exact (Clopper-Pearson) limits of a share of n items."""
+    """Return the exact (Clopper-Pearson) lower and upper limit of the share right / n."""
     tail = (1 - level) / 2
     low = 0.0 if right == 0 else _quantile(tail, right, n - right + 1)
     return low, 1.0 if right == n else _quantile(1 - tail, right + 1, n - right)
 
 
 def _quantile(p: float, a: int, b: int) -> float:
-    """Return the quantile of a beta distribution, by bisection."""
+    """Return the p-quantile of the beta distribution with parameters a and b."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -108,9 +108,10 @@ def _quantile(p: float, a: int, b: int) -> float:
 
 
 def allocation(sizes: Sequence[int], weights: Sequence[float], n: int) -> list[int]:
-    """Distribute n labels among strata in proportion to size times weight.
+    """Return how many of n items to label in each stratum, in proportion to size times weight.
 
-    A stratum gets at least two labels if n is large enough for that, and never more than its size.
+    If n is large enough for two labels in every stratum, each stratum gets at least two. A stratum never gets more
+    labels than it has items.
     """
     found = [min(size, 2) if n >= 2 * len(sizes) else 0 for size in sizes]
     score = [size * weight for size, weight in zip(sizes, weights, strict=True)]

@@ -1,8 +1,8 @@
-"""Correlations of two columns of equal length; None where a column is constant or shorter than two.
+"""Correlations of two columns of equal length. The result is None if a column is constant or has fewer than 2 values.
 
 Also in this module:
 
-* The agreement of raters beyond chance: Cohen's kappa for two, Krippendorff's alpha for more.
+* The agreement of raters beyond chance: Cohen's kappa for two raters, Krippendorff's alpha for more raters.
 
 Example::
 
@@ -22,7 +22,7 @@ from bench.stats.descriptive import are_binary
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return the linear correlation in -1..1; None for fewer than two pairs or a constant column."""
+    """Return the linear correlation in -1..1; None if there are fewer than two pairs or a column is constant."""
     n = _paired(x, y)
     if n < 2:
         return None
@@ -37,7 +37,11 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def _paired(x: Sequence[float], y: Sequence[float]) -> int:
-    """Return the number of pairs; ValueError for columns of different length, NaN or infinity."""
+    """Return the number of pairs.
+
+    Raises:
+        ValueError: the columns have different lengths, or a number is NaN or infinite.
+    """
     if len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} values cannot be paired: expected the same number")
     if not all(map(math.isfinite, x)) or not all(map(math.isfinite, y)):
@@ -46,7 +50,10 @@ def _paired(x: Sequence[float], y: Sequence[float]) -> int:
 
 
 def _deviations(values: Sequence[float]) -> list[float] | None:
-    """Return the deviations from the mean, None if all are 0; very large or small ones are divided by the largest."""
+    """Return the deviations of the values from their mean; None if all values are equal.
+
+    If the range of the values is extreme, all deviations are divided by the largest one.
+    """
     low, high = min(values), max(values)
     if low == high:
         return None
@@ -59,13 +66,16 @@ def _deviations(values: Sequence[float]) -> list[float] | None:
 
 
 def _phi(n: int, x: int, y: int, both: float) -> float | None:
-    """Return the correlation of zeros and ones from their counts, in exact integers; None for a constant column."""
+    """Return the correlation of two columns of zeros and ones; None if a column is constant.
+
+    ``x`` and ``y`` count the ones in each column. ``both`` counts the pairs of two ones.
+    """
     spread = x * (n - x) * y * (n - y)
     return (n * both - x * y) / math.sqrt(spread) if spread else None
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return the Pearson correlation of the ranks; ties share their mean rank."""
+    """Return Spearman's rank correlation in -1..1; equal values get their mean rank. None as in ``pearson``."""
     _paired(x, y)
     return pearson(_ranks(x), _ranks(y))
 
@@ -73,7 +83,8 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
 def kendall_tau_b(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Return Kendall's tau-b, a rank correlation in -1..1; None if all values of one column are equal.
 
-    It is the number of concordant minus discordant pairs, normalized for ties. The time is quadratic in the length.
+    Tau-b is the number of concordant pairs minus the number of discordant pairs, normalized for ties. The running time
+    is quadratic in the number of values.
     """
     balance = untied_x = untied_y = 0
     for i in range(_paired(x, y)):
@@ -103,7 +114,11 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
-    """Return (observed - expected) / (1 - expected) of two raters' labels; None without items, or if expected is 1."""
+    """Return Cohen's kappa of the labels of two raters: (observed - expected) / (1 - expected).
+
+    ``observed`` is the share of items with equal labels, and ``expected`` is this share by chance. The result is None
+    if there are no items or if ``expected`` is 1.
+    """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} ratings cannot be paired: expected the same number")
     n = len(a)
@@ -116,9 +131,10 @@ def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[object | None]]) -> float | None:
-    """Return the nominal alpha (Krippendorff 2011), without missing ratings (None) and items with one rating.
+    """Return Krippendorff's alpha (2011) for nominal ratings: one row per item, one column per rater.
 
-    The result is None when all ratings are equal, or no item has two.
+    Missing ratings are None. Items with fewer than two ratings are left out. The result is None if no item is left, or
+    if all ratings that are left are equal.
     """
     pairable = [[r for r in row if r is not None] for row in ratings]
     pairable = [row for row in pairable if len(row) > 1]

@@ -1,4 +1,4 @@
-"""Means, standard errors and percentiles. Sums are exact (``math.fsum``), so their order has no effect.
+"""Means, standard errors and percentiles. Sums use ``math.fsum``, so the order of the values has no effect.
 
 Example::
 
@@ -16,16 +16,16 @@ from itertools import chain, groupby, repeat
 from typing import Literal
 
 DEGENERATE = 1e-15
-"""a smaller standard error, relative to the mean, is a rounding error of 0"""
+"""a standard error smaller than this share of the mean is only a rounding error and counts as 0"""
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the arithmetic mean; None without values."""
+    """Return the arithmetic mean; None if there are no values."""
     return math.fsum(values) / len(values) if values else None
 
 
 def stderr(values: Sequence[float]) -> float | None:
-    """Return the standard error of the mean with n - 1 in the variance; None when n < 2."""
+    """Return the standard error of the mean, from the variance with n - 1; None if n < 2."""
     n = len(values)
     if n < 2:
         return None
@@ -34,16 +34,17 @@ def stderr(values: Sequence[float]) -> float | None:
 
 
 def above_rounding(se: float, centre: float) -> float:
-    """Return a standard error, or 0 if it is only a rounding error of the mean."""
+    """Return ``se``, or 0 if ``se`` is so small that it is only a rounding error of the mean ``centre``."""
     return se if se > DEGENERATE * abs(centre) else 0.0
 
 
 def stderr_clustered(
     values: Sequence[float], clusters: Sequence[Hashable], *, correction: Literal["cr0", "cr1"] = "cr1"
 ) -> float | None:
-    """Return the cluster-robust standard error of the mean: ``sqrt(C/(C-1) * sum(S_c^2)) / n``; CR0 omits C/(C-1).
+    """Return the cluster-robust standard error of the mean; None if there are fewer than two clusters.
 
-    S_c is the sum of a cluster's deviations from the mean. None with fewer than two clusters.
+    The formula is ``sqrt(C/(C-1) * sum(S_c^2)) / n`` for C clusters and n values. S_c is the sum of the deviations from
+    the mean in cluster c. With ``cr0``, the factor C/(C-1) is omitted.
     """
     groups, centre = by_cluster(values, clusters).values(), mean(values)
     count = len(groups)
@@ -55,7 +56,10 @@ def stderr_clustered(
 
 
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:
-    """Return the values of each cluster, in order of first appearance; fast if clusters are adjacent."""
+    """Return cluster -> its values, with clusters in the order of their first value.
+
+    ``clusters`` has the cluster of each value.
+    """
     if len(values) != len(clusters):
         raise ValueError(
             f"{len(values)} values and {len(clusters)} clusters cannot be paired: expected the same number"
@@ -84,9 +88,10 @@ def are_bounded(values: Sequence[float]) -> bool:
 def percentile(
     values: Sequence[float], p: float, method: Literal["nearest_rank", "linear"] = "nearest_rank"
 ) -> float | None:
-    """Return the p-th percentile: the value at rank ceil(p*n/100), or ``linear`` between ranks; None without values.
+    """Return the p-th percentile (p in 0..100); None if there are no values.
 
-    The rank is computed in integers, so 99.9 means exactly 999/1000.
+    With ``nearest_rank``, this is the value at rank ceil(p*n/100). With ``linear``, values between two ranks are
+    interpolated. A p of 99.9 means exactly 999/1000.
     """
     if not 0 <= p <= 100:
         raise ValueError(f"percentile {p} is not in 0..100")
@@ -104,12 +109,12 @@ def percentile(
 
 
 def nearest_rank(n: int, p: float) -> int:
-    """Return the 1-based rank ceil(p*n/100), at least 1."""
+    """Return the 1-based rank of the p-th percentile in n sorted values: ceil(p*n/100), at least 1."""
     above, below = _fraction(p)
     return max(1, -(-above * n // below))
 
 
 @lru_cache(maxsize=64)
 def _fraction(p: float) -> tuple[int, int]:
-    """Return ``p`` percent as numerator and denominator."""
+    """Return ``p`` percent as an exact fraction: numerator and denominator."""
     return (Fraction(str(p)) / 100).as_integer_ratio()

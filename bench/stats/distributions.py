@@ -1,4 +1,4 @@
-"""The distributions for the tests: normal, Student t, binomial at one half.
+"""Probabilities and quantiles for statistical tests: normal, Student t, fair coin tosses and beta distribution.
 
 Example::
 
@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 _STANDARD = NormalDist()
 _EXACT_BINOMIAL = 10_000
-"""largest n for exact binomial tails in integers; above, the incomplete beta function is used"""
+"""largest n for which binomial probabilities are computed with exact integers"""
 
 
 def normal_cdf(x: float) -> float:
@@ -23,12 +23,12 @@ def normal_cdf(x: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """Return the x with P(Z <= x) = p; p strictly between 0 and 1."""
+    """Return the x with P(Z <= x) = p for the standard normal distribution; p must be above 0 and below 1."""
     return _STANDARD.inv_cdf(p)
 
 
 def t_two_sided(t: float, *, df: float) -> float:
-    """Return P(|T| >= |t|) of Student's t with ``df`` degrees of freedom."""
+    """Return P(|T| >= |t|) of Student's t distribution with ``df`` degrees of freedom."""
     if math.isinf(t):
         return 0.0
     return beta_cdf(df / (df + t * t), df / 2, 0.5)
@@ -36,9 +36,9 @@ def t_two_sided(t: float, *, df: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(p: float, *, df: float) -> float:
-    """Return the x with P(T <= x) = p, by bisection down to neighboring doubles; p strictly between 0 and 1.
+    """Return the x with P(T <= x) = p for Student's t distribution with ``df`` degrees of freedom.
 
-    Accurate to nine digits up to a million degrees of freedom.
+    p must be above 0 and below 1. The result has nine correct digits for up to a million degrees of freedom.
     """
     if not 0 < p < 1 or not df > 0:
         raise ValueError(
@@ -64,7 +64,7 @@ def t_quantile(p: float, *, df: float) -> float:
 
 
 def fair_tail(k: int, n: int) -> float:
-    """Return P(X <= k) of n fair coin tosses."""
+    """Return the probability of at most k heads in n fair coin tosses."""
     if k < 0:
         return 0.0
     if k >= n:
@@ -79,14 +79,14 @@ def fair_tail(k: int, n: int) -> float:
 
 
 def fair_point(k: int, n: int) -> float:
-    """Return P(X = k) of n fair coin tosses."""
+    """Return the probability of exactly k heads in n fair coin tosses."""
     if n > _EXACT_BINOMIAL:
         return math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
     return math.comb(n, k) / (1 << n)
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the regularized incomplete beta function I_x(a, b), by its continued fraction."""
+    """Return the cumulative beta distribution, which is the regularized incomplete beta function I_x(a, b)."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -98,7 +98,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction by the modified Lentz method (Numerical Recipes, 6.4)."""
+    """Return the continued fraction for I_x(a, b) by the modified Lentz method (Numerical Recipes, 6.4)."""
     tiny = 1e-300
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
     result = d

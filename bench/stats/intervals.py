@@ -1,16 +1,17 @@
-"""Confidence intervals of a mean: the choice of the method, and each method.
+"""Confidence intervals of a mean: several methods, and the choice of a method.
 
 Also in this module:
 
-* Seeded bootstrap intervals, for statistics that have no formula (percentiles, skewed means).
+* Bootstrap intervals with a seed, for statistics without a formula, such as percentiles.
 
 Example::
 
     interval([1, 1, 0, 1], clusters=["a", "a", "b", "b"]).method     # "cluster_t"
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
 
-``interval`` uses the first applicable method: cluster t, Wilson, t, their degenerate forms; None if there is none. The
-interval is clipped to 0..1 if all values are in 0..1, and its width is never 0.
+``interval`` uses cluster t if there are clusters, Wilson if all values are 0 or 1, and t otherwise. For
+constant values in 0..1, t has no width, so Wilson's interval is used (method ``wilson_degenerate``). If all values are
+in 0..1, the interval is clipped to 0..1. The width of an interval is never 0.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from bench.stats.tally import RunningSums, Tally, clusters_of
 
 
 def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
-    """Return the Wilson score interval of a share; ``successes`` may be fractional; None when n = 0.
+    """Return the Wilson score interval of the share successes / n; None if n is 0.
+
+    ``successes`` may be a fraction.
 
     Raises:
-        ValueError: successes outside 0..n.
+        ValueError: ``successes`` is not in 0..n.
     """
     if n <= 0:
         return None
@@ -51,7 +54,10 @@ def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval |
 
 
 def interval_t(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Return the Student t interval of the mean with n - 1 degrees of freedom; None when n < 2. Not clipped."""
+    """Return the Student t interval of the mean with n - 1 degrees of freedom; None if n < 2.
+
+    The interval is not clipped to 0..1.
+    """
     se, centre = stderr(values), mean(values)
     if se is None or centre is None:
         return None
@@ -59,7 +65,10 @@ def interval_t(values: Sequence[float], level: float = 0.95) -> Interval | None:
 
 
 def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
-    """Return the cluster-robust t interval (CR1, C - 1 degrees of freedom); None with one cluster. Not clipped."""
+    """Return the t interval of the mean with the cluster-robust standard error CR1; None for fewer than 2 clusters.
+
+    For C clusters, there are C - 1 degrees of freedom. The interval is not clipped to 0..1.
+    """
     se, centre = stderr_clustered(values, clusters), mean(values)
     if se is None or centre is None:
         return None
@@ -69,16 +78,19 @@ def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], leve
 def interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
-    """Return the confidence interval of the mean; None when there is none, as for one cluster."""
+    """Return the confidence interval of the mean; None if no interval can be computed, as for one cluster.
+
+    ``clusters`` has the cluster of each value; None = all values are independent.
+    """
     tally = Tally.of(values, clusters)
     return None if tally.clusters == 1 else interval_of(tally, level)
 
 
 def interval_of(tally: Tally | RunningSums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
-    """Return the interval of a tally; for one cluster, the interval over the items in it. None if there is none.
+    """Return the confidence interval of the mean of stored numbers; None if no interval can be computed.
 
-    ``shares`` False: the values are money or time, which are not limited to 0..1. An interval over the items of one
-    cluster does not apply to other clusters; report this.
+    Set ``shares`` to False if the values are money or time. If there is only one cluster, the interval treats the items
+    of this cluster as independent. Such an interval does not apply to other clusters, so the caller must report this.
     """
     if not tally:
         return None
@@ -95,12 +107,12 @@ def interval_macro(
     clusters: Sequence[Sequence[Hashable]] | None = None,
     level: float = 0.95,
 ) -> Interval | None:
-    """Return the interval of the mean of group means.
+    """Return the t interval of the mean of the group means.
 
-    Its standard error is ``sqrt(sum(SE^2)) / groups``, and t has C - 1 or n - 1 degrees of freedom. A group of one item
-    or one cluster has no standard error: half the width of its Wilson interval is used instead. Errors that are all 0
-    give the degenerate form. These two rules need values in 0..1; for other values the result is None. It is also None
-    for one cluster or one value.
+    The standard error is ``sqrt(sum(SE^2)) / groups``. There are C - 1 degrees of freedom for C clusters, or n - 1 for
+    n values without clusters. A group of one item or one cluster has no standard error, so its Wilson interval gives
+    the error instead. If all errors are 0, the result is a Wilson interval. These two rules need values in 0..1. For
+    other values the result is None, and also for one cluster or one value.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
@@ -108,7 +120,10 @@ def interval_macro(
 
 
 def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
-    """Return the interval of ``interval_macro`` from tallies; for one cluster, the interval over its items."""
+    """Return the interval of the mean of group means, as ``interval_macro``, from stored numbers.
+
+    If there is only one cluster, its items are treated as independent.
+    """
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)
     count = clusters_of(filled) or n
@@ -140,7 +155,7 @@ def _group_error(group: Tally, level: float, *, clustered: bool) -> float | None
 
 
 def _standard_error(tally: Tally | RunningSums, clusters: int | None) -> float:
-    """Return the standard error of the mean; CR1 over clusters."""
+    """Return the standard error of the mean; ``clusters`` is the number of clusters, None = independent values."""
     if clusters is None:
         error = math.sqrt(tally.square() / (tally.n - 1) / tally.n)
     else:
@@ -166,22 +181,22 @@ def _degenerate(centre: float, count: int, level: float) -> Interval | None:
 
 
 def interval_around(centre: float, se: float, *, df: float, level: float, method: str) -> Interval:
-    """Return ``centre`` -+ the t quantile times ``se``."""
+    """Return the interval from ``centre`` - t * ``se`` to ``centre`` + t * ``se``; t is the quantile for ``level``."""
     half = t_quantile(0.5 + level / 2, df=df) * se
     return Interval(low=centre - half, high=centre + half, level=level, method=method)
 
 
 def clip(found: Interval, low: float, high: float) -> Interval:
-    """Return the interval clipped to low..high."""
+    """Return the interval with both limits moved into the range low..high."""
     return Interval(low=max(low, found.low), high=min(high, found.high), level=found.level, method=found.method)
 
 
 RESAMPLES = 2_000
 MAX_CACHED_CLUSTERS = 20
 ORDER_STATISTIC_FROM = 5_000
-"""n above which a percentile's interval is computed from ranks"""
+"""with more values than this, the interval of a percentile is computed from ranks, not by bootstrap"""
 LARGEST_CHANGE = 500.0
-"""limit of a change of log odds, far beyond any share"""
+"""largest change of log odds that is used, so that ``math.exp`` does not overflow"""
 
 
 def bootstrap_interval(
@@ -192,7 +207,10 @@ def bootstrap_interval(
     seed: int = 0,
     clusters: Sequence[Hashable] | None = None,
 ) -> Interval | None:
-    """Return the bootstrap interval of the mean; with ``clusters``, of whole clusters. None if it has no width."""
+    """Return the bootstrap interval of the mean; None if the interval has no width.
+
+    If ``clusters`` is given, whole clusters are drawn, not single values.
+    """
     groups = [[v] for v in values] if clusters is None else list(by_cluster(values, clusters).values())
     if len(groups) < 2:
         return None
@@ -216,7 +234,10 @@ def _resampled_means(sums: list[float], sizes: list[int], resamples: int, seed: 
 
 
 def _corrected_shares(sums: list[float], sizes: list[int], draws: list[float], tail: float) -> tuple[float, float]:
-    """Return the bias-corrected and accelerated shares (Efron 1987), with the acceleration from the jackknife."""
+    """Return the shares of the draws at which a BCa interval begins and ends (Efron 1987).
+
+    The acceleration is estimated by the jackknife.
+    """
     total, n = math.fsum(sums), sum(sizes)
     below = (bisect_left(draws, total / n) + bisect_right(draws, total / n)) / 2  # of ties, half lie below
     if below in (0, len(draws)):
@@ -241,9 +262,11 @@ def percentile_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
-    """Return the interval of a nearest-rank percentile: (cluster) bootstrap, order statistics above n = 5,000.
+    """Return the confidence interval of the p-th percentile (p in 0..100, nearest rank).
 
-    None for fewer than two values, for one cluster, or if the interval has no width.
+    Up to 5,000 values, the method is the bootstrap, with whole clusters if ``clusters`` is given. For more values, the
+    interval is computed from ranks. The result is None for fewer than two values, for one cluster, or if the interval
+    has no width.
     """
     n = len(values)
     is_clustered = clusters is not None and len(set(clusters)) < n
@@ -271,9 +294,10 @@ def _percentiles(ordered: list[float], p: float, resamples: int, seed: int) -> l
 
 @lru_cache(maxsize=16)
 def _resampled_indexes(n: int, rank: int, resamples: int, seed: int) -> list[int]:
-    """Return the index of the percentile in each resample, drawn from Beta(rank, n - rank + 1) instead of n draws.
+    """Return, for each resample, the index of the percentile in the n sorted values.
 
-    Recent results are cached, because every latency metric of a run uses the same.
+    One number from Beta(rank, n - rank + 1) replaces the drawing of n values. Recent results are cached, because all
+    latency metrics of a run need the same indexes.
     """
     rng = random.Random(seed)
     return [min(n - 1, int(n * rng.betavariate(rank, n - rank + 1))) for _ in range(resamples)]
@@ -306,13 +330,13 @@ def _cluster_percentiles(
 
 @lru_cache(maxsize=16)
 def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[int]:
-    """Return the rank of the percentile in each resample; cached for metrics of the same items."""
+    """Return the rank of the p-th percentile in each resample of clusters; ``sizes`` has their numbers of values."""
     draws = cluster_draws(len(sizes), resamples, seed)
     return [nearest_rank(sum(map(mul, weight, sizes)), p) for weight in draws]
 
 
 def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value, in ascending order, at which the sum of the weights reaches ``missing``."""
+    """Return the first value, in ascending order, at which the sum of the weights so far is at least ``missing``."""
     for value, code in pairs:
         missing -= weight[code]
         if missing <= 0:
@@ -321,7 +345,7 @@ def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], miss
 
 
 def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value, in descending order, at which ``missing`` plus the weights is above 0."""
+    """Return the first value, in descending order, at which ``missing`` + the weights so far is above 0."""
     for value, code in pairs:
         missing += weight[code]
         if missing > 0:
@@ -330,9 +354,9 @@ def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], mi
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[tuple[int, ...]]:
-    """Return how often each resample draws each cluster.
+    """Return one tuple per resample: how often this resample draws each cluster.
 
-    For few clusters the result is cached, because every metric uses the same draws.
+    For few clusters, the result is cached, because all metrics use the same draws.
     """
     return (
         _cached_draws(count, resamples, seed)
@@ -358,12 +382,12 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[tuple[int,
 def order_statistic_interval(
     ordered: Sequence[float], p: float, reached: Sequence[tuple[int, int]] | None, level: float = 0.95
 ) -> Interval | None:
-    """Return the interval of a percentile between two ranks; None if it has no width.
+    """Return the interval of a percentile: the values at a lower and at an upper rank. None if it has no width.
 
-    ``reached`` has two numbers per cluster: its values, and its values up to the percentile; None = not clustered.
-    With clusters, the ranks are the interval of the share p on the scale of log odds, with the cluster-robust error of
-    the share of values up to the percentile (Woodruff 1952; ``xlogit`` of R's survey package). Without clusters, the
-    ranks of the median are exact. Other ranks are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
+    ``reached`` has, for each cluster, the number of values and the number of values up to the percentile. None means
+    that there are no clusters. With clusters, a cluster-robust interval of the share p, on the scale of log odds, gives
+    the ranks (Woodruff 1952; ``xlogit`` of R's survey package). Without clusters, the ranks for the median are exact.
+    For other percentiles, they are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
     """
     n, q = len(ordered), p / 100
     if reached is not None and 0 < p < 100:
@@ -381,7 +405,10 @@ def order_statistic_interval(
 
 
 def _share_interval(reached: Sequence[tuple[int, int]], q: float, level: float) -> tuple[float, float]:
-    """Return the interval of the share q; its error is CR1, from each cluster's size and count."""
+    """Return the lower and upper limit of the share q, with the cluster-robust standard error CR1.
+
+    ``reached`` has, for each cluster, its number of values and the number of these that are counted.
+    """
     clusters, n = len(reached), sum(size for size, _ in reached)
     share = sum(count for _, count in reached) / n
     error = math.sqrt(clusters / (clusters - 1) * math.fsum((k - share * size) ** 2 for size, k in reached)) / n
@@ -391,7 +418,7 @@ def _share_interval(reached: Sequence[tuple[int, int]], q: float, level: float) 
 
 
 def _median_rank(n: int, level: float) -> int:
-    """Return the largest rank whose tail of fair tosses is at most (1 - level)/2."""
+    """Return the lower rank of the exact interval of the median of n values."""
     rank = math.floor(n / 2 - normal_quantile(0.5 + level / 2) * math.sqrt(n) / 2) + 2  # the normal limit, from above
     while rank > 1 and fair_tail(rank - 1, n) > (1 - level) / 2:
         rank -= 1
@@ -399,7 +426,7 @@ def _median_rank(n: int, level: float) -> int:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the linear quantile of sorted draws."""
+    """Return the quantile of sorted numbers, with linear interpolation; ``share`` is in 0..1."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

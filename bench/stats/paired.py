@@ -1,8 +1,8 @@
-"""Compare two sides item by item: the test and the interval for the pairs.
+"""Compare the scores of two systems on the same items: difference, interval and significance test.
 
 Also in this module:
 
-* Compare macro means: the paired differences of all labels have equal weight.
+* ``compare_macro`` compares means of label means, so that all labels (such as question types) have equal weight.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     result.n, result.excluded, result.test        # 2, 1, "mcnemar_exact"
     compare_macro([([1, 0], [0, 0], None), ([1, 1], [1, 0], None)]).delta        # 0.5
 
-docs/statistics.md describes the rules.
+docs/statistics.md describes how the test is chosen.
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ LARGEST_LOG = math.log(sys.float_info.max)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """a against b over the items scored on both sides; ``delta`` = a - b (times: ratio - 1)."""
+    """The comparison of systems a and b over the items that both systems scored.
+
+    ``delta`` is a - b for scores, and a / b - 1 for times.
+    """
 
     n: int
     excluded: int
-    """number of ids that are not scored on both sides"""
+    """number of items that lack a score from at least one of the two systems"""
     a: float | None = None
     b: float | None = None
     delta: float | None = None
@@ -56,7 +59,7 @@ class Comparison:
     mid_p: float | None = None
     test: str | None = None
     smallest_p: float | None = None
-    """smallest p that this test can give for this number of pairs or clusters; None: no bound"""
+    """smallest p value that this test can give for this number of pairs or clusters; None = no such limit"""
     wins: int = 0
     losses: int = 0
     ties: int = 0
@@ -76,7 +79,10 @@ def compare(
     power: float = 0.8,
     shares: bool = True,
 ) -> Comparison:
-    """Pair values by item id and test the difference a - b; ``shares`` as in ``compare_columns``."""
+    """Pair the values of two systems by item id, and test the difference a - b.
+
+    ``clusters`` has the cluster of each item. Set ``shares`` to False if the values are money or time.
+    """
     ids = sorted(i for i in a.keys() & b.keys() if a[i] is not None and b[i] is not None)
     groups = None if clusters is None else [clusters[i] for i in ids]
     excluded = len(a.keys() | b.keys()) - len(ids)
@@ -95,9 +101,9 @@ def compare_columns(
     power: float = 0.8,
     shares: bool = True,
 ) -> Comparison:
-    """Test the difference of paired values; ``groups`` has the cluster of each pair.
+    """Test the difference left - right of paired values; ``groups`` has the cluster of each pair.
 
-    ``shares`` False: the values are money or time, which are not limited to 0..1.
+    Set ``shares`` to False if the values are money or time, which are not limited to 0..1.
     """
     if not left:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
@@ -122,13 +128,19 @@ def compare_times(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> Comparison:
-    """Compare positive times by their log ratios; ``delta``, interval and mde are ratios minus 1."""
+    """Compare the times of two systems by the logarithm of their ratio.
+
+    ``delta``, ``interval`` and ``mde`` of the result are ratios minus 1. Times that are not above 0 are excluded.
+    """
     logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power, shares=False)
     return as_ratio(logs)
 
 
 def as_ratio(logs: Comparison) -> Comparison:
-    """Return a comparison of logarithms as ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
+    """Convert a comparison of logarithms of times to a comparison of times.
+
+    ``a`` and ``b`` become geometric means. ``delta``, ``interval`` and ``mde`` become ratios minus 1.
+    """
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
     return replace(
@@ -143,12 +155,15 @@ def as_ratio(logs: Comparison) -> Comparison:
 
 
 def ratio(log: float) -> float | None:
-    """Return ``exp(log) - 1``; None when it does not fit in a double."""
+    """Return ``exp(log) - 1``; None if the result is too large for a float."""
     return math.expm1(log) if log <= LARGEST_LOG else None
 
 
 def ratio_interval(logs: Interval) -> Interval | None:
-    """Return an interval of logarithms as one of ratios minus 1; None when it would be unbounded or of width 0."""
+    """Convert an interval of logarithms to an interval of ratios minus 1.
+
+    The result is None if a limit is too large for a float or if the interval has no width.
+    """
     low, high = ratio(logs.low), ratio(logs.high)
     return None if low is None or high is None or low >= high else replace(logs, low=low, high=high)
 
@@ -178,7 +193,7 @@ def _descriptive(left: Sequence[float], right: Sequence[float], differences: lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TestSettings:
-    """The settings of interval and MDE, and whether both sides are shares."""
+    """The settings of a test; ``bounded`` is true if all values of both systems are shares in 0..1."""
 
     level: float
     alpha: float
@@ -221,9 +236,10 @@ def _clustered(
 
 
 def _difference_interval(pairs: PairedT, count: int, method: str, settings: _TestSettings) -> Interval | None:
-    """Return the t interval of a difference; None if it cannot be computed.
+    """Return the t interval of the mean difference; None if it cannot be computed.
 
-    For shares with a standard error of 0 it is the difference -+ the upper Wilson bound of 0 out of ``count``.
+    If the values are shares and the standard error is 0, the interval is the difference -+ a Wilson bound. This is the
+    upper bound for 0 successes in ``count`` trials.
     """
     if pairs.se is None or pairs.df is None or pairs.delta is None:
         return None
@@ -237,15 +253,16 @@ def _difference_interval(pairs: PairedT, count: int, method: str, settings: _Tes
 
 
 Pairs = tuple[Sequence[float], Sequence[float], Sequence[Hashable] | None]
-"""left values, right values and clusters of one label"""
+"""values of the first system, values of the second system, and clusters, for the items of one label"""
 
 
 def compare_macro(
     labels: Sequence[Pairs], *, excluded: int = 0, level: float = 0.95, alpha: float = 0.05, power: float = 0.8
 ) -> Comparison:
-    """Compare the means of label means: SE = ``sqrt(sum(SE^2)) / labels``, t with C - 1 or n - 1 degrees of freedom.
+    """Compare the means of label means of two systems by a t test.
 
-    If a label has no standard error of its own (one pair, one cluster), there is no test.
+    The standard error is ``sqrt(sum(SE^2)) / labels``. There are C - 1 degrees of freedom for C clusters, or n - 1 for
+    n pairs without clusters. If a label has only one pair or one cluster, there is no test.
     """
     filled = [pairs for pairs in labels if len(pairs[0])]
     if not filled:

@@ -1,11 +1,11 @@
-"""Compare a percentile of two sides by its ratio, over paired times.
+"""Compare a percentile of the times of two systems on the same items by its ratio.
 
-Up to 20 clusters: whole clusters are resampled, and the spread of the draws is the standard error of a t test with
-C - 1 degrees of freedom. The percentiles of the draws alone would find a difference between equal systems in 8 of 100
-comparisons of ten clusters (perf/significance.py).
+With up to 20 clusters, whole clusters are resampled. The spread of the resampled log ratios is the standard error of a
+t test with C - 1 degrees of freedom for C clusters. A plain bootstrap interval of ten clusters would find a difference
+between equal systems in 8 of 100 comparisons (perf/significance.py).
 
-More clusters, or none: the interval of each side gives the density of its values at the percentile, and the pairs above
-the percentiles give the correlation, both between the sides and within clusters::
+With more clusters or without clusters, the confidence interval of each system's percentile gives a standard error. The
+pairs with times above the percentiles give the correlation between the systems and in clusters::
 
     percentile_ratio([120.0, 90.0, 300.0], [100.0, 80.0, 310.0], 95).delta
 """
@@ -29,7 +29,7 @@ from bench.stats.significance import mde
 MAX_RESAMPLED_CLUSTERS = 20
 """largest number of clusters for which whole clusters are resampled"""
 MIN_BEYOND = 5
-"""with fewer items beyond the percentile, the density there is unknown"""
+"""if fewer items than this are beyond the percentile, nothing is tested"""
 
 
 def percentile_ratio(
@@ -44,7 +44,10 @@ def percentile_ratio(
     power: float = 0.8,
     seed: int = 0,
 ) -> Comparison:
-    """Compare the nearest-rank percentile ``p`` (0..100) of positive paired times; delta, interval, mde: ratio - 1."""
+    """Compare the p-th percentile (0..100, nearest rank) of the times of two systems; times must be above 0.
+
+    ``delta``, ``interval`` and ``mde`` of the result are ratios minus 1.
+    """
     a, b = percentile(left, p), percentile(right, p)
     if a is None or b is None:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
@@ -83,15 +86,15 @@ def _descriptive(left: Sequence[float], right: Sequence[float], a: float, b: flo
 
 @dataclass(frozen=True, slots=True)
 class _SortedSide:
-    """One side: every value in order, and each cluster's own values in order."""
+    """The sorted times of one system, for all items and for each cluster."""
 
     values: list[float]
     clusters: list[list[float]]
     counts: dict[int, list[int]] = field(default_factory=dict)
-    """place in ``values`` -> how many values of each cluster are at most that value, for the places of searches"""
+    """cache: index in ``values`` -> for each cluster, the number of its values up to the value at this index"""
 
     def at(self, weight: Sequence[int], rank: int) -> float:
-        """Return the value at ``rank`` when each cluster counts ``weight`` times, by a binary search."""
+        """Return the value at ``rank`` if the values of each cluster occur ``weight`` times."""
 
         def drawn(place: int) -> int:
             return sum(map(mul, weight, self._counts_at(place)))
@@ -155,10 +158,10 @@ def _marginal_test(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Test the log ratio by t. The standard error is that of the mean influence of the pairs (see ``_influences``).
+    """Test the log ratio of two percentiles by t, from the influence of each pair (see ``_influences``).
 
-    Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b: s from the interval of each side, r the correlation
-    of being above the percentile.
+    Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b. Here s_a and s_b are the standard errors from the
+    interval of each percentile, and r is the correlation of the events that a time is above its percentile.
     """
     beyond = int(len(left) * min(p, 100 - p) / 100)
     if beyond < MIN_BEYOND:
@@ -173,9 +176,10 @@ def _marginal_test(
 
 
 def _influences(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
-    """Return what each value adds to the log percentile: 0 up to the percentile, above it a constant.
+    """Return the influence of each value on the logarithm of the percentile ``at``.
 
-    None if the percentile has no usable interval.
+    The influence is 0 for values up to the percentile, and a constant for values above. The result is None if the
+    percentile has no usable confidence interval.
     """
     found = percentile_interval(side, p, level=level, seed=seed)
     if at is None or found is None or found.low <= 0:
@@ -192,7 +196,7 @@ def _influences(side: Sequence[float], at: float | None, p: float, level: float,
 def _with_test(
     base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str
 ) -> Comparison:
-    """Add the t test and the interval of the log ratio; ``df``: clusters, or items beyond the percentile, minus one."""
+    """Return the comparison with the t test and the interval of the ratio; ``df`` = degrees of freedom."""
     if se < DEGENERATE or base.a is None or base.b is None:
         return replace(base, note="not testable: a percentile that does not vary")
     log = math.log(base.a / base.b)

@@ -1,8 +1,8 @@
-"""Tests of a paired difference, Holm's correction and the smallest detectable effect.
+"""Significance tests of paired differences, Holm's correction, and the smallest detectable effect.
 
 Also in this module:
 
-* Westfall and Young's step-down maxT: adjusted p values of several rows over the same conversations or items.
+* ``max_t`` adjusts the p values of several comparisons that use the same conversations or items.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     holm([0.01, 0.04, 0.03])           # [0.03, 0.06, 0.06]
     max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 1.0]
 
-All rows of a family use the same sign patterns, so correlated rows cost little power, and few clusters can be enough.
-Source: Westfall and Young 1993, algorithm 4.1 (free step-down).
+``max_t`` is the step-down maxT method of Westfall and Young (1993, algorithm 4.1). All comparisons use the same random
+signs, so correlated comparisons lose little power.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ from bench.stats.descriptive import DEGENERATE, by_cluster, mean, stderr, stderr
 from bench.stats.distributions import fair_point, fair_tail, normal_quantile, t_quantile, t_two_sided
 
 SIGN_FLIP_LIMIT = 20
-"""largest number of clusters whose sign patterns are enumerated"""
+"""largest number of clusters for which ``sign_flip`` tries all patterns of signs"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedT:
-    """The mean difference a - b; ``low`` and ``high`` are not clipped; p is None when it cannot be tested."""
+    """The result of a paired t test: mean difference a - b, standard error, p and confidence limits.
+
+    If no test is possible, ``p`` is None. The limits ``low`` and ``high`` are not clipped.
+    """
 
     delta: float | None
-    """None without pairs"""
+    """mean difference; None if there are no pairs"""
     se: float | None
     df: int | None
     p: float | None
@@ -45,7 +48,7 @@ class PairedT:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McNemar:
-    """The exact two-sided p of the discordant pairs, and the mid-p."""
+    """The result of McNemar's test: the exact two-sided p and the mid-p."""
 
     p: float
     mid_p: float
@@ -53,7 +56,10 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """The exact p over all 2^C sign patterns; ``smallest_p`` is the smallest p that so many clusters can give."""
+    """The result of a sign-flip test: the exact p over all 2^C patterns of signs for C clusters.
+
+    ``smallest_p`` is the smallest p that is possible with this number of clusters.
+    """
 
     p: float
     smallest_p: float
@@ -62,14 +68,18 @@ class SignFlip:
 def paired_t(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> PairedT:
-    """Return the paired t test of a - b; with ``clusters``, by the CR1 standard error and C - 1 degrees of freedom."""
+    """Return the paired t test of the differences a - b.
+
+    If ``clusters`` is given, the test uses the cluster-robust standard error CR1 and C - 1 degrees of freedom for C
+    clusters.
+    """
     return paired_t_of_differences(differences_of(a, b), clusters, level)
 
 
 def paired_t_of_differences(
     differences: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> PairedT:
-    """Return the paired t test of given differences."""
+    """Return the paired t test of differences, as ``paired_t`` does for two columns."""
     delta = mean(differences)
     if delta is not None and not math.isfinite(delta):
         raise ValueError("cannot test: a number is not finite")
@@ -90,23 +100,28 @@ def _p_of(delta: float, se: float, df: int) -> float:
 
 
 def mcnemar(b: int, c: int) -> McNemar:
-    """Return the exact McNemar test; ``b`` and ``c`` count the pairs that differ in each direction."""
+    """Return the exact McNemar test.
+
+    ``b`` counts the pairs in which only the first system is right, ``c`` those in which only the second is right.
+    """
     n, least = b + c, min(b, c)
     tail = fair_tail(least, n)
     return McNemar(p=min(1.0, 2 * tail), mid_p=min(1.0, 2 * tail - fair_point(least, n)))
 
 
 def sign_flip(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
-    """Return the exact sign-flip test of the cluster sums of a - b (without clusters: of the pairs).
+    """Return the exact sign-flip test: it flips the sign of the summed difference a - b of each cluster.
+
+    If ``clusters`` is None, each pair is its own cluster.
 
     Raises:
-        ValueError: more than 20 clusters, because 2^C patterns are too many.
+        ValueError: there are more than 20 clusters, for which all patterns of signs would be too many.
     """
     return sign_flip_of_differences(differences_of(a, b), clusters)
 
 
 def sign_flip_of_differences(differences: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
-    """Return the exact sign-flip test of given differences."""
+    """Return the exact sign-flip test of differences, as ``sign_flip`` does for two columns."""
     groups = by_cluster(differences, clusters).values() if clusters is not None else [[d] for d in differences]
     sums = sorted(math.fsum(group) for group in groups)
     if len(sums) > SIGN_FLIP_LIMIT:
@@ -125,7 +140,7 @@ def sign_flip_of_differences(differences: Sequence[float], clusters: Sequence[Ha
 
 
 def holm(pvalues: Sequence[float | None]) -> list[float | None]:
-    """Return the p values with Holm's step-down correction; None stays None and is not counted."""
+    """Return the p values adjusted by Holm's step-down method. A p value of None stays None and is not counted."""
     order = sorted((p, i) for i, p in enumerate(pvalues) if p is not None)
     adjusted: list[float | None] = [None] * len(pvalues)
     running = 0.0
@@ -136,9 +151,10 @@ def holm(pvalues: Sequence[float | None]) -> list[float | None]:
 
 
 def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: float = 0.8) -> float | None:
-    """Return the smallest detectable effect ``(q(1 - alpha/2) + q(power)) * se``; q is normal, or t with ``df``.
+    """Return the smallest detectable effect: ``(q(1 - alpha/2) + q(power)) * se``.
 
-    None if the standard error ``se`` is None or 0.
+    q is the quantile of the t distribution with ``df`` degrees of freedom, or of the normal distribution if ``df`` is
+    None. The result is None if the standard error ``se`` is None or 0.
     """
     if se is None or se < DEGENERATE:
         return None
@@ -148,17 +164,17 @@ def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: f
 
 
 DISAGREEING = 0.3
-"""assumed share of items on which two systems differ, before anything is measured"""
+"""share of items on which two systems differ; an assumption for planning"""
 CORRELATED = 0.05
-"""assumed correlation of items in one corpus, before anything is measured"""
+"""correlation of items in one corpus; an assumption for planning"""
 MOST_CLUSTERS = 100_000
 
 
 def planned_mde(clusters: int, per_cluster: float) -> float | None:
-    """Return the smallest detectable difference of two shares for clusters of paired items, before a measurement.
+    """Return the smallest difference of two shares that a planned run can detect; None for fewer than two clusters.
 
-    It uses the paired t over clusters as in `mde`, with a variance from `DISAGREEING` and the design effect of
-    `CORRELATED`. None for fewer than two clusters.
+    ``per_cluster`` is the number of items in each cluster. The formula is that of ``mde`` for the paired t test, with
+    the variance from ``DISAGREEING`` and the design effect from ``CORRELATED``.
     """
     if clusters < 2:
         return None
@@ -167,7 +183,10 @@ def planned_mde(clusters: int, per_cluster: float) -> float | None:
 
 
 def clusters_needed(difference: float, per_cluster: float) -> int | None:
-    """Return the smallest number of clusters whose `planned_mde` is at most ``difference``; None if there is none."""
+    """Return the smallest number of clusters with which a run can detect ``difference`` between two shares.
+
+    The result is None if 100,000 clusters are not enough.
+    """
     low, high = 2, MOST_CLUSTERS
     if (planned_mde(high, per_cluster) or math.inf) > difference:
         return None
@@ -181,27 +200,28 @@ def clusters_needed(difference: float, per_cluster: float) -> int | None:
 
 
 def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """Return a - b for each pair; ValueError for different lengths."""
+    """Return a - b for each pair; raise ValueError if the columns have different lengths."""
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} values cannot be paired: expected the same number")
     return list(map(sub, a, b))
 
 
 EXACT_UP_TO = 14
-"""largest number of units whose 2^(units - 1) sign patterns are enumerated"""
+"""largest number of items or clusters for which ``max_t`` tries all patterns of signs"""
 PATTERNS = 20_000
-"""number of random patterns for more units"""
+"""number of random patterns of signs if there are more items or clusters than ``EXACT_UP_TO``"""
 BLOCKS = 256
-"""number of independent signs: with more units, every BLOCKS-th unit has an equal sign, and the test stays valid"""
+"""largest number of independent signs; above, items or clusters share signs, and the test stays valid"""
 TIE_TOLERANCE = 1e-12
 _GROUP = 8
-"""signs per random byte; a table has the sums of its 256 patterns"""
+"""number of signs that one random byte gives"""
 
 
 def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
-    """Return the adjusted p of each row. A row has one number per unit: the sum of its differences, 0 if it has none.
+    """Return the adjusted p value of each comparison (row).
 
-    The statistic of a row is ``abs(sum) / sqrt(sum of squares)``, under every pattern of the units' signs.
+    A row has one number for each item or cluster: the sum of its differences, or 0 if it has no differences. The test
+    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. It is computed for many patterns of signs.
     """
     if not rows:
         return []
@@ -223,13 +243,16 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
 
 
 def least_max_t(units: int, all_units: int) -> float:
-    """Return the smallest adjusted p that a row can have with values in ``units`` of ``all_units``."""
+    """Return the smallest p that ``max_t`` can give to a row.
+
+    ``units`` of its ``all_units`` numbers have differences.
+    """
     own = math.ldexp(1.0, 1 - max(1, units))
     return own if all_units <= EXACT_UP_TO else max(own, 1 / (1 + PATTERNS))
 
 
 class _SignPatterns:
-    """The sign patterns of a family of tests: all for few units, else a seeded sample."""
+    """The patterns of signs for ``max_t``: all patterns for few numbers per row, else a random sample with a seed."""
 
     def __init__(self, units: int, seed: int) -> None:
         self._exact = units <= EXACT_UP_TO
@@ -239,7 +262,7 @@ class _SignPatterns:
         self._columns = [drawn[at::groups] for at in range(groups)]
 
     def totals(self, row: Sequence[float]) -> list[float]:
-        """Return the sum of a row under every pattern, always in the same order."""
+        """Return the sum of a row for each pattern of signs; the order of patterns is the same for all rows."""
         if self._exact:
             return _all_sums(row[0], row[1:])
         blocks = row if len(row) <= BLOCKS else [math.fsum(row[at::BLOCKS]) for at in range(BLOCKS)]
@@ -252,12 +275,15 @@ class _SignPatterns:
         return totals
 
     def share(self, reached: int) -> float:
-        """Return p if ``reached`` patterns have at least the observed maximum; a sample adds the observed pattern."""
+        """Return p, if ``reached`` patterns give a statistic of at least the observed one.
+
+        In a sample of patterns, the observed pattern itself is counted too.
+        """
         return reached / self.patterns if self._exact else (1 + reached) / (1 + self.patterns)
 
 
 def _all_sums(first: float, rest: Sequence[float]) -> list[float]:
-    """Return the sums over all signs of ``rest``; the sign of ``first`` is fixed, as the other half is its mirror."""
+    """Return the sum of ``first`` and ``rest`` for each pattern of signs of ``rest``; ``first`` keeps its sign."""
     totals = [first]
     for value in rest:
         totals = [*map(add, totals, repeat(value)), *map(add, totals, repeat(-value))]

@@ -1,6 +1,8 @@
-"""Compact storage of a million numbers: clusters with few different values store counts, other clusters arrays.
+"""Store many numbers in little memory, grouped by cluster, and compute exact sums.
 
-Sums are exact integers that are rounded once, so results do not depend on the order or storage of the numbers::
+A cluster with few different values stores a count for each value. Other clusters store arrays.
+
+Sums are exact integers and are rounded only at the end. So results do not depend on the order of the numbers::
 
     tally = Tally.of([1.0, 0.0, 1.0], ["a", "a", "b"])
     tally.n, tally.total, tally.clusters            # 3, 2.0, 2
@@ -15,27 +17,31 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, compress, repeat
 
 ALWAYS_COUNTED = 64
-"""a cluster with at most this number of different values always stores counts"""
+"""a cluster with at most this many different values always stores counts"""
 COUNTED_COST = 16
-"""memory of a counted number / memory of a listed number"""
+"""memory for a different value with its count, divided by memory for a number in an array"""
 UNIT_BITS = 1074
 """every double is an integer multiple of 2 ** -1074"""
 _UNIT = 1 << UNIT_BITS
 
 
 def to_units(value: float) -> int:
-    """Return a double as a whole number of units of 2 ** -1074."""
+    """Return a finite float as an exact integer multiple of 2 ** -1074."""
     numerator, denominator = value.as_integer_ratio()
     return numerator << (UNIT_BITS + 1 - denominator.bit_length())
 
 
 def from_units(total: int) -> float:
-    """Return the double nearest to an exact sum, as ``math.fsum`` does."""
+    """Return the float nearest to ``total`` * 2 ** -1074; this is the inverse of ``to_units``."""
     return total / _UNIT
 
 
 def exact_sum(values: Iterable[float]) -> int:
-    """Return the exact sum of a sequence, in units of 2 ** -1074; ValueError for NaN or infinity."""
+    """Return the exact sum of floats as an integer multiple of 2 ** -1074.
+
+    Raises:
+        ValueError: a float is NaN or infinite.
+    """
     taken: list[float] = []
     while rest := math.fsum(chain(values, taken)):
         if not math.isfinite(rest):
@@ -45,7 +51,7 @@ def exact_sum(values: Iterable[float]) -> int:
 
 
 class ClusterValues:
-    """The numbers of one cluster."""
+    """The numbers of one cluster, as counts of different values or as an array."""
 
     __slots__ = ("_counts", "_listed", "_total", "n")
 
@@ -68,7 +74,7 @@ class ClusterValues:
 
     @property
     def total(self) -> int:
-        """Return the exact sum, in units of 2 ** -1074."""
+        """The exact sum of the numbers, as a multiple of 2 ** -1074."""
         if self._total is None:
             counts = self._counts
             self._total = (
@@ -77,22 +83,22 @@ class ClusterValues:
         return self._total
 
     def square(self, centre: float) -> int:
-        """Return the exact sum of (rounded) squared deviations from a center, in units of 2 ** -1074."""
+        """Return the sum of squared deviations from ``centre``, as an integer multiple of 2 ** -1074."""
         if self._counts is None:
             return exact_sum(array("d", ((d := value - centre) * d for value in self._listed)))
         return sum(to_units((d := value - centre) * d) * n for value, n in self._counts.items())
 
     def counted(self) -> Iterable[tuple[float, int]]:
-        """Return the numbers, each with its count."""
+        """Return pairs (number, count). The same number can occur in several pairs."""
         return zip(self._listed, repeat(1)) if self._counts is None else self._counts.items()
 
     def different(self) -> Sequence[float] | Mapping[float, int]:
-        """Return all different numbers; a number can occur several times."""
+        """Return a collection that contains every different number at least once."""
         return self._listed if self._counts is None else self._counts
 
 
 class MixedValues:
-    """Numbers of small clusters; ``clusters`` is parallel to ``values``, None = not clustered."""
+    """Numbers of several small clusters; ``clusters`` has the cluster of each number, None = not clustered."""
 
     __slots__ = ("clusters", "values")
 
@@ -106,7 +112,7 @@ class MixedValues:
 
 
 class Tally:
-    """A read-only view of the values of separate clusters, and of mixed values."""
+    """Statistics of stored numbers: numbers of single clusters, and numbers of mixed clusters. Read only."""
 
     def __init__(
         self,
@@ -123,7 +129,7 @@ class Tally:
 
     @classmethod
     def of(cls, values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Tally:
-        """Return a tally of plain sequences."""
+        """Return a tally of ``values``; ``clusters`` has the cluster of each value, None = not clustered."""
         return cls(mixed=[MixedValues(values, clusters)], clustered=clusters is not None)
 
     def __bool__(self) -> bool:
@@ -131,12 +137,12 @@ class Tally:
 
     @property
     def exact_total(self) -> int:
-        """Return the exact sum, in units of 2 ** -1074."""
+        """The exact sum of all numbers, as a multiple of 2 ** -1074."""
         return sum(own.total for _, own in self._by_cluster) + sum(exact_sum(some.values) for some in self._mixed)
 
     @property
     def total(self) -> float:
-        """Return the sum, rounded once."""
+        """The sum of all numbers as a float, rounded only at the end."""
         return from_units(self.exact_total)
 
     @property
@@ -147,7 +153,7 @@ class Tally:
         return clusters_of([self])
 
     def names(self) -> Iterable[Hashable] | None:
-        """Return the clusters, possibly repeated; None = not clustered."""
+        """Return the names of all clusters, some of them repeated; None if the numbers are not clustered."""
         if not self._clustered:
             return None
         mixed = chain.from_iterable(some.clusters or () for some in self._mixed)
@@ -155,7 +161,7 @@ class Tally:
 
     @property
     def groups(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Return the count and the exact sum (in units of 2 ** -1074) of each cluster."""
+        """cluster -> number of its values, and their exact sum as a multiple of 2 ** -1074."""
         if self._groups is None:
             found: dict[Hashable, tuple[int, int]] = {}
             for cluster, own in self._by_cluster:
@@ -191,7 +197,7 @@ class Tally:
         )
 
     def ordered(self) -> list[float]:
-        """Return every number, lowest first."""
+        """Return all numbers, sorted from lowest to highest."""
         listed = [value for some in self._mixed for value in some.values]
         for _, own in self._by_cluster:
             for value, n in own.counted():
@@ -200,7 +206,7 @@ class Tally:
         return listed
 
     def at_most(self, limit: float) -> list[tuple[int, int]] | None:
-        """Return, per cluster, the number of values and the number of values up to ``limit``; None = not clustered."""
+        """Return (number of values, number of values up to ``limit``) for each cluster; None if not clustered."""
         if self.clusters is None:
             return None
         sizes, reached = Counter[Hashable](), Counter[Hashable]()
@@ -213,7 +219,7 @@ class Tally:
         return [(size, reached[cluster]) for cluster, size in sizes.items()]
 
     def pairs(self) -> tuple[list[float], list[Hashable] | None]:
-        """Return the numbers and their clusters, as two parallel lists; the second is None if not clustered."""
+        """Return a list of all numbers and a list of their clusters; the second is None if not clustered."""
         found = [(value, cluster) for cluster, own in self._by_cluster for value, n in own.counted() for _ in range(n)]
         for some in self._mixed:
             found += zip(some.values, some.clusters or repeat(None), strict=False)
@@ -224,9 +230,9 @@ class Tally:
 
 
 class RunningSums:
-    """Sums of shares for a score that is shown while it grows: n, sum and sum of squares per cluster.
+    """Sums of shares, for a score that is shown during a run.
 
-    ``clustered`` False: the clusters are only sources of the numbers.
+    ``groups`` has (n, sum, sum of squares) of each cluster. If ``clustered`` is False, all numbers are independent.
     """
 
     def __init__(self, groups: Iterable[tuple[int, float, float]], *, clustered: bool = True) -> None:
@@ -254,7 +260,7 @@ class RunningSums:
         return max(0.0, self._squares - self.total * self.total / self.n)
 
     def bounded(self) -> bool:
-        """Return True: shares are always in 0..1."""
+        """Return True, because shares are always in 0..1."""
         return True
 
     def binary(self) -> bool:
@@ -263,7 +269,7 @@ class RunningSums:
 
 
 def clusters_of(tallies: Sequence[Tally]) -> int | None:
-    """Return the number of clusters; None if every number is its own cluster."""
+    """Return the number of different clusters in several tallies; None if every number is its own cluster."""
     names: set[Hashable] = set()
     for tally in tallies:
         own = tally.names()
