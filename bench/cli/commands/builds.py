@@ -1,4 +1,4 @@
-"""``bench builds``: the memories that runs ingested and that providers still hold, with their cost."""
+"""``bench builds``: list the memories that runs ingested and what they cost, or clear them at their providers."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class AnswerSet:
     context: str = UNKNOWN
     leaks: str = UNKNOWN
     labels: LabelSource | None = None
-    """the job whose answers people may have labelled; None for answers of a file or a receipt"""
+    """the job whose answers people can label; None for answers of a file or a receipt"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ async def _judge_all(
 
 
 def _reviews(side: AnswerSet, panel: Panel) -> tuple[Review | None, ...]:
-    """Compare the verdicts of each judge and prompt with people's labels, and return one review each.
+    """Return one review for each judge and prompt, which compares the verdicts with people's labels.
 
     The result is empty if the answers are not from a run.
     """

@@ -169,7 +169,7 @@ def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | Non
 
 
 def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
-    """Return the first error of a benchmark's config; None if no error is known."""
+    """Return the first error of a config; None if no error is known."""
     if entry.problem or entry.builtin:
         return entry.problem
     from bench.errors import ConfigError

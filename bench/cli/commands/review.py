@@ -88,7 +88,7 @@ def review(
 
 
 async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
-    """Draw answers for people to label, write them to a TSV file, and return a text with their number.
+    """Draw answers for people to label, write them to a TSV file, and return a text with the number of answers.
 
     Labels that exist already are also written to the file.
     """

@@ -96,7 +96,7 @@ def done_event(outcome: Outcome, report: Report, code: int) -> Json:
 
 
 def sign(plan: Plan, outcome: Outcome) -> int:
-    """Sign the receipts of a run in a child process, and return the exit code of this process.
+    """Sign the receipts of a run in a child process, and return the exit code of the child process.
 
     So the process that runs providers never reads the signing key.
     """
