@@ -1,4 +1,4 @@
-"""The plan: everything that a run will do, as one frozen value with a digest. Planning reads files and makes no call.
+"""Plan a run: collect everything that the run will do in one frozen value. Planning reads files and makes no call.
 
 Example::
 
@@ -7,9 +7,9 @@ Example::
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("locomo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running], [job.key for job in plan.jobs]
 
-Modules: ``build`` makes a plan from flags, ``benchmark`` and ``provider`` plan their parts, ``prompts`` and ``scoring``
-have the prompts, evaluators and metrics. ``identity`` has the settings that must be equal on resume, ``cost_estimate``
-estimates the cost of a run, and ``budget`` checks its cost limit.
+``build`` makes a plan from flags. ``benchmark`` plans one benchmark, and ``provider`` plans one provider. ``prompts``
+chooses the prompts, and ``scoring`` opens the evaluators and metrics. ``identity`` collects the settings that must be
+equal when a run is resumed. ``cost_estimate`` estimates the cost of a run, and ``budget`` checks its cost limit.
 """
 
 from __future__ import annotations

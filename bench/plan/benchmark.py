@@ -27,7 +27,7 @@ from bench.plan.scoring import ANY_MODEL, Scoring
 LLM_JUDGE = "llm-judge"
 """name of the evaluator that uses the judge prompts of a benchmark"""
 DEFAULT_CONTEXT_BUDGET = 120_000
-"""maximum tokens of retrieved context, which large models can read"""
+"""default maximum of tokens of retrieved context in a prompt; large models can read this number"""
 
 
 def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:

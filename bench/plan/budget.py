@@ -1,4 +1,4 @@
-"""Check that ``--max-cost`` can stop a run: it counts only calls with a known price.
+"""Check that ``--max-cost`` can stop a run. The flag counts only calls with a known price.
 
 Example::
 

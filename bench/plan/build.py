@@ -120,7 +120,7 @@ def _cutoffs(
 
 
 def model_files(catalog: Catalog) -> dict[str, ModelFile]:
-    """Return the model files of the workspace, by prefix."""
+    """Return prefix of model names -> file of the workspace that configures these models."""
     return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
 
 

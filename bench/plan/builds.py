@@ -1,4 +1,4 @@
-"""The builds of a run: the fingerprint and cost of each ingest.
+"""Read the builds of a run from its journal. A build is one ingest of all corpora.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
         for build in await builds_of(reader):
             build.fingerprint, build.n_memories, build.cost_usd
 
-Two builds with the same fingerprint have the same memories in the same order, ingested with the same settings by the
-same version of the same provider and embedding model.
+Equal fingerprints mean that two builds have the same memories in the same order. They also mean that both were ingested
+with the same settings, and by the same version of the same provider and embedding model.
 """
 
 from __future__ import annotations

@@ -132,12 +132,12 @@ def _unknown(name: str, part: str, known: Sequence[str], kind_of_name: str) -> U
 
 
 PROMPT_TOKENS = 200
-"""tokens of an answer prompt without its context"""
+"""assumed number of tokens of an answer prompt without its context"""
 ANSWER_TOKENS = 60
 QUESTION_TOKENS = 30
 JUDGE_TOKENS = (500, 80)
 ENRICHED_TOKENS = 480
-"""maximum tokens that a language model writes about one chunk"""
+"""maximum number of tokens that a language model writes to enrich one chunk"""
 SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
 """number of searches that check whether a corpus is ready: two memories are searched once, a third memory twice"""

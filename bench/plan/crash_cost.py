@@ -1,13 +1,13 @@
-"""The possible cost of a crash during ingest, as notes of the plan.
+"""Describe in notes of the plan how much a crash during ingest can cost.
 
 Example::
 
     crash_notes(lanes, request)
     # ["mem0: a crash in ingest can cost up to 10 of 10 corpora: ..."]
 
-An add that may be repeated costs nothing. An add whose memories can be searched at once by their ids costs nothing
-either. For any other add, a count or a search usually shows whether it was stored. If neither does, the corpus is
-ingested again.
+After a crash, it is unknown whether the last add call was stored. An add call that may be repeated costs nothing. An
+add call costs nothing either if its memories can be searched at once by their ids. For other add calls, a count or a
+search usually shows whether the memories were stored. If neither shows this, the corpus is ingested again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The identity of a plan: a tree of everything that can change a result. The digest of the plan is made from it.
+"""Collect everything in a plan that can change a result. This tree is the plan's identity.
 
 Also in this module:
 
-* The differences between two identities, in readable form.
+* ``changes`` lists the differences between two identities.
 
 Example::
 

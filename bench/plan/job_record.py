@@ -1,8 +1,8 @@
-"""The record of a job in the journal. With it, a report needs neither the config nor the dataset.
+"""Record each job in the journal, so that a report needs neither the config nor the dataset.
 
 Also in this module:
 
-* The job records of merged runs, which differ from the records of the parts only in the number of items.
+* ``merged_jobs`` returns the job records of merged runs. Only the numbers of items differ from the single runs.
 
 Example::
 
@@ -39,7 +39,7 @@ EXTRA_KEY = "jobs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNames:
-    """The three models of a job; None for an unused one."""
+    """The names of the three models of a job; None for a model that is not used."""
 
     embedding: str | None
     answering: str | None
@@ -72,12 +72,12 @@ class OverlayRecord:
     """SHA-256 of the overlay file"""
     source: str
     items: Mapping[str, str]
-    """item id -> kind of doubt"""
+    """item id -> kind of doubt about the item's gold answer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """The plan of one job, as reports show it."""
+    """The settings of one job, as reports show them."""
 
     key: str
     lane: str
@@ -116,7 +116,7 @@ class JobRecord:
     selection: Mapping[str, object]
     """filters, sample and limit; empty = all items"""
     dataset: Mapping[str, object]
-    """path, sha256, content_sha256, bytes, source, license"""
+    """facts about the dataset: path, sha256, content_sha256, bytes, source, license"""
     prompts: Mapping[str, str]
     """``ROLE.NAME`` of a prompt -> SHA-256 of the prompt"""
     config_sha256: Mapping[str, str]
@@ -132,11 +132,11 @@ class JobRecord:
     data_notes: tuple[str, ...] = ()
     """notes on problems of the data that affect scores"""
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """role -> settings of the calls of its model: temperature, token limit, seed, length of vectors"""
+    """role -> settings with which its model is called: temperature, token limit, seed, length of vectors"""
     prompt_leaks: tuple[str, ...] = ()
     """messages about answer prompts that show the gold answer, the evidence or the question type"""
     shares: str = ""
-    """key of the lane whose ingest is searched; empty = the job's own lane ingests"""
+    """key of the lane whose memories are searched; empty = the job's own lane ingests"""
     n_sharing: int = 1
     """number of lanes that search the same ingest, this lane included"""
     input_usd: str | None = None
@@ -304,7 +304,7 @@ def read_jobs(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
 
 
 def dump_jobs(jobs: Sequence[JobRecord]) -> list[Json]:
-    """Return the jobs as JSON data."""
+    """Return the job records as JSON data."""
     found: list[Json] = _JOBS.dump_python(tuple(jobs), mode="json")
     return found
 

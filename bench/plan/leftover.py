@@ -1,13 +1,12 @@
-"""The namespaces that a run has left at its providers, as its journal records them.
+"""Find the namespaces of a run that still exist at its providers, from the run's journal.
 
 Example::
 
     for one in await leftovers(reader):
         one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus
 
-A namespace is left when an attempt of its corpus has rows, but no row records that the namespace was cleared, and no
-event records that it was abandoned. Built-in providers are ignored: their data is in the run's folder and is deleted
-with it."""
+A namespace still exists if an ingest attempt used it, and the journal does not record that it was cleared or abandoned.
+Built-in providers are ignored: their data is in the run's folder and is deleted with this folder."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class Leftover:
 
 
 async def leftovers(reader: Reader) -> list[Leftover]:
-    """Return the lanes with uncleared namespaces, in the order of their keys."""
+    """Return the lanes with namespaces that still exist, sorted by the key of the lane."""
     forgotten = await _abandoned(reader)
     lanes = {job.build: job.provider for job in reversed(read_jobs(reader.meta.extra))}  # the first job names the build
     found = []

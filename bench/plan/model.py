@@ -1,9 +1,11 @@
-"""The plan as a value: lanes, jobs, prompts, skipped parts, and its identity.
+"""The classes of a plan: benchmarks, providers, lanes and jobs.
 
 A lane is one benchmark with one provider or variant, one embedding model and one k. A job is one lane with one
-answering model and one judge model. In the journal, search rows belong to the lane, answer rows to the lane and its
-answering model, and verdicts to the job. Ingest and index rows belong to the build. The key of a build is the key of
-the lane that ingests, which is the first of the lanes that differ only in their search::
+answering model and one judge model. Lanes that differ only in their search share one build, which is one ingest of all
+corpora. The first of these lanes ingests, and its key is the key of the build.
+
+In the journal, ingest and index rows belong to the build. Search rows belong to the lane, answer rows to the lane and
+its answering model, and verdicts to the job::
 
     for lane in plan.lanes:
         for job in lane.jobs:
@@ -133,7 +135,7 @@ class BenchmarkPlan:
     """the filters, sample, limit and ranges of the run"""
     k: int
     context_budget: int
-    """maximum tokens of retrieved context in an answer prompt"""
+    """maximum number of tokens of retrieved context in an answer prompt"""
     epochs: int
     epochs_reducer: Reducer
     prompts: Prompts
@@ -203,7 +205,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """The jobs that share one search of each item."""
+    """The jobs that share the same search results."""
 
     benchmark: BenchmarkPlan
     provider: ProviderPlan
@@ -237,9 +239,9 @@ class Lane:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Return every endpoint that the lane calls, by its name for ``--rate``: ``OWNER.KIND``.
+        """Return the names ``OWNER.KIND`` of all endpoints that the lane calls, as ``--rate`` uses them.
 
-        A rate may also name only the owner; it is then the rate of each endpoint of this owner.
+        If ``--rate`` names only the owner, the rate is for each endpoint of this owner.
         """
         own = self.provider.config.name
         sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)
@@ -283,7 +285,7 @@ class Plan:
     workers: int = 1
     """number of processes on this machine that share the run; each corpus is assigned to one process"""
     notes: tuple[str, ...] = ()
-    """notes for the user before the start: skipped jobs, warnings of configs"""
+    """notes for the user before the run starts, such as skipped jobs and warnings about configs"""
 
     @property
     def jobs(self) -> Iterator[Job]:

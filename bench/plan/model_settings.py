@@ -5,9 +5,9 @@ Example::
     call_settings(plan, lane, job)
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
-Only settings that are sent are listed: no seed for an API without seeds, no temperature for a model with a fixed one,
-and none for a built-in model. If an endpoint rejects a setting during the run, only the rows record it. A reasoning
-effort is never sent.
+Only settings that are sent are listed. There is no seed for an API without seeds, no temperature for a model with a
+fixed temperature, and no setting for a built-in model. A setting that an endpoint rejects during the run is still
+listed; the journal rows record the rejection. A reasoning effort is never sent.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def with_token_limit(settings: Settings, limit: int | None) -> Settings:
 
 
 def _sent_settings(plan: Plan, model: str, settings: Settings) -> Settings:
-    """Return the settings that are sent to the model; empty for a built-in model."""
+    """Return only the settings that the model accepts; empty for a built-in model."""
     models = plan.identity["models"]
     if model.startswith(BUILT_IN) or model not in models:
         return {}

@@ -1,4 +1,4 @@
-"""The installed plug-ins, with their versions. A name that a run uses must not have two definitions.
+"""Find the installed plug-ins and their versions, and refuse names with two definitions.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
     installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
     installed.refuse_duplicates("bench.models", {"openai"})   # ConfigError: "openai" is registered twice
 
-A built-in name that another distribution also registers is an error if a run uses this name, because neither definition
-takes precedence.
+If another distribution registers a built-in name, a run that uses this name is refused: neither definition takes
+precedence.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ GROUPS = ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The entry points of the installed distributions at the time of the plan."""
+    """The entry points of the installed distributions when the run is planned."""
 
     points: Mapping[str, tuple[EntryPoint, ...]]
-    """group -> its entry points"""
+    """name of an entry point group -> its entry points"""
 
     @classmethod
     def read(cls) -> Installed:
@@ -41,7 +41,7 @@ class Installed:
         return cls({group: tuple(plug_ins(group)) for group in GROUPS})
 
     def names(self, group: str) -> frozenset[str]:
-        """Return the plug-in names of a group."""
+        """Return the names of the plug-ins in an entry point group."""
         return frozenset(point.name for point in self.points[group])
 
     def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Find answer prompts that contain data which is for scoring only: gold answer, evidence or question type.
+"""Find answer prompts that show scoring data to the model: gold answer, evidence or question type.
 
 Example::
 
@@ -6,9 +6,9 @@ Example::
     # ('prompt knows the answer: the answer prompt "default" of facts shows ${answer}',)
 
 A prompt leaks the answer when its text or the value of one of its fields contains the gold answer or the evidence. It
-leaks the type when a field shows the question type, when the value of a field depends only on the type, or when a
-config or a flag sets different prompts for different types. A pack may have different prompts, because they are the
-benchmark's published protocol. The texts of shipped prompts are not searched, only their fields.
+leaks the question type in three cases: a field shows the type, the value of a field depends only on the type, or a
+config or flag sets different prompts for different types. A prompt pack may set different prompts, because they are the
+benchmark's published protocol. In shipped prompts, only the fields are checked.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _TextCheck:
         return " ".join(item.question.split()).lower() in self.text.lower()
 
     def found(self) -> Iterator[str]:
-        """Yield a message for each kind of scoring data in the text."""
+        """Yield a message for each kind of scoring data that the prompt's text contains."""
         golds = sorted(self.long) or (sorted(self.short) if len(self.short) >= SHORT_GOLDS else [])
         if golds:
             yield f"contains the gold answer of {counted(len(golds), 'item(|s)')} in its text"

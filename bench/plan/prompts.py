@@ -1,8 +1,8 @@
-"""The prompts of one benchmark, which are chosen from pack, config and command line before the run.
+"""Choose the prompts of one benchmark from prompt pack, config and command line, before the run.
 
 Also in this module:
 
-* The check that each name in a prompt has a value in some item; otherwise every item would fail.
+* ``unfilled_names`` checks that each name in a prompt has a value in at least one item.
 
 Example::
 
@@ -12,10 +12,10 @@ Example::
     unfilled_names(prompts, dataset, judged=True)
     # [ConfigError('demo.yaml:40:5: the answer prompt "default" needs ${speakerA}, which no item of demo has')]
 
-A benchmark without prompts uses the generic ones. Every provider gets the same prompts.
+A benchmark without prompts uses the generic prompts. Every provider gets the same prompts.
 
-The check of a prompt reads the items that use it until each name has a value. For a valid prompt, it usually reads only
-the first rows of the data.
+The check reads items until each name in the prompt has a value. For a valid prompt, it usually reads only the first
+rows of the data.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Prompts:
         types: Collection[str] = (),
         folder: Path,
     ) -> Prompts:
-        """Choose the prompts from pack, config and command line; ``types`` are the question types of the data.
+        """Choose the prompts from prompt pack, config and command line; ``types`` are the data's question types.
 
         Raises:
             UsageError: the benchmark does not allow an override, or has no such question type.
@@ -115,7 +115,7 @@ class Prompts:
 
     @property
     def digests(self) -> dict[str, dict[str, str]]:
-        """Return role -> name -> digest of all prompts."""
+        """Return role -> name of a prompt -> SHA-256 of its text."""
         judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
         return {
             "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},

@@ -1,4 +1,4 @@
-"""Ranges of item positions of a benchmark, to which a run or a shard is limited (``--shard``, ``--cluster``).
+"""Limit a run to ranges of item positions of a benchmark, as ``--shard`` and ``--cluster`` do.
 
 Positions count from 1, and both ends of a range are included. No range means all positions.
 
@@ -97,7 +97,7 @@ def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
 
 
 def gaps_of(ranges: Ranges, total: int) -> Ranges:
-    """Return the ranges of the positions 1 to ``total`` that no range covers."""
+    """Return the ranges of positions from 1 to ``total`` that are in none of ``ranges``."""
     if not ranges:
         return ()
     gaps, following = [], 1

@@ -1,4 +1,4 @@
-"""The evaluators and metrics of a benchmark in a run. They are opened before any call, so that errors appear early.
+"""Open the evaluators and metrics of a benchmark before any call, so that errors appear early.
 
 Example::
 
@@ -75,7 +75,7 @@ class EvaluatorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """The metrics of a benchmark, and the evaluators that give the verdicts for them."""
+    """The metrics of a benchmark, and the evaluators whose verdicts the metrics read."""
 
     metrics: tuple[Measure, ...]
     metric_entries: tuple[object, ...]

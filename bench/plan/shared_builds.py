@@ -6,9 +6,9 @@ Example::
     lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty when the lane ingests itself
 
 For a provider with endpoints, these settings belong to the search: ``endpoints.search``, the limits of a search, and
-the variables that only the search uses. For an adapter, the effect of a setting is unknown, so its lanes share a build
-only if k is the only difference. A build is not shared if the benchmark deletes memories, or if searches change the
-memories of the service: jobs would then affect each other.
+the variables that only the search uses. For an adapter, the effect of a setting is unknown. Therefore the lanes of an
+adapter share an ingest only if they differ in nothing but k. An ingest is not shared if the benchmark deletes memories,
+or if a search changes the memories of the service, because jobs would then affect each other.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from bench.scalars import Json, object_or_empty
 from bench.settings import Environment
 
 BUILD = "build"
-"""kind of the event that records the settings of a build"""
+"""kind of the event that records the settings of an ingest"""
 REUSED = "reused_build"
-"""kind of the event that records a reused build of another run, with its cost"""
+"""kind of the event that records that the memories of another run are reused, with their cost"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 

@@ -1,8 +1,8 @@
-"""The validity of a job's judge: missing verdicts, error rates, and judges of the same family as the answering model.
+"""Check a job's judge: missing verdicts, error rates, and whether it is of the answering model's family.
 
 Also in this module:
 
-* The rule for INVALID jobs, which exit code, report and receipt use.
+* ``invalid_reasons`` decides whether a job is INVALID, for exit code, report and receipt.
 
 Example::
 
@@ -139,7 +139,7 @@ class JudgeCalibration:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Return the table cells: judge, prompt, both error rates, unreadable verdicts and a note."""
+        """Return one table row: judge, prompt, both error rates, number of unreadable verdicts, and a note."""
         rates = (_share(self.accepted_wrong), _share(self.refused_right))
         verdict = "no better than chance" if self.useless else ""
         return str(self.stored["judge"]), self.prompt, *rates, str(self.unparsed), verdict

@@ -1,4 +1,4 @@
-"""The cost of a memory system as text and table cells, for the overview and the evidence sheet.
+"""Show the cost of a memory system as text and as table cells.
 
 Example::
 

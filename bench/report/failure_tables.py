@@ -1,4 +1,4 @@
-"""The lost items of a run as a JSON document and as tables: counts, distinct errors, then the items.
+"""Show the lost items of a run as JSON and as tables: counts, distinct errors, and the items.
 
 Example::
 

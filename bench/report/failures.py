@@ -1,6 +1,6 @@
-"""The reason why each item was lost: exactly one per item, in a fixed order, so that the counts add up.
+"""Find the reason why each item was lost. Each item has exactly one reason, so that the counts add up.
 
-`bench.metrics.failure_reason` decides the reason. This module reads the facts for it from the journal.
+`bench.metrics.failure_reason` decides the reason; this module reads the necessary data from the journal.
 
 Example::
 

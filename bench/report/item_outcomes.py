@@ -1,4 +1,4 @@
-"""The outcome of every item in each job: state, loss, rank of the first evidence, search time, context tokens.
+"""Read the outcome of every item in each job, such as its state and the rank of its first evidence.
 
 Example::
 
@@ -66,7 +66,7 @@ class JobOutcomes(TypedDict):
 
 
 class RunOutcomes(TypedDict):
-    """The outcomes of a run: its items as (corpus, item), their question types, and its jobs."""
+    """The outcomes of a run: its items as (corpus, item), the question types of the items, and the jobs."""
 
     units: list[Unit]
     types: list[str | None]

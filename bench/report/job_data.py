@@ -1,7 +1,8 @@
-"""The data of one job for its report: its metrics, its ended items, and the times of its ingest.
+"""Read the data of one job for a report: metrics, values of items, times and costs.
 
 ``token_methods`` and ``price_methods`` return how tokens were counted (reported by the endpoint or counted here), and
-which prices were used. Their keys are the roles of `bench.metrics.pricing`; a role without a known method is left out.
+which prices were used. The keys of the results are the roles of `bench.metrics.pricing`; a role without a known method
+is left out.
 
 Example::
 
@@ -109,7 +110,7 @@ def price_methods(
 
 @dataclass(frozen=True, slots=True)
 class _Pricing:
-    """The prices that a run used."""
+    """The sources of the prices that a run used."""
 
     own: frozenset[str]
     """names of the models and providers whose price the user set"""

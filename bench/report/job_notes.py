@@ -1,7 +1,7 @@
-"""Notes on a job's answers that a reader of its score must know, such as cut or refused answers.
+"""Write notes on facts that change the meaning of a job's score, such as cut or refused answers.
 
-For a benchmark with an overlay of doubtful gold answers, ``gold_scores`` computes each score with and without the
-items of the overlay.
+A benchmark can have an overlay: a file that lists items with doubtful gold answers. ``gold_scores`` computes each score
+with and without these items.
 
 Example::
 
@@ -9,8 +9,8 @@ Example::
     found = await gold_scores(reader, record, metrics)
     found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
 
-A corrected score leaves the items of the overlay out. After a rescore, an item whose gold answer the overlay corrects
-is included, and scored against the corrected answer.
+A corrected score leaves out the items of the overlay. If the overlay has a corrected answer for an item and the run was
+scored again, the item is included and is scored against the corrected answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cost of a memory system: the build, paid once per corpus, and the query, paid for each question.
+"""Compute the cost of a memory system: of the build (once per corpus) and of each question.
 
 Example::
 
@@ -11,13 +11,13 @@ Formulas, with sums over all items, epochs and attempts of a job:
 * per correct answer = (build + search + answer calls) / correct answers. A build that another run paid for counts
   with its price.
 * context share = context tokens of the answers / tokens of their corpora, both counted as ``chars/4``.
-* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers:
-  the same prompts with the whole corpus in them.
+* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers. It
+  is the cost of the same prompts if they contained the whole corpus.
 * break-even = the smallest number of questions n on one corpus with
-  build / corpora + n x per question < n x full context per question. There is none if a question to the memory
-  is not cheaper.
+  build / corpora + n x per question < n x full context per question. There is no such n
+  if a question to the memory is not cheaper.
 
-A sum with a call of unknown price is unknown. A value that the journal does not have is None.
+If the price of one call is unknown, the whole sum is unknown. A value that the journal does not have is None.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The result of a run in sentences: the best system, its lead, the uncertainty, and the limit of the score.
+"""Describe the result of a run in sentences: the best system, its lead, and what limits its score.
 
 Example::
 
     await outcome_texts(reader, report)
     # ["bm25 answers 23 % of 160 questions right (95% interval 16 to 31 %). It finds evidence for 80 % ..."]
 
-Controls (oracle, no-memory, random, full-context) are ranked only without other systems. They show the range of
-scores that is possible.
+Controls (oracle, no-memory, random, full-context) show the range of possible scores. They are ranked only if the run
+has no other system.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables as Markdown and as one self-contained HTML page, and a whole report as CSV.
+"""Write tables as Markdown or as one HTML page, and a whole report as CSV.
 
 The page has no script, loads nothing from the network, and supports dark mode and narrow screens.
 

@@ -1,4 +1,4 @@
-"""Notes on replies from another model than the requested one, such as a fallback.
+"""Report replies that came from another model than the requested model, such as a fallback.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The files of a finished or stopped run: ``results/<run_id>/`` with report.json, items.jsonl and report.md.
+"""Write the result files of a run: report.json, items.jsonl and report.md in ``results/<run_id>/``.
 
 Each file is written under a temporary name and then renamed, so its final name never has partial content::
 

@@ -1,7 +1,8 @@
-"""A report as the JSON of ``results --json`` and ``report.json``: unrounded numbers, without the time of output.
+"""Write a report as the JSON of ``bench results --json`` and of ``report.json``.
 
-``results`` in report.json is byte-equal between an uninterrupted, a resumed and a merged run of deterministic
-providers. Values that depend on a clock, a network or a price are in ``measured``.
+Numbers are not rounded, and the time of output is left out. For deterministic providers, ``results`` in report.json has
+the same bytes for an uninterrupted, a resumed and a merged run. Values that depend on a clock, a network or a price are
+in ``measured``.
 """
 
 from __future__ import annotations

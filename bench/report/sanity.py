@@ -1,13 +1,13 @@
-"""Warning signs in a finished job: properties that many of its items share and should not.
+"""Find warning signs in a finished job: suspicious properties that many of its items share.
 
 Example::
 
     [sign.text for sign in await sanity_signs(reader, record, facts)]
     # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
 
-Only a sample of at most 120 items from four corpora is checked, also in a large job. A job with few items,
-or a control such as oracle, gets no signs. Properties of a single item are flags of its answer or its search
-(`bench.models.answer_text`, `bench.report.searches`); the checks here compare items with each other.
+The checks compare at most 120 items from four corpora. A job with few items gets no warning signs, and neither does a
+control such as oracle. Suspicious properties of a single item are not checked here: they are flags of the item's answer
+(`bench.models.answer_text`) or search (`bench.report.searches`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _GoldAnswers:
         self._items = items
 
     async def read(self) -> Mapping[str, tuple[str, ...]]:
-        """Return item -> its accepted answers."""
+        """Return item id -> gold answers that are accepted for the item."""
         entries = {
             one.phases[Phase.EVALUATE].last.entry: one.item for one in self._items if Phase.EVALUATE in one.phases
         }

@@ -1,4 +1,4 @@
-"""Notes on a job's searches that a reader of its retrieval scores must know.
+"""Write notes on a job's searches that change the meaning of its retrieval scores.
 
 Example::
 
@@ -31,10 +31,10 @@ from bench.model import (
 from bench.visible import counted
 
 UNMAPPED_ALLOWED = 0.1
-"""share of unmapped hits above which the note also has a hint
+"""share of hits that match no memory above which the note on such hits also has a hint
 
-A memory that extracts facts can return facts without a single source. Such hits can only lower the score of their
-provider, so the job is not INVALID."""
+A memory system that extracts facts can return a fact that has no single source memory. Such hits can only lower the
+score of their provider, so the job is not INVALID."""
 
 FEW = 0.1
 """share of searches above which a flag is reported that a few searches can have by chance"""

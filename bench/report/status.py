@@ -1,4 +1,4 @@
-"""The progress of a run, read from its journal by another process, and the list of all runs of a workspace.
+"""Read the progress of a run from its journal while another process runs it, and list all runs.
 
 Example::
 

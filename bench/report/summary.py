@@ -1,4 +1,4 @@
-"""Store the numbers of a report in the derived ``results/results.sqlite``: jobs, metrics and item values.
+"""Store the numbers of a report in ``results/results.sqlite``; the journals can recreate this file.
 
 Example::
 

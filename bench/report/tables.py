@@ -1,4 +1,4 @@
-"""Reports as neutral tables, which are rendered in the terminal and as Markdown (``rendering.py``).
+"""Show a report as tables of text. The terminal and ``rendering.py`` (Markdown, HTML) print these tables.
 
 Example::
 
@@ -42,11 +42,11 @@ class Grid:
     optional: tuple[int, ...] = ()
     """positions of the columns that may be left out on a narrow screen; the first is left out first"""
     breaks: tuple[int, ...] = ()
-    """positions of the rows above which a line is drawn"""
+    """indexes of the rows above which the terminal draws a line"""
 
     @property
     def width(self) -> int:
-        """The number of characters of the longest line, separators included."""
+        """The length in characters of the table's longest line, with column separators."""
         columns = zip(self.head, *self.rows, strict=True)
         return sum(max(map(len, column)) + 3 for column in columns)
 
@@ -237,7 +237,7 @@ def models_text(models: ModelNames) -> str:
 
 
 def _top_types(jobs: Sequence[JobReport]) -> list[str]:
-    """Return the question types, ordered by number of items, largest first."""
+    """Return the question types; the type with the most items is first."""
     sizes: dict[str, int] = {}
     for job in jobs:
         labels = job.headline.breakdown.get("question_type", {}) if job.headline else {}

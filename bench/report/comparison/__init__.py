@@ -1,5 +1,6 @@
-"""Compare jobs.
+"""Compare jobs over the items that they share.
 
-``comparison_targets`` chooses the jobs, ``sides`` loads them, and ``comparability`` checks that they may be compared.
-``compare`` and ``paired_tests`` compute the ``comparison_rows``; ``formats`` writes them as tables, Markdown and JSON.
+``comparison_targets`` chooses the jobs, ``sides`` loads the jobs, and ``comparability`` checks that they may be
+compared. ``compare`` and ``paired_tests`` compute the rows of ``comparison_rows``. ``formats`` writes a comparison as
+tables, Markdown and JSON.
 """

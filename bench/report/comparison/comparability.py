@@ -1,7 +1,7 @@
 """Decide whether two jobs may be compared: check every setting that can change a score.
 
-Two jobs are not like for like if they differ in a check that affects results. A difference in any other check is only
-reported::
+Two jobs are not comparable (not like for like) if they differ in a setting that affects results. A difference in any
+other setting is only reported::
 
     found = check_comparability(a, b, metrics=["accuracy"])
     found.ok, [check.text for check in found.differences]       # False, ["k: A has 10, B has 5"]
@@ -163,7 +163,7 @@ def _digest(text: object) -> str | None:
 
 
 def value_text(value: object) -> str:
-    """Format a value of a check as short text."""
+    """Format the value of a setting as short text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={value_text(one)}" for name, one in value.items()) or NO_LABEL
     return "none" if value is None else "yes" if value is True else str(value)

@@ -1,8 +1,8 @@
-"""Compare two or more jobs over the items that they share, if their settings are like for like.
+"""Compare two or more jobs over the items that they share, if their settings are comparable.
 
-``compare_sides`` compares every pair of jobs. ``compare_pair`` compares one pair: it pairs the items, makes one row
-per metric and, for a headline metric, one row per label. It counts the items on which each side is better, and the
-items that are left out, by reason.
+``compare_sides`` compares every pair of jobs, and ``compare_pair`` compares one pair. A comparison has one row per
+metric; a headline metric also has one row per label, such as a question type. Items that only one job has are left out
+and counted by reason.
 
 Example::
 
@@ -11,10 +11,10 @@ Example::
     one = compare_pair(a, b, ["accuracy"], check_comparability(a, b, metrics=["accuracy"]), wanted=())
     one.items.paired, one.items.flips["a"]
 
-Rows are in three families; p values are corrected within each family:
+Rows are in three families (groups); p values are corrected within each family:
 
 * ``headline``, corrected by Holm: the metrics that answer the question of the comparison.
-* ``exploratory``, corrected by maxT: all other rows with one difference per item or cluster, also rows of labels.
+* ``exploratory``, corrected by maxT: all other rows with one difference per item or cluster, including rows of labels.
 * ``percentiles``, corrected by Holm: percentiles and macro means, which have no difference per item.
 """
 

@@ -1,10 +1,10 @@
-"""The result of a comparison: for each pair of sides, rows in three families. ``compare`` computes it.
+"""The result of a comparison: rows for each pair of sides. ``compare`` computes these rows.
 
 Also in this module:
 
-* The text of a row: the conclusion that its numbers support.
-* The gate ``--fail-on-regression METRIC:POINTS``: it checks that a later side is not worse than the first by more than
-  the allowed points.
+* ``verdict_of`` and ``conclusion_sentences`` state the conclusion that the numbers of a row support.
+* ``gate_outcomes`` is the regression gate ``--fail-on-regression METRIC:POINTS``. It checks that no later side is worse
+  than the first side by more than the allowed points.
 
 Example::
 

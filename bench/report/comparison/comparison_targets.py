@@ -1,4 +1,4 @@
-"""The choice of the jobs to compare: ``RUN_ID:PROVIDER[:MODEL]``, whole runs, or the newest run of each provider.
+"""Choose the jobs to compare, from ``RUN_ID:PROVIDER[:MODEL]``, whole runs, or the newest run of each provider.
 
 Example::
 

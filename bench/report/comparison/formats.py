@@ -1,4 +1,4 @@
-"""A comparison as JSON, tables and Markdown.
+"""Write a comparison as JSON, tables and Markdown.
 
 Example::
 

@@ -1,6 +1,6 @@
-"""One side of a comparison: the values of a job as columns with one entry per item, read from its journal.
+"""Read the values of a job for a comparison: one column per metric, with one entry per item.
 
-A side also has the load under which its run was timed: concurrency and rate limits, which change times.
+A side also has the concurrency and the rate limits of its run, because they change times.
 
 Example::
 
@@ -119,7 +119,7 @@ class Side:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Item id -> its position in the lists."""
+        """Item id -> index of the item in the lists."""
         return {item: at for at, item in enumerate(self.items)}
 
     def column(self, metric: str) -> Sequence[float]:

@@ -1,1 +1,1 @@
-"""The rows of a run in the formats of other tools."""
+"""Export the rows of a run, also in the formats of other tools."""

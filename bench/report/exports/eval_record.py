@@ -7,8 +7,8 @@ Example::
     await export_records(reader, Path("out"))
     # out/data/locomo/openai/gpt-4o-mini/UUID.json and UUID_samples.jsonl, the folders of the shared datastore
 
-The schema (version 0.3.0) requires a score per instance, so failed and unscored items are counted in the record but
-have no instance. A job that is INVALID or has no value is not exported.
+An instance is one item with its score. The schema (version 0.3.0) requires a score, so an item without a score has no
+instance and is only counted in the record. A job that is INVALID or has no value is not exported.
 """
 
 from __future__ import annotations

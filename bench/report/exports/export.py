@@ -1,6 +1,7 @@
 """Export the rows of a run as json, jsonl, csv or parquet.
 
-``rows_of`` yields one record per job and item. The exports write these records, and the page of an item shows one.
+``rows_of`` yields one record per job and item. The exports write these records, and the web page of an item shows its
+record.
 
 Example::
 
@@ -122,7 +123,7 @@ class RowTexts(TypedDict):
 
 
 class ExportedRow(RowWithoutTexts, RowTexts):
-    """A row of an export."""
+    """All fields of one exported row: one item of one job."""
 
 
 async def rows_of(reader: Reader, run_id: str, record: JobRecord) -> AsyncGenerator[ExportedRow, None]:

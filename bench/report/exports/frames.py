@@ -1,4 +1,4 @@
-"""A run as pandas data frames for notebooks: items, hits, verdicts and calls.
+"""Load a run into pandas data frames: items, hits, verdicts and calls.
 
 Example::
 
@@ -7,9 +7,9 @@ Example::
     frames.hits[frames.hits["rank"] == 1]
 
 Every frame has the column ``job``. All frames except ``calls`` also have ``item_id`` and ``epoch`` to join on.
-Durations are in microseconds, money is in USD. ``isna()`` finds missing values: they are NaN in the columns of metrics
-and of the times of phases (``search_us``), NaT in dates, and ``pandas.NA`` or None elsewhere. ``polars.from_pandas``
-accepts each frame.
+Durations are in microseconds, money is in USD. ``isna()`` finds missing values. A missing value is NaN in columns of
+metrics and in durations of phases such as ``search_us``. It is NaT in dates, and ``pandas.NA`` or None in all other
+columns. ``polars.from_pandas`` accepts each frame.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Export a run as JUnit XML, the test result format of CI systems: one suite per job, one case per item.
+"""Export a run as JUnit XML for CI systems: one test suite per job, one test case per item.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""A run as OpenTelemetry traces in OTLP JSON: one trace per item, with spans for search, answer and evaluation.
+"""Export a run as OpenTelemetry traces in OTLP JSON: one trace per item, with one span per phase.
 
 Example::
 

@@ -1,1 +1,1 @@
-"""The quality of judges: labels by people, and several judges on the same answers."""
+"""Measure the quality of judges: by labels of people, and by comparing several judges."""

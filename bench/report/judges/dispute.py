@@ -1,4 +1,4 @@
-"""Compare several sets of answers under the same judges and judge prompts, in one table.
+"""Compare several sets of answers that the same judges judged with the same prompts, in one table.
 
 Example::
 
@@ -39,7 +39,7 @@ class DisputeSide:
 
     @property
     def name(self) -> str:
-        """The side's name."""
+        """The name of the set of answers."""
         return self.panel.side
 
     @property

@@ -1,4 +1,4 @@
-"""Several judges and judge prompts on the same answers: values, agreement, majority, and differences.
+"""Compare the verdicts of several judges and judge prompts on the same answers.
 
 Example::
 
@@ -355,7 +355,7 @@ def least_kappa(one: Agreement) -> float | None:
 
 
 def differing_grid(panel: Panel) -> Grid:
-    """Return a table of the items on which the cells differ, the most divided first."""
+    """Return a table of the items on which cells differ; the items with the most even votes are first."""
     every = panel.differing()
     rows = []
     for key in every[:SHOWN]:

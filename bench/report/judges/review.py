@@ -1,4 +1,4 @@
-"""Review a judge: labels by people on its verdicts, and the corrected accuracy and judge error.
+"""Measure a judge's error from labels by people, and correct the accuracy with these labels.
 
 Example::
 
@@ -37,7 +37,7 @@ Verdicts = Mapping[AnswerKey, bool | None]
 
 
 class SampledAnswer(NamedTuple):
-    """One answer of a sample."""
+    """One answer that was drawn for people to label."""
 
     key: AnswerKey
     stratum: int
@@ -154,7 +154,7 @@ class Review:
 
 
 def share_json(share: CorrectedShare) -> Json:
-    """Return the JSON of a share with its interval."""
+    """Return a share and its interval as JSON."""
     return {"value": share.value, "interval": share.interval.to_json()}
 
 

@@ -1,13 +1,14 @@
-"""Select the answers that people label: at random within strata of verdict and doubt.
+"""Draw the answers that people label. Answers are grouped by verdict and doubt, and drawn from each group.
 
 Example::
 
     sample = await draw_sample(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
 
-``jobs`` are the jobs of one set of answers, one per judge; they share the sample. A verdict is doubtful in three cases:
+``jobs`` are the jobs of one set of answers, one per judge; all of them share the sample. An answer is doubtful in three
+cases:
 
 * The judge gave no verdict or a partial one.
-* A text match disagrees: the expected answer is in an answer judged wrong, or is not in an answer judged right.
+* A text match disagrees: an answer judged wrong contains the expected answer, or an answer judged right does not.
 * Another scoring of the same answer gave another verdict.
 """
 

@@ -1,4 +1,4 @@
-"""The sampled answers of a run in one random order, with their labels.
+"""List the sampled answers of a run in random order, and record the labels that people give.
 
 Example::
 
@@ -43,7 +43,7 @@ class ReviewSheet:
 
     @property
     def labelled(self) -> int:
-        """The number of entries that have a label."""
+        """The number of answers that have a label."""
         return sum(name in self.labels for name in self.entries)
 
     def pending(self, after: str | None = None) -> SheetEntry | None:

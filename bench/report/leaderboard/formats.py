@@ -1,4 +1,4 @@
-"""The tables of a view as JSON, as CSV, and as grids for the terminal, Markdown and the static page.
+"""Write the leaderboard's tables as JSON, as CSV, and for the terminal, Markdown and HTML.
 
 Example::
 

@@ -1,9 +1,9 @@
-"""The views of the leaderboard: only comparable rows share a table.
+"""Build the tables of the leaderboard. Only comparable rows are in the same table.
 
 Also in this module:
 
 * ``load_board``: the newest complete valid job of each provider, set of models and benchmark.
-* ``summary_sentences``: one sentence on a table: which provider leads, and by how much.
+* ``summary_sentences``: the provider that leads a table, and the size of its lead.
 
 Example::
 
@@ -15,7 +15,7 @@ Example::
 Views:
 
 * ``benchmark``: one table per benchmark, settings and models.
-* ``type``: the tables of ``benchmark``, by question type.
+* ``type``: the same tables, with values per question type.
 * ``provider``: one table per set of models, one column per benchmark.
 * ``model``: one table per provider, one row per answering model.
 * ``overall``: the mean over all benchmarks, for the providers that have all of them.
@@ -55,7 +55,7 @@ class RankedJob:
 
     @property
     def bound(self) -> bool:
-        """True for a control (oracle, no-memory, random, full-context), which is shown but not ranked."""
+        """True if the provider is a control (oracle, no-memory, random, full-context); a control is not ranked."""
         return is_control(self.job.provider)
 
     @property
