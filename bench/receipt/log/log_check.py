@@ -244,7 +244,7 @@ def _best_signer(signers: list[TrustedKey], checkpoint: Checkpoint, store: Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierHead:
-    """The size and root of a log at an earlier time, and where they were recorded."""
+    """The size and root of a log at an earlier time, and the file in which they were recorded."""
 
     seen_in: str
     size: int

@@ -69,7 +69,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSignature:
-    """One signature line of a note."""
+    """One signature line of a note: the signer's name, the key id and the signature bytes."""
 
     name: str
     key_id: bytes
@@ -354,12 +354,12 @@ class LogView:
 
 
 def has_log(folder: Path) -> bool:
-    """Return True if a folder holds a log; the log may be empty."""
+    """Return True if a folder has a log; the log can be empty."""
     return (folder / ENTRIES).is_file()
 
 
 def read_log(folder: Path) -> LogView:
-    """Read a log folder; raise UsageError if the folder holds no log."""
+    """Read the log in a folder; raise UsageError if the folder has no log."""
     if not has_log(folder):
         raise UsageError(f"no {ENTRIES} in {folder}", hint="name the folder of a log, such as results/published")
     lines, torn = _split((folder / ENTRIES).read_bytes())

@@ -243,7 +243,7 @@ class CheckedLog:
             yield fail("log", "log_mismatch", f"entry {started.index} was logged too late to announce the run")
 
     def attempt_findings(self, receipt: Receipt) -> list[Finding]:
-        """Return a warning if announced runs of this configuration were never published."""
+        """Return a warning if announced runs of this configuration were not published, else the finding ``ok``."""
         runs = {
             entry.run_id
             for entry in self.view.of(RunStarted)

@@ -167,7 +167,7 @@ def _items_beside(path: Path, receipt: Receipt) -> Path | None:
 
 
 def _changed_items(a: Path, b: Path) -> Iterator[str]:
-    """Yield the id of each item that only one items file has, or whose deterministic fields differ."""
+    """Yield the id of each item that only one items file has, or whose gold, labels, hits, scores or state differ."""
     with a.open("rb") as file_a, b.open("rb") as file_b:
         rows_a, rows_b = _rows(file_a), _rows(file_b)
         one, other = next(rows_a, None), next(rows_b, None)

@@ -70,7 +70,8 @@ class RecomputedTally:
     def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
         """Return the score, and the score in which failed and pending items count as 0.
 
-        ``aggregate`` is ``mean``, ``macro:DIMENSION`` or ``other``. For ``other``, both are None.
+        ``aggregate`` is ``mean``, ``macro:NAME`` (the mean of the means of all labels NAME) or ``other``. For ``other``,
+        both results are None.
         """
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
@@ -99,15 +100,15 @@ class RecomputedTally:
 
 
 def mean(values: array[float], divisor: int | None = None) -> float | None:
-    """Return the sum of the values / divisor; None if the divisor is 0. The default divisor is their number."""
+    """Return sum(values) / divisor; None if the divisor is 0. The default divisor is the number of values."""
     divisor = len(values) if divisor is None else divisor
     return math.fsum(values) / divisor if divisor else None
 
 
 def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
-    """Return the sorted names of all dimensions by which a metric groups its items.
+    """Return the sorted names of the labels by which a metric groups its items, such as ``question_type``.
 
-    These are the dimensions of the breakdown, and that of an aggregate ``macro:DIMENSION``.
+    These are the names in ``breakdown``, and the name in an aggregate ``macro:NAME``.
     """
     own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
     return tuple(sorted({*breakdown, *own}))
@@ -174,7 +175,10 @@ def read_definition(text: str) -> MetricDefinition:
 
 
 def cut_of(name: str, definition: MetricDefinition) -> int | None:
-    """Return the k of a metric: from its definition, else from a name such as ``mrr_at_10``; None without a k."""
+    """Return the k of a metric; None if the metric has no k.
+
+    The k is in the definition, or in a name such as ``mrr_at_10``.
+    """
     if definition.k is not None:
         return definition.k
     match = _CUT_IN_NAME.fullmatch(name)

@@ -194,7 +194,7 @@ def _json_files(folder: Path) -> list[Path]:
 
 
 def verify_file(path: Path, request: VerificationRequest, log: CheckedLog | None = None) -> VerificationOutcome:
-    """Check one receipt file.
+    """Check one receipt file and its items file; with ``log``, also check the entry of the receipt in this log.
 
     Raises:
         UsageError: the file cannot be read, or is an items file.
@@ -253,7 +253,7 @@ def _check_receipt(
 
 
 def _failed_early(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
-    """Return ``faults``, and one finding for each later check that this check was skipped."""
+    """Return ``faults`` and, for each later check, the finding that this check was skipped."""
     later = CHECKS[CHECKS.index(check) + 1 :]
     return (*faults, *(skip(name, f"not checked, because {check} failed") for name in later))
 
