@@ -70,8 +70,8 @@ class RecomputedTally:
     def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
         """Return the score, and the score in which failed and pending items count as 0.
 
-        ``aggregate`` is ``mean``, ``macro:NAME`` (the mean of the means of all labels NAME) or ``other``. For ``other``,
-        both results are None.
+        ``aggregate`` is ``mean``, ``macro:NAME`` or ``other``. ``macro:NAME`` is the mean of the mean score of each
+        label NAME. For ``other``, both results are None.
         """
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
