@@ -90,8 +90,8 @@ def build_corpus(
 class _SessionMerger:
     """Collect the distinct sessions of a corpus, in file order.
 
-    Equal sessions in one row stay separate. A session of a later row is left out if an earlier row has it too. If a row
-    has equal sessions, the n-th is compared with the n-th equal session of the other row.
+    A session that an earlier row already has is left out. Equal sessions within one row are all kept. If a row has more
+    equal sessions than an earlier row, the additional sessions are added.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
@@ -197,7 +197,7 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
     """Raise a DataError when the sessions are not in order of their dates.
 
-    A cut-off by number counts sessions in file order, and sorting would change its meaning.
+    Sorting them would change which sessions a cut-off by number includes.
     """
     for before, session in pairwise(raw):
         if before.when and session.when and session.when < before.when:

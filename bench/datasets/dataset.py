@@ -73,10 +73,10 @@ class Dataset:
         self._built: SizedCache[BuiltCorpus] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
-        """Check and count every corpus that spans several rows.
+        """Check and count every corpus.
 
-        Nothing is done if each corpus is one row, because the first reading of the data has counted these corpora
-        already.
+        Nothing is done if each corpus is one row, because the first reading of the data has already counted these
+        corpora.
         """
         if not self._parser.needs_whole_corpus:
             return

@@ -98,7 +98,7 @@ def _epoch(text: str) -> datetime | None:
     """Return the instant of a Unix time, or None. The size of the number decides between s, ms, µs and ns.
 
     The time must be 1973 or later. A number of 12 or 14 digits that forms a date, such as 202403020920, is read as this
-    date. Such a number of 10 digits could be a date or a Unix time, so that the result is None.
+    date. A number of 10 digits that forms a date could also be a Unix time, so that the result is None.
     """
     if not _NUMBER.fullmatch(text):
         return None

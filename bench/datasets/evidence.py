@@ -70,9 +70,9 @@ class EvidenceLookup:
     """ids of sessions that no memory can contain, because none of their turns is ingested"""
 
     def id_in_corpus(self, row: int, name: str) -> str:
-        """Return the corpus id that an id means in a row.
+        """Translate an id that a row uses into the id in the corpus.
 
-        If the row does not define the id, its meaning in the corpus is used.
+        If the row does not define the id, its meaning in the whole corpus is used.
         """
         known = self.renamed_ids.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
@@ -179,7 +179,9 @@ class EvidenceRule:
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:
-        """Yield each evidence reference as the row writes it, together with the id that it means."""
+        """Yield each evidence reference of the item, together with the id of the session or turn that the reference
+        means.
+        """
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.ids_by_quote is not None:

@@ -1,4 +1,4 @@
-"""Read the sessions of one row, check them and parse their dates. Two sessions of a corpus can still have one id.
+"""Read the sessions of one row, check them and parse their dates. Session ids can still repeat in a corpus.
 
 Example::
 
@@ -133,7 +133,7 @@ class ContextReader:
                 return list(self._listed_sessions(row, place, row_id, before))
 
     def _named(self, session: RawSession, row: Mapping[str, object], place: RowPlace) -> RawSession:
-        """Give the only session of a history the id at the config's ``id`` path, if the config has this path."""
+        """Set the session's id to the value at the config's ``id`` path. Without this path, the id stays."""
         if self.id is not None:
             session.id, session.has_own_id = id_at(row, self.id, place), True
         return session

@@ -1,4 +1,4 @@
-"""Pass 1: read every row once, check it, and make a compact index and the counts.
+"""The first reading of the data: check every row, count items and memories, and make a compact index.
 
 The index has only the place of each row, and the ids, types and corpus of its items. The first 20 findings are reported
 together::
@@ -77,7 +77,7 @@ class DatasetCounts:
 
 @dataclass(slots=True, kw_only=True)
 class DatasetIndex:
-    """The result of pass 1: the counts, the content digest and the index of the data."""
+    """The result of the first reading of the data: the counts, the content digest and the index."""
 
     ids: IdTable = field(default_factory=IdTable)
     rows: RowIndex = field(default_factory=RowIndex)
@@ -86,9 +86,9 @@ class DatasetIndex:
     corpora: IdTable | None = None
     """ids of the corpora; None when each item has its own corpus, named like the item"""
     views: IdTable | None = None
-    """ids of corpora that end at a date or session; None if the config has no ``visibility``"""
+    """ids of corpora that are cut off at a date or session; None if the config has no ``visibility``"""
     view_of: array[int] = field(default_factory=lambda: array("I"))
-    """item -> index in ``views``"""
+    """index of each item -> index of the item's corpus in ``views``"""
     base_of_view: array[int] = field(default_factory=lambda: array("I"))
     cuts: list[str | None] = field(default_factory=list)
     counts: DatasetCounts = field(default_factory=DatasetCounts)
@@ -103,7 +103,8 @@ class DatasetIndex:
     blank: int = 0
     """number of blank turns; no memory is made of a blank turn"""
     coverage_checks: list[str] = field(default_factory=list)
-    """the unit and text rule of each passed check that the memories contain the evidence of all items"""
+    """one entry per passed check that the memories contain all evidence: the memory unit and text template of the check
+    """
 
 
 class Scanner:

@@ -80,7 +80,7 @@ _MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
         ),
     ),
 )
-"""pairs of evaluators and a regular expression for gold answers whose marks these evaluators compare"""
+"""pairs: evaluators, and a regular expression for gold answers with marks that these evaluators do not ignore"""
 LEAST_LEAK, LEAST_LEAKS = 4, 4
 """minimum length of a gold in characters, and minimum number of questions, to report questions that contain their gold
 """

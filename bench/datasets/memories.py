@@ -38,7 +38,7 @@ TurnText = Callable[[Session, Turn], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedMemory:
-    """A memory, and the ids of the sessions and turns in the dataset from which it was made."""
+    """A memory, and the ids of the dataset's sessions and turns that the memory contains."""
 
     memory: Memory
     sessions: tuple[str, ...]
@@ -327,8 +327,8 @@ def ranked_ids(
 ) -> list[tuple[str, ...]]:
     """Return the evidence ids of each of the first k hits, in the provider's order.
 
-    A hit without a known memory has no ids. If turns are counted as sessions, only the first hit of each session is
-    kept. Later hits of this session are removed before k hits are taken.
+    A hit without a known memory has no ids. If memories are turns but sessions are counted, only the first hit of each
+    session is kept. Later hits of this session are removed before the first k hits are taken.
     """
     slots = [ids_at_level(sources, level) for sources in hits]
     if unit == "turn" and level == "session":

@@ -68,9 +68,10 @@ class RowParser:
         self._history_roots = set[str]().union(*(_history_fields(context) for context in config.fields.contexts))
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
-        """true: the data must list sessions by date, because a cut-off by number counts sessions in file order"""
+        """true: the data must list sessions by date, because a cut-off can be a number of sessions in file order"""
         self.hidden = 0
-        """number of items whose cut-off by number hides a part of the history in their own row"""
+        """number of items that see only a part of the history in their own row, because of a cut-off by session number
+        """
         self.lost: tuple[RawItem, str] | None = None
         """the first item with evidence that matches nothing in its history, and this evidence reference"""
         self.lost_items = 0
@@ -224,7 +225,7 @@ class RowParser:
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
         """Return the session with the latest date, if the config takes question dates from this session.
 
-        None if the config does not, or if no session has a date.
+        None if the config takes them from another place, or if no session has a date.
         """
         if self.config.question_date.source != "last_session":
             return None
@@ -256,7 +257,7 @@ class RowParser:
             raise place.error("", text, hint="give the sessions dates, or use an index as the cut-off")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
-        """Return True when an item's cut-off by number hides a part of the history in its own row."""
+        """Return True when an item's cut-off is a number that hides a part of the history in the item's own row."""
         if item.cut is None or self.config.visibility is None or self.dates.read_cut(item.cut) is not None:
             return False
         brings = len(sessions) if len(sessions) != 1 else len(sessions[0].turns)
@@ -277,7 +278,10 @@ class RowParser:
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
-    """Return the first ``index`` sessions. A corpus with one session is cut after its first ``index`` turns instead."""
+    """Return the first ``index`` sessions.
+
+    If there is only one session, return its first ``index`` turns as a session.
+    """
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
@@ -286,7 +290,7 @@ def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, .
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
     """Return the sessions before a date.
 
-    A single session without a date is cut to its turns before the date instead.
+    If there is only one session and this session has no date, return its turns before the date as a session.
     """
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)

@@ -72,7 +72,7 @@ class RawItem:
     session_refs: tuple[str, ...]
     refs: tuple[str, ...]
     grades: Mapping[str, float]
-    """reference -> its grade, if the data has grades"""
+    """evidence reference -> grade of this evidence; empty if the data has no grades"""
     texts: tuple[str, ...]
     cut: str | None
     choices: tuple[str, ...]
@@ -165,7 +165,7 @@ class QuestionReader:
             yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
     def _listed(self, paths: NestedPaths, row: Mapping[str, object], place: RowPlace) -> list[tuple[str, object]]:
-        """Return each question in the row's list at ``paths.list``, as pairs of place and question."""
+        """Return each question in the row's list at ``paths.list``, as a pair of place and question."""
         list_at(row, paths.list, place)
         children = elements(paths.list, row)
         self._look_up_names(row, [child for _, child in children])

@@ -42,7 +42,7 @@ class Selection:
     seed: int = 0
     limit: int | None = None
     parts: tuple[tuple[int, int], ...] = ()
-    """ranges that replace ``start`` and ``end``; sample and limit apply to each range, as in runs that are merged"""
+    """ranges that replace ``start`` and ``end``; sample and limit apply to each range separately"""
 
     def range(self, total: int) -> tuple[int, int]:
         """Return the index of the first item in the range, and the index after the last. Indexes count from 0.

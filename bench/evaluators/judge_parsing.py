@@ -131,7 +131,7 @@ def _read_object(tree: dict[str, object]) -> JsonVerdict:
 
 
 def _scale_end(tree: Mapping[str, object]) -> float:
-    """Return the upper end of the scale that an object gives, else 1.
+    """Return the highest score on the scale that a JSON object states, or 1 without a scale.
 
     ``"max_score": 5`` gives 5, ``"scale": "1-10"`` gives 10.
     """

@@ -417,7 +417,7 @@ def _leading(sentences: Sequence[str]) -> _Statement | None:
 def _statement(lines: Sequence[str], sentences: Sequence[str]) -> ProseVerdict:
     """Return the value of a sentence such as ``the answer is (not) correct``, or None.
 
-    A statement about another subject gives no value, but a contradiction with it gives ``conflict``.
+    If statements in the text contradict each other, the value is ``conflict``.
     """
     of_answer: set[float] = set()
     of_anything: set[float] = set()

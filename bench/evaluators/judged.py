@@ -183,7 +183,7 @@ def judge_verdict(
 
 
 def unjudged_verdict(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
-    """Create a verdict without a value, for an answer that no judge was called for."""
+    """Create a verdict without a value, because no judge was called. ``reason`` says why."""
     return Verdict(
         evaluator=name,
         value=None,

@@ -34,7 +34,8 @@ RIGHT_SCHEMA = score_schema(HALVES, expected={"type": "boolean"})
 class AuditEvaluator(JudgeSettings):
     """The evaluator ``memory-audit``: a judge checks whether the right memories are stored.
 
-    The value is the F1 of two shares: the facts that are stored, and the correctness of the memories about these facts.
+    The value is the F1 of two shares: the expected facts that are stored, and the memories about these facts that are
+    right.
     """
 
     stored: JudgePrompt
@@ -93,7 +94,10 @@ class AuditEvaluator(JudgeSettings):
 
 
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
-    """Return the scores in all replies. The second value is the reason why a reply has no score, or empty."""
+    """Return the scores in all replies, and the reason why a reply has no score.
+
+    The reason is empty if all have scores.
+    """
     read = [read_score(reply, RIGHT_SCHEMA) for reply in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
 

@@ -146,7 +146,10 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
 
 
 def _with_placeholders(text: str, role: str) -> str:
-    """Replace each ``{}`` in a text by the name of a template value. The order of the names depends on ``role``."""
+    """Replace each ``{}`` in a text by a placeholder such as ``${question}``.
+
+    ``role`` decides the order of the names.
+    """
     names = iter(_SLOTS[role])
     escaped = text.replace("${", "$${")
     return _PYTHON_SLOT.sub(lambda match: "${" + next(names, "question") + "}", escaped)

@@ -159,10 +159,7 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return a file name that fits into the config.
-
-    A template that matches the start of a relative name is changed to match the same folder in a whole path.
-    """
+    """Return a file name for the config. A template for relative paths is changed so that it also fits full paths."""
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 

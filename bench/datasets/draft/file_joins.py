@@ -106,7 +106,8 @@ def _add_gold(layout: DataLayout, table: SampledFile, step: Step, path: str, gol
 def _file_template(layout: DataLayout, table: SampledFile) -> str:
     """Return the file's name for the config.
 
-    If several files contain questions, a template is returned that names the file in the folder of each of them.
+    If several files contain questions, each has a file of this name in its folder. Then a template for all these files
+    is returned.
     """
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name

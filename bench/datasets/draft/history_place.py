@@ -56,10 +56,7 @@ class ContextLines:
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: DataLayout) -> list[HistoryGuess]:
-        """Return a guess for each other field that is a history too.
-
-        Its turns have the same text field as the history.
-        """
+        """Return a guess for each other field whose turns have the same text field as the main history."""
         guess = self.guess
         words = {key for turn in guess.history.turns[:5] for key in turn if key in TEXT_NAMES}
         taken = (guess.history.field, *QUESTION_LISTS, *layout.steps, guess.place.question())

@@ -41,7 +41,7 @@ _TEXT_NAMES = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
-    """The objects that contain the questions. ``asked`` merges their fields, each with the first value found."""
+    """The objects that contain the questions. ``asked`` has every field of these objects, with its first value."""
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
@@ -81,9 +81,9 @@ class QuestionPlace:
         return found
 
     def _nested(self) -> tuple[str, list[Row]]:
-        """Return the path of a list of questions in the row, and all questions in it.
+        """Return the path of the row's list of questions, and the questions of all rows.
 
-        The path is empty without such a list.
+        The path is empty if no row has such a list.
         """
         found = [one for one in lists_of_questions(self.row) if self._children(one[0])]
         self._lists = [
@@ -170,10 +170,7 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """Return the fields that contain the value in questions without the field ``name``.
-
-        Only ``names`` are searched.
-        """
+        """Return the fields, out of ``names``, that contain the value in questions without the field ``name``."""
         found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
@@ -183,9 +180,9 @@ class QuestionPlace:
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Return the questions of a map or a list of pairs, with the config paths of question and answer. Otherwise None.
+    """Return the config paths of question and answer, and all questions, or None.
 
-    In a map, the keys are the questions and the values are the answers.
+    The questions are the keys of a map, or the first elements of pairs.
     """
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]

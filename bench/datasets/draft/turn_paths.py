@@ -46,7 +46,7 @@ def is_turn(part: object) -> bool:
 
 
 def holds_lists(value: object) -> bool:
-    """Return True for a list that contains an object or a list. A map is searched for such a list."""
+    """Return True for a list that contains an object or a list, and for a map that contains such a list."""
     if isinstance(value, Mapping):
         return any(map(holds_lists, value.values()))
     return isinstance(value, list) and any(isinstance(part, list | Mapping) for part in value)

@@ -121,11 +121,11 @@ class NameGroup:
         return names
 
     def search(self, scopes: Sequence[object]) -> None:
-        """Search the scopes for the open names, and remove each name that is found."""
+        """Search the scopes for the names in ``open``, and remove each name that is found from ``open``."""
         self.open = [name for name in self.open if not name.is_found_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
-        """Remove each open name that matches one of the data names in ``met``."""
+        """Remove each name from ``open`` that matches one of the data names in ``met``."""
         if not self.open:
             return
         seen, given = self.open[0].seen, list(met)
@@ -163,9 +163,9 @@ NO_ITEM_FIELD = "no item has this field"
 TEXT_PARTS = ("content", "text")
 """fields with the text of a turn; each turn needs one of these fields"""
 METADATA_PREFIX = "metadata."
-"""prefix with which a session template names a field of ``schema.metadata``"""
+"""prefix of a ``schema.metadata`` field in a session template"""
 PROMPT_KEYS = {"default", "abstention", "_default"}
-"""keys beside the question types in the config's maps of prompts and instructions"""
+"""keys that are not question types, in the config's maps from question type to prompt"""
 
 
 class ConfigNames:

@@ -48,7 +48,7 @@ _LOCK_POLL_S = 0.1
 
 @asynccontextmanager
 async def file_lock(path: Path) -> AsyncIterator[None]:
-    """Hold a file lock inside the `with` block, and wait until it is free.
+    """Wait until the file lock is free, and hold the lock inside the `with` block.
 
     The operating system also releases the lock when the process ends.
     """

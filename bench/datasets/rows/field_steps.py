@@ -158,7 +158,7 @@ class _ZippedField(AddedField):
 
 
 class JoinedRows(AddedField):
-    """A field with rows of another file. Rows are joined by a key."""
+    """A field that contains rows of another file. A key decides which rows are joined."""
 
     def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
@@ -208,7 +208,7 @@ class JoinedRows(AddedField):
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
-        """Return the place, in its own file, of the joined row at ``index`` of the new field."""
+        """Return the place of a joined row in its own file. ``index`` is the index of this row in the new field."""
         name = self._name(row, place) or ""
         file = self._indexed(name, place)
         if self.by is None:

@@ -72,7 +72,9 @@ class RowFile:
         given: tuple[str, ...] = (),
         rows: Value | None = None,
     ) -> RowFile:
-        """Open a data file, and check that its first bytes fit the format. ``given`` names the columns of a table.
+        """Open a data file, and check that its first bytes fit the format.
+
+        ``given`` names the columns if there is no header.
 
         Raises:
             DataError: the file cannot be read, or has another format.
@@ -173,7 +175,9 @@ class RowFile:
         return replace(row, values=None, error=problem)
 
     def read(self, offset: int, length: int, part: int = 0) -> Part:
-        """Read one row again, and return its keys and value. ``part`` counts the rows in the document at ``offset``.
+        """Read one row again, and return its keys and value.
+
+        ``part`` is the row's number in the document at ``offset``.
 
         Raises:
             DataError: the file has changed since it was checked.
