@@ -1,9 +1,9 @@
 """Limit the number of requests in flight: to a fixed number, or to one that adapts like a TCP window.
 
-``--concurrency auto`` gives each endpoint an `AdaptiveSlots`. The window doubles per round until the first refusal
-(slow start), then grows by one per round, and more slowly near the size of the last refusal. A refusal halves the
-window; a refusal with a time to wait resets it to one. A round is the set of requests in flight, so that several
-refusals of one round reduce the window only once.
+``--concurrency auto`` gives each endpoint an `AdaptiveSlots`. The window is the number of requests that may be in
+flight. Until the first refusal it doubles per round; after this it grows by one per round, and more slowly near the
+size at which the last refusal came. A refusal halves the window. A refusal that says how long to wait sets the window
+to one. A round is the set of requests in flight; several refusals in one round reduce the window only once.
 """
 
 from __future__ import annotations

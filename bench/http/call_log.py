@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The call log: every attempt made inside a ``recording`` block, including those of child tasks.
+* ``recording`` collects the call log rows of all attempts inside its `with` block, including those of child tasks.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
         await provider.search(space, query)
     sum(call.provider_us for call in calls)
 
-The list is in a context variable, so providers and models need not pass it on. The calls of an inner block are also in
-the outer block, even if the inner one raised.
+The list is in a context variable, so providers and models need not pass it on. Calls of an inner `with` block are also
+added to the list of the outer block, even if the inner block raised an error.
 """
 
 from __future__ import annotations

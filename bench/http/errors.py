@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The signals of an attempt to the retry loop; they are never raised outside of this package.
+* ``Signal``: exceptions by which an attempt tells the retry loop what happened. They never leave this package.
 
 Example::
 
@@ -14,8 +14,8 @@ Example::
     unreachable         Unreachable   stops the job: certificate, TLS, unknown host, bad address
     3xx, other 4xx      Rejected      never repeated
 
-A config may override this table for single statuses. A signal describes what happened on the network; the functions
-here map signals to errors.
+A config may replace single rows of this table. A signal describes what happened on the network; the functions here
+convert signals to errors.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The wait that a server requests: ``Retry-After`` and similar headers, as seconds.
+* ``parse_wait_s`` converts the wait that a server requests by ``Retry-After`` or a similar header to seconds.
 
 Example::
 

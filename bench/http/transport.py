@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Decompress bodies: gzip and deflate; a truncated body is an error.
+* ``decoded`` decompresses gzip and deflate bodies; a truncated body is an error.
 
 Example::
 

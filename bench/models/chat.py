@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* JSON replies of a judge by schema, with one repair request when the reply does not fit the schema.
+* ``SchemaJudge`` requests JSON that fits a schema, and asks once more if the reply does not fit.
 
 Example::
 

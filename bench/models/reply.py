@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The answer in a model's reply: the text without reasoning, or the error of a reply without an answer.
+* Find the answer in a model's reply: remove the reasoning, and return an error if the reply has no answer.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Memory systems under test, with one Protocol: built-ins, YAML files and Python classes.
+"""Open the memory systems that are tested. Built-ins, YAML files and Python classes share one interface.
 
 Example::
 

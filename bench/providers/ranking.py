@@ -1,4 +1,4 @@
-"""Checks of hits: the order of their scores, and their texts compared with the stored texts.
+"""Check hits: is the order of their scores right, and are their texts those that were stored?
 
 Example::
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
-    """Return a flag when the hits come in reverse order: every score is at most as good as the next one.
+    """Return a flag if the hits come in reverse order, so that no hit has a better score than the next hit.
 
-    Return None for any other order, and for a config that sorts the hits by score.
+    Return None for any other order, and for a config that sorts the hits by score itself.
     """
     if len(hits) < 2:
         return None
@@ -52,7 +52,7 @@ def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
 
 
 def _sign(config: ProviderConfig) -> int:
-    """Return 1 if a higher score is better, -1 if a lower score is better, 0 if the config sorts by score."""
+    """Return 1 if a higher score is better, -1 if a lower score is better, and 0 if the config sorts by score."""
     if config.endpoints is None:
         return 1
     rule = config.endpoints.search.response.score
@@ -63,21 +63,24 @@ def _sign(config: ProviderConfig) -> int:
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 MIN_ORDERED = 4
-"""minimum number of hits to check: three hits are in order by chance in one of three cases"""
+"""minimum number of hits whose order is checked; three hits are in order by chance in one of three cases"""
 MUCH_MORE = 2
 SHORTEST_CUT = 12
-"""minimum length, in characters, of a text that is recognized as the beginning of another"""
+"""minimum length, in characters, of a text that is recognized as the beginning of a longer text"""
 
 
 def in_order(places: Sequence[int]) -> bool:
-    """Return True when four or more hits are in the order in which their memories were written, or in its reverse."""
+    """Return True if the hits are in the order in which their memories were stored, or in the reverse order.
+
+    ``places`` are the positions of the memories, in the order of the hits. For fewer than four, return False.
+    """
     if len(places) < MIN_ORDERED:
         return False
     return all(one < other for one, other in pairwise(places)) or all(one > other for one, other in pairwise(places))
 
 
 def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Return flags from a comparison of each hit's text with the text of its memory."""
+    """Compare the text of each hit with the text of its memory; return the flags of the differences."""
     changed = [
         (hit.strip(), memory) for hit, memory in pairs if hit != memory and hit.strip() not in ("", memory.strip())
     ]
@@ -102,7 +105,7 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _is_folded(hit: str, memory: str) -> bool:
-    """Return True when a hit's text is in its memory's text, but only if letter case is ignored."""
+    """Return True if the memory contains the hit's text only when upper and lower case are ignored."""
     one, other = " ".join(hit.split()), " ".join(memory.split())
     return one not in other and one.casefold() in other.casefold()
 
@@ -112,9 +115,9 @@ def _holds_more(hit: str, memory: str) -> bool:
 
 
 def _is_spoiled(hit: str, memory: str) -> bool:
-    """Return True when a hit's text is in its memory's text, but with broken characters.
+    """Return True if the memory contains the hit's text only when broken characters in the hit are repaired.
 
-    A hit with U+FFFD is always broken if its memory has no U+FFFD.
+    A hit with U+FFFD always counts as broken if its memory has no U+FFFD.
     """
     if hit in memory:
         return False
@@ -130,7 +133,7 @@ def _is_spoiled(hit: str, memory: str) -> bool:
 
 
 def _recoded(text: str, wrong: str) -> str:
-    """Return the text as it was before its UTF-8 was read in a wrong encoding; NUL if that is impossible."""
+    """Undo the reading of UTF-8 text in the encoding ``wrong``; return NUL if this is impossible."""
     try:
         return text.encode(wrong).decode("utf-8")
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""The interpreter of provider files: it builds request bodies and reads responses by paths, over :mod:`bench.http`.
+"""Interpret provider files: build the requests that a file describes, and read the responses by its paths.
 
 Modules: ``request`` compiles and sends calls, ``response`` reads bodies, ``body_errors`` finds failures in them, and
 ``variables`` has the request variables. ``setup``, ``ingest``, ``status_poller``, ``hits`` with ``sources`` and

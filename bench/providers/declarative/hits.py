@@ -333,7 +333,7 @@ class SearchOperation:
         )
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Search, and return at most k hits. ``returned`` is the number of hits that the service returned."""
+        """Search, and return at most k hits. ``returned`` counts the hits before this cut."""
         sent, flags = within_limits(query, self.capabilities)
         embedding = query.embedding or (await self.embedder.query(query.text) if self.embedder else None)
         values = space_variables(space, self.constants, session_scoped=self.memory_format.session_scoped)

@@ -1,4 +1,4 @@
-"""The channel to memory systems that are MCP servers: a command over stdio, or a URL.
+"""Send calls to memory systems that are MCP servers, started by a command or reached at a URL.
 
 A call names a ``tool``, and its body has the arguments. The response is ``structuredContent``, or the JSON of the first
 text part. Only this module and ``mcp_session`` import the official SDK::

@@ -1,4 +1,4 @@
-"""One session of the MCP SDK in its own task: an error inside it ends the session, never the run.
+"""Run a session of the MCP SDK in its own task, so that an error in it ends the session but not the run.
 
 Also in this module:
 

@@ -1,4 +1,4 @@
-"""``Declarative``: a provider that is described by a YAML file, on top of ``bench.http``.
+"""Implement ``Declarative``: a provider whose HTTP calls are described by a YAML file.
 
 Every method reads its call from the config; no code here is specific to a memory system. An operation that the file
 lacks has no method, so ``isinstance(provider, Counts)`` depends on the file.

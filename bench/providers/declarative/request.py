@@ -1,8 +1,8 @@
-"""The calls of a provider file, compiled once and sent many times.
+"""Compile the calls of a provider's config once, then fill in their variables and send them many times.
 
 Also in this module:
 
-* ``endpoints.health``: the first call of a run waits until the service is ready; 503 means not yet.
+* ``HealthCheck``: before its first call, a run waits until the service no longer returns status 503.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Request variables: the values of ``$.name`` and ``${name}`` in each call.
+"""Compute the values of the variables ``$.name`` and ``${name}`` in the requests of a config.
 
 Example::
 

@@ -10,8 +10,8 @@ Example::
     likeness = await index.similarities("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
 
-A line is a piece, or a list of deleted memories. Of several lines with one id, the last is used, so that a batch can be
-written again after a crash. A truncated last line, from a crash, is ignored.
+A line has either one chunk or the ids of deleted memories. If several lines have chunks with the same id, the last line
+is used, so that a batch can be written again after a crash. A truncated last line is ignored.
 """
 
 from __future__ import annotations
