@@ -98,7 +98,8 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The settings for one kind of traffic. Endpoints with the same name share one rate limiter."""
+    """The settings for one kind of request, such as ``chroma.search``. Endpoints with the same name share one limiter.
+    """
 
     name: str
     role: Role
@@ -108,7 +109,7 @@ class Endpoint:
     key_variable: str | None = None
     """name of the environment variable with the API key; errors with status 401 and 403 name it"""
     statuses: Mapping[int, Action] = field(default_factory=dict)
-    """HTTP status -> what to do after this status, in place of the default"""
+    """HTTP status -> action after a response with this status, in place of the default action"""
     price_usd: str | None = None
     """price in USD of a successful call whose response reports no price; None = unknown"""
     max_response_bytes: int = 8 * 2**20

@@ -172,7 +172,7 @@ def failure_of_silence(
     *,
     repeatable: bool,
 ) -> AttemptFailed:
-    """Return the failed attempt for a request without a complete response. ``request`` is its method and path."""
+    """Return the failed attempt for a request without a complete response. ``request`` has method and path."""
     text = redact(f"{endpoint.name}: {request}: {signal}")
     match signal:
         case RequestNotSent(every_call=True):

@@ -97,7 +97,7 @@ NO_TLS = frozenset(
         "SSLV3_ALERT_HANDSHAKE_FAILURE", "TLSV13_ALERT_CERTIFICATE_REQUIRED", "HTTP_REQUEST",
     }
 )  # fmt: skip
-"""reasons in TLS errors that every handshake would give: no TLS, no common version, or a missing client certificate"""
+"""reasons in TLS errors for which every attempt fails: no TLS, no common version, or a missing client certificate"""
 DNS_CACHE_S = 300
 
 

@@ -231,7 +231,7 @@ class Prepares(Protocol):
     """A provider that must set up each namespace before the first ingest."""
 
     async def prepare(self, space: Space) -> Mapping[str, object]:
-        """Set up the namespace, and return the values that replace ``space.captures``."""
+        """Set up the namespace, and return the values that replace ``space.captures``: later calls need them."""
         ...
 
 
@@ -319,7 +319,10 @@ def is_reusable(provider: Provider) -> bool:
 
 
 def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """Add new captured values to old ones: lists are joined, mappings are merged, other values are replaced."""
+    """Add new values that were read from responses to old ones.
+
+    Lists are joined, mappings are merged, and other values are replaced.
+    """
     merged = dict(old)
     for name, value in new.items():
         known = merged.get(name)

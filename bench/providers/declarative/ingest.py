@@ -98,7 +98,7 @@ class PartialFailures:
 
 @dataclass(frozen=True, slots=True)
 class AddResponseReader:
-    """The compiled paths of the job ids and the memory ids in the responses of an add call."""
+    """The compiled paths at which the responses of an add call have job ids and memory ids."""
 
     jobs: ResponsePath | None
     id_map: IdMapReader | None
@@ -195,7 +195,7 @@ class AddOperation:
         """Return the result of a batch that is stored although its response was lost.
 
         ``given`` maps memory ids to the service ids that a search found. The memories get no ids if only the lost
-        response had the ids, or if a step captures values.
+        response had the ids, or if a step must read values from its response.
         """
         id_map = self.reader.id_map
         named = id_map is not None and id_map.key is not None
@@ -210,7 +210,9 @@ class AddOperation:
         return Ingested(ids=stored, captures={**captures, **self._own_captures(memories, stored)})
 
     def _own_captures(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
-        """Return the captures that bench itself needs later to map hits to memories and to clear the namespace."""
+        """Return the values that bench keeps for the namespace, to map hits to memories and to clear the namespace
+        later.
+        """
         captures: dict[str, object] = {
             SENT: [memory.id for memory in memories],
             STORED: [one for memory in memories for one in stored[memory.id]],
@@ -234,9 +236,9 @@ class AddOperation:
 async def run_steps(
     steps: Sequence[CompiledCall], values: Mapping[str, object]
 ) -> tuple[list[ServiceResponse], dict[str, object]]:
-    """Send calls in order; each call can use the values that earlier calls captured.
+    """Send calls in order. A call can use the values that were read from the responses to earlier calls.
 
-    Return the responses of the last call, and all captured values.
+    Return the responses to the last call, and all values that were read.
     """
     captures: dict[str, object] = {}
     answers: list[ServiceResponse] = []

@@ -240,7 +240,8 @@ class CompiledCall:
     multipart: Form | None
     for_each: Node | None
     captures: Mapping[str, tuple[ResponsePath, bool]]
-    """name of a captured variable -> its path in the response, and True if its values are collected in a list"""
+    """name of a variable -> path in the response at which its value is read, and True if the values are collected in a
+    list"""
     endpoint: Endpoint
     ok_statuses: frozenset[int]
     idempotency_header: str | None
@@ -292,7 +293,7 @@ class CompiledCall:
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:
-        """Return the captured values of several responses.
+        """Return the values that ``capture`` reads from several responses.
 
         Lists of the same variable are joined. For any other variable, the last value is returned.
         """
@@ -305,10 +306,10 @@ class CompiledCall:
         return found
 
     def captured_in(self, answer: ServiceResponse, node: object = WHOLE_BODY) -> dict[str, object]:
-        """Return the values that ``capture`` finds in a response, or only in its part ``node``.
+        """Return the values that ``capture`` reads from a response, or only from its part ``node``.
 
         Raises:
-            MappingError: a value is missing or null, although later calls such as clear need it.
+            MappingError: a value is missing or null, although later calls such as clear need the value.
         """
         found: dict[str, object] = {}
         for name, (path, _) in self.captures.items():

@@ -102,9 +102,9 @@ class SetupOperation:
         return cls(calls, settings.dimensions if settings else None, embedder)
 
     async def prepare(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Send the setup calls whose results do not exist yet; return all captured values.
+        """Send the setup calls whose results do not exist yet; return all values that were read from responses.
 
-        Each call can use the values that earlier calls captured.
+        Each call can use the values that were read from the responses to earlier calls.
         """
         known = {**values, **await self._dimensions()}
         captures: dict[str, object] = {}
@@ -116,7 +116,7 @@ class SetupOperation:
         return captures
 
     async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
-        """Return the values that an interrupted setup captured, or None if the setup created nothing.
+        """Return the values that an interrupted setup must have read, or None if the setup created nothing.
 
         The values are found by ``existing`` lookups or by repeating a call.
 

@@ -31,13 +31,13 @@ DEFAULT_FORMS = (IdForm(metadata=BENCH_ID), IdForm(field="$.id"))
 
 
 def content_hash(content: str) -> str:
-    """Return the hash by which a memory's text is stored in captures."""
+    """Return the hash under which bench keeps the id of a memory with this text."""
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class SentIds:
-    """The ids that were sent to a namespace, and the variables for mapping its hits to memories."""
+    """The ids of the memories that were sent to a namespace, and the variables for mapping its hits to memories."""
 
     ids: frozenset[str]
     captures: Mapping[str, object]
@@ -73,7 +73,8 @@ class SourceMapper:
 
     forms: tuple[IdReader, ...]
     declared: bool
-    """True if the config says how hits are mapped; a response in which no hit can be mapped is then an error"""
+    """True if the config says how hits are mapped to memories; a response in which no hit can be mapped is then an
+    error"""
     key: str
     hashes: bool
     """True if a form finds memories by the hash of their text, so the hashes must be stored"""
@@ -129,8 +130,8 @@ class SourceMapper:
     def require_mapped(self, answer: ServiceResponse, hits: Sequence[Hit], known: SentIds) -> None:
         """Raise MappingError if no hit can be mapped to a memory, although the config says how.
 
-        There is no error before the ingest, or if a lost response had the ids. There is also none if a hit has an id of
-        another namespace: then the config is right, but the service mixes namespaces.
+        There is no error before the ingest, or if a lost response had the ids. There is also no error if a hit has an
+        id of another namespace: then the config is right, but the service mixes namespaces.
         """
         is_expected = self.declared and known.ids and LOST not in known.captures
         if not (is_expected and hits) or any(hit.source_ids for hit in hits):

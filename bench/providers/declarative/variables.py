@@ -20,20 +20,20 @@ from bench.model import Memory, Message, Query, Space
 
 BENCH_ID = "bench_id"
 SENT = "$sent"
-"""name of the capture with the ids of all memories that were sent"""
+"""key in ``Space.captures`` under which the ids of all sent memories are kept"""
 STORED = "$stored"
-"""name of the capture with the service's ids of all stored memories"""
+"""key in ``Space.captures`` under which the service's ids of all stored memories are kept"""
 HASHES = "$hashes"
-"""name of the capture that maps the hash of each memory's text to its memory id"""
+"""key in ``Space.captures`` of the mapping from the hash of each memory's text to the memory's id"""
 LOST = "$lost"
-"""name of the capture that is set when a lost response contained ids of the service"""
+"""key in ``Space.captures`` that is set if a lost response contained ids of the service"""
 
 Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
 MetadataValues = Literal["any", "flat", "strings", "none"]
 
 
 def space_variables(space: Space, constants: Mapping[str, str], *, session_scoped: bool) -> dict[str, object]:
-    """Return the variables that every call can use: constants, captured values, and the names of the run."""
+    """Return the variables that every call can use: constants, values from earlier responses, and names of the run."""
     values: dict[str, object] = {**constants, **space.captures}
     values |= {
         "runTag": space.namespace,
