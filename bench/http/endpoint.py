@@ -98,7 +98,9 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The settings for one kind of request, such as ``chroma.search``. Endpoints with the same name share one limiter.
+    """The settings for one kind of request, such as ``chroma.search``.
+
+    Endpoints with the same name share one rate limiter.
     """
 
     name: str

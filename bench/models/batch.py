@@ -187,7 +187,10 @@ class BatchSender:
                     tasks.start_soon(self._process_batch, self._next_batch())
 
     async def _wait_until_quiet(self) -> None:
-        """Wait until no new call has arrived for a short time, or the queue is full."""
+        """Wait until no call has arrived for a short time and no request is in flight, at most 60 seconds.
+
+        Return earlier if the queue is full.
+        """
         until = anyio.current_time() + LONGEST_GATHER_S
         came = -1
         while came != self._arrivals or (self._http.in_flight and anyio.current_time() < until):

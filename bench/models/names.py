@@ -207,7 +207,7 @@ def resolve_target(name: str, environment: Environment, files: Mapping[str, Mode
 
 
 def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
-    """Return the environment variables that a model needs. If one of several would do, return only the first."""
+    """Return the environment variables that a model needs. If any one of several is enough, return only the first."""
     prefix = name.partition("/")[0]
     file, vendor = files.get(prefix), VENDORS.get(prefix)
     if file is not None and file.auth is not None:
@@ -218,7 +218,7 @@ def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
 
 
 def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
-    """Return the base URL. A config file takes precedence over the environment variable, and this over the default."""
+    """Return the base URL from the config file, or else from the environment variable, or else the vendor's default."""
     if file is not None and file.base_url is not None:
         place = f"configs/models/{file.name}.yaml"
         return check_address(environment.resolve(file.base_url, where=place), place)

@@ -43,7 +43,7 @@ UNTIMED = frozenset({CACHED, BATCHED})
 
 
 MAX_TOKENS = 10**12
-"""a larger token count is not believed"""
+"""a token count above this limit counts as unreadable"""
 SHOWN = 80
 """maximum number of characters of a reply that an error message quotes"""
 

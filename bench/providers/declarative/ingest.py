@@ -210,9 +210,7 @@ class AddOperation:
         return Ingested(ids=stored, captures={**captures, **self._own_captures(memories, stored)})
 
     def _own_captures(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
-        """Return the values that bench keeps for the namespace, to map hits to memories and to clear the namespace
-        later.
-        """
+        """Return the values that bench keeps to map hits to memories and to clear the namespace later."""
         captures: dict[str, object] = {
             SENT: [memory.id for memory in memories],
             STORED: [one for memory in memories for one in stored[memory.id]],
