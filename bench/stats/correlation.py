@@ -75,7 +75,10 @@ def _phi(n: int, x: int, y: int, both: float) -> float | None:
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation in -1..1; equal values get their mean rank. None as in ``pearson``."""
+    """Return Spearman's rank correlation in -1..1; equal values get their mean rank.
+
+    The result is None if there are fewer than two pairs or a column is constant.
+    """
     _paired(x, y)
     return pearson(_ranks(x), _ranks(y))
 

@@ -9,9 +9,9 @@ Example::
     interval([1, 1, 0, 1], clusters=["a", "a", "b", "b"]).method     # "cluster_t"
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
 
-``interval`` uses cluster t if there are clusters, Wilson if all values are 0 or 1, and t otherwise. For
-constant values in 0..1, t has no width, so Wilson's interval is used (method ``wilson_degenerate``). If all values are
-in 0..1, the interval is clipped to 0..1. The width of an interval is never 0.
+``interval`` uses cluster t if there are clusters, Wilson if all values are 0 or 1, and t otherwise. For constant values
+in 0..1, t has no width, so Wilson's interval is used (method ``wilson_degenerate``). If all values are in 0..1, the
+interval is clipped to 0..1. The width of an interval is never 0.
 """
 
 from __future__ import annotations
@@ -209,7 +209,8 @@ def bootstrap_interval(
 ) -> Interval | None:
     """Return the bootstrap interval of the mean; None if the interval has no width.
 
-    If ``clusters`` is given, whole clusters are drawn, not single values.
+    If ``clusters`` is given, whole clusters are drawn, not single values. ``bca`` is the bias-corrected and accelerated
+    bootstrap (Efron 1987).
     """
     groups = [[v] for v in values] if clusters is None else list(by_cluster(values, clusters).values())
     if len(groups) < 2:
@@ -234,9 +235,9 @@ def _resampled_means(sums: list[float], sizes: list[int], resamples: int, seed: 
 
 
 def _corrected_shares(sums: list[float], sizes: list[int], draws: list[float], tail: float) -> tuple[float, float]:
-    """Return the shares of the draws at which a BCa interval begins and ends (Efron 1987).
+    """Return the two quantiles of the draws, as shares in 0..1, at which a BCa interval begins and ends (Efron 1987).
 
-    The acceleration is estimated by the jackknife.
+    BCa means bias-corrected and accelerated. The acceleration is estimated by the jackknife.
     """
     total, n = math.fsum(sums), sum(sizes)
     below = (bisect_left(draws, total / n) + bisect_right(draws, total / n)) / 2  # of ties, half lie below
@@ -336,7 +337,10 @@ def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[
 
 
 def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value, in ascending order, at which the sum of the weights so far is at least ``missing``."""
+    """Return the first value, in ascending order, up to which at least ``missing`` values were drawn.
+
+    ``pairs`` has (value, cluster) in order. ``weight`` has how often each cluster is drawn.
+    """
     for value, code in pairs:
         missing -= weight[code]
         if missing <= 0:
@@ -345,7 +349,10 @@ def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], miss
 
 
 def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value, in descending order, at which ``missing`` + the weights so far is above 0."""
+    """Return the first value, in descending order, down to which more than -``missing`` values were drawn.
+
+    ``pairs`` has (value, cluster) in order. ``weight`` has how often each cluster is drawn.
+    """
     for value, code in pairs:
         missing += weight[code]
         if missing > 0:
@@ -407,7 +414,7 @@ def order_statistic_interval(
 def _share_interval(reached: Sequence[tuple[int, int]], q: float, level: float) -> tuple[float, float]:
     """Return the lower and upper limit of the share q, with the cluster-robust standard error CR1.
 
-    ``reached`` has, for each cluster, its number of values and the number of these that are counted.
+    ``reached`` has, for each cluster, the number of values and the number of values up to the percentile.
     """
     clusters, n = len(reached), sum(size for size, _ in reached)
     share = sum(count for _, count in reached) / n

@@ -221,7 +221,7 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
     """Return the adjusted p value of each comparison (row).
 
     A row has one number for each item or cluster: the sum of its differences, or 0 if it has no differences. The test
-    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. It is computed for many patterns of signs.
+    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. This statistic is compared with its values under many patterns of signs.
     """
     if not rows:
         return []
@@ -243,9 +243,9 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
 
 
 def least_max_t(units: int, all_units: int) -> float:
-    """Return the smallest p that ``max_t`` can give to a row.
+    """Return the smallest p that ``max_t`` can give to a row with few differences.
 
-    ``units`` of its ``all_units`` numbers have differences.
+    The row has ``all_units`` numbers, one for each item or cluster. Only ``units`` of these have differences.
     """
     own = math.ldexp(1.0, 1 - max(1, units))
     return own if all_units <= EXACT_UP_TO else max(own, 1 / (1 + PATTERNS))
