@@ -23,7 +23,7 @@ from bench.report.memory_cost import MILLION, BreakEven, BuildCost, CallTotals, 
 
 
 def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
-    """Convert the memory cost of a report to the section of a receipt; None if ``cost`` is None.
+    """Convert the memory cost of a report to the section ``memoryCost`` of a receipt; None if ``cost`` is None.
 
     Money is in micro-USD in the result.
     """

@@ -215,7 +215,7 @@ class JobMetadata:
         return tuple(sorted(used, key=lambda use: use.name))
 
     def config_tree(self) -> dict[str, JSON]:
-        """Return the JSON value whose hash is the config digest. It does not need the results of the run."""
+        """Return the JSON value whose hash is the config digest. This value is known before the run."""
         proof = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
         return config_tree(
             self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
@@ -254,7 +254,7 @@ class JobMetadata:
 
 
 def _default_prompts() -> frozenset[str]:
-    """Return the SHA-256 of each default prompt. These prompts serve benchmarks without own prompts."""
+    """Return the SHA-256 of each default prompt; benchmarks without their own prompts use default prompts."""
     from bench.canonical import sha256_hex
     from bench.evaluators.packs import generic_answer_prompt, generic_prompt  # loads every prompt there is
 

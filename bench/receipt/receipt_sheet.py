@@ -39,7 +39,9 @@ JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
 
 def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
-    """Return the evidence sheet of one receipt. The fact "signature" names the verdict, which can be any.
+    """Return the evidence sheet of one receipt, also if the receipt is not VALID.
+
+    The fact "signature" of the sheet names the verdict.
 
     Raises:
         UsageError: the file is not a receipt of this schema.
@@ -111,7 +113,8 @@ def _outcome_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
 def _headline(receipt: Receipt) -> ReceiptScore | None:
     """Return the score to show on the sheet; None if no metric has a value.
 
-    It is an accuracy if there is one, and the first metric with a value otherwise. Judged metrics come first.
+    The score is the first accuracy, or the first metric with a value if there is no accuracy. Judged metrics come
+    before deterministic metrics.
     """
     scores: list[ReceiptScore] = [*receipt.scores.judged.values(), *receipt.scores.deterministic.values()]
     valued = [one for one in scores if one.value is not None]

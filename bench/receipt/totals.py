@@ -112,7 +112,7 @@ def _row(
 
 
 def _gold(judged: EndedPhase | None) -> dict[str, float | None]:
-    """Return evidence id -> relevance grade, sorted by id; a grade of None is not known."""
+    """Return evidence id -> relevance grade, sorted by id; None = the grade is not known."""
     stored, grades = (judged.data.get("gold"), judged.data.get("grades")) if judged is not None else (None, None)
     if not isinstance(stored, list):
         return {}
@@ -321,7 +321,10 @@ def _breakdown(job: JobReport, name: str) -> Iterable[str]:
 
 
 def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
-    """Return True if the values of a metric depend on a model; ``first_judged``: so does the first evaluator."""
+    """Return True if the values of a metric depend on a model.
+
+    ``first_judged`` is true if a model gives the verdicts of the benchmark's first evaluator.
+    """
     base = metric.definition.partition("/")[0].partition("[")[0].partition("@")[0]
     if base.partition(".")[0] == "semantic_similarity":
         return True  # an embedding model gave it

@@ -50,7 +50,10 @@ UNCOMPARED = ("receiptId", "issuedAt", "signer", "signature")
 
 
 def existing_receipt(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
-    """Return the first of ``files`` that is a valid receipt by ``key`` with the content of ``body``; else None."""
+    """Return the first file that is a valid receipt by ``key`` with the content of ``body``.
+
+    The result is None if none of ``files`` is such a receipt.
+    """
     trust = VerificationRequest(trust=TrustStore.pin([key.public]))
     return next((path for path in sorted(files) if _has_content(path, body) and _is_valid(path, trust)), None)
 
