@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import anyio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.datasets import RenderedMemory
@@ -31,6 +31,7 @@ def hits_of(texts: list[str]) -> list[Hit]:
 
 
 @given(TEXTS, st.integers(1, 40))
+@example(["Lund", "Oslo"], 2)
 def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], budget: int) -> None:
     context = fill_context(hits_of(texts), budget_tokens=budget, dated=False)
     assert context.tokens <= budget
