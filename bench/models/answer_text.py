@@ -8,8 +8,8 @@ Example::
     signs('{"answer": "It was')                         # ("cut_json",)
     is_tool_call('{"name": "search", "arguments": {}}')     # True
 
-Only a text that is not an answer in any language is rejected. A doubtful text is scored unchanged, and its signs are
-counted.
+A text is rejected only if it cannot be an answer in any language. A doubtful text is scored unchanged, and the signs of
+doubt are counted.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Example::
     response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
 
 A batch is written to the journal before it is sent, with bench's own id of each request, and again with the vendor's
-id. Requests of an earlier process are looked up by these ids and never sent again. An outage only delays a batch. A
-request that the vendor did not process goes into the next batch; a rejected request raises the same error as a single
-call.
+id. After a restart, the requests of the earlier process are looked up by these ids and not sent again. An outage only
+delays a batch. A request that the vendor did not process goes into the next batch; a rejected request raises the same
+error as a single call.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Example::
 
 A setting that a model rejects is detected once per run and left out afterwards: temperature, seed, the name of the
 token limit, a schema, or an unstreamed reply. `Completion.ignored` lists requested settings without effect. An empty
-reply that ended with ``stop`` is requested once more; usage and cost of both count. A rejection by a content filter, as
-a status or as a finish, is a reply with the finish ``refusal``.
+reply that ended with ``stop`` is requested once more; usage and cost of both count. If a content filter rejects a
+prompt or a reply, the result is a reply with the finish ``refusal``.
 
 A judge's text is never searched for keywords: it must be exactly one object of the schema.
 """

@@ -1,7 +1,7 @@
 """Define dialects: a dialect is the request and response format of a family of vendors, in one module.
 
-A dialect only builds request trees and reads response trees; it sends nothing. Features that differ between models
-(temperature, name of the token limit, schema) are passed as a `ModelFeatures`.
+A dialect only builds the JSON of requests and reads the JSON of responses; it sends nothing. Features that differ
+between models (temperature, name of the token limit, schema) are passed as a `ModelFeatures`.
 """
 
 from __future__ import annotations

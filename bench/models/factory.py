@@ -7,8 +7,8 @@ Example::
     vectors = open_embedder("text-embedding-3-small", http=http, environment=environment)
     vectors = open_embedder("local/bge-small-en-v1.5", http=http, environment=environment)      # in this process
 
-Opening reads the key, so a missing variable is a `ConfigError` before the run starts. A prefix that is neither built-in
-nor a file is looked up in the entry points ``bench.models``: a callable
+The key is read when a model is opened, so a missing variable is a `ConfigError` before the run starts. If a prefix is
+neither built in nor the name of a config file, it is looked up in the entry points ``bench.models``. Each is a function
 ``(name, *, http, environment, role) -> Model``.
 """
 

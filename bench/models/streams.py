@@ -5,7 +5,8 @@ Example::
     if is_stream(response): events, done = read_events(response.text)
     body = join_openai(events, done=done)        # Unavailable if the stream ended in the middle
 
-Text of a stream after an error or after its finish, and a stream without an end, are never an answer.
+Text that a stream sends after an error or after its finish reason is never part of an answer. A stream without an end
+is an error.
 """
 
 from __future__ import annotations

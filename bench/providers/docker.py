@@ -5,8 +5,8 @@ Example::
     async with running_service(config, context):          # chroma answers at its base URL inside the block
         ...
 
-Volumes are kept, so that a resumed run finds its memories. The output of compose is logged; its last lines are in the
-error.
+Volumes are kept, so that a resumed run finds its memories. The output of compose is logged; an error message quotes its
+last lines.
 """
 
 from __future__ import annotations

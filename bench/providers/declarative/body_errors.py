@@ -5,7 +5,7 @@ Example::
     BodyErrors.compile((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
     # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
 
-This runs inside the retry loop of the call, so that a body that means "try again" is retried like a status.
+The check runs inside the retry loop of the call, so that a body that means "try again" leads to a retry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Remove a namespace: clear it, wait, check that it is empty, then run the teardown calls.
 
-Clearing a missing namespace is not an error. Variables that clear needs, but no stored response has, are looked up
-first (``existing``). If it is unknown whether a namespace exists, the namespace counts as not cleared.
+Clearing a missing namespace is not an error. If clear needs variables that were not kept from earlier responses, they
+are looked up first (``existing``). If it is unknown whether a namespace exists, the namespace counts as not cleared.
 """
 
 from __future__ import annotations

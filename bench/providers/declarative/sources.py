@@ -1,8 +1,8 @@
 """Find the memories that a hit comes from.
 
-The forms of ``id_from`` are tried in order; the first that gives a sent id is used. If the file has forms and no hit of
-a response can be mapped, the file is wrong (MappingError). Without ``id_from``, two common forms are tried, and hits
-may remain unmapped. ``id_from: none`` maps no hit.
+``id_from`` lists forms: ways to read a memory id from a hit. The first form that gives the id of a sent memory is used.
+If the config has forms but no hit of a response can be mapped, MappingError is raised. Without ``id_from``, two common
+forms are tried, and hits may remain unmapped. ``id_from: none`` maps no hit.
 """
 
 from __future__ import annotations
