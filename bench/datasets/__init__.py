@@ -10,9 +10,9 @@
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
         sent = memories(config, corpus)
 
-Modules: ``rows`` gets the data files, checks their digests and streams their rows. ``parser`` turns a row into items
-(``questions``, ``evidence``) and sessions (``history``, ``turn_reader``), and ``corpus_builder`` makes a corpus of
-sessions. ``dates`` parses dates. ``inspection`` stores the place of each row. ``dataset`` reads items and corpora on
+Modules: ``rows`` downloads the data files, checks their digests and streams their rows. ``parser`` turns a row into
+items (``questions``, ``evidence``) and sessions (``history``, ``turn_reader``). ``corpus_builder`` builds a corpus from
+sessions. ``dates`` parses dates. ``inspection`` indexes the place of each row. ``dataset`` reads items and corpora on
 demand, ``selection`` selects items, and ``memories`` renders the content that a provider may see. ``draft`` guesses a
 config. This package must not depend on runs, providers or models.
 """

@@ -8,8 +8,8 @@ Example::
     gaps = coverage_gaps(items, corpus, [rendered.memory.content for rendered in memories(config, corpus)])
     # [CoverageGap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
 
-``D:11:26`` is repaired to ``D11:26`` and ``D30:05`` to ``D30:5``. A quoted turn is looked up by its speaker and text.
-A reference that matches nothing is left out of the evidence, and the item is flagged.
+``D:11:26`` is repaired to ``D11:26``, and ``D30:05`` to ``D30:5``. A turn that evidence quotes is found by its speaker
+and text. If a reference matches nothing, it is left out of the evidence and the item gets a flag.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The first reading of the data: check every row, count items and memories, and make a compact index.
 
-The index has only the place of each row, and the ids, types and corpus of its items. The first 20 findings are reported
-together::
+The index contains the place of each row, and the ids, question types and corpora of its items. Up to 20 errors are
+reported together::
 
     scanned = scan(config, RowSource(config, files))
     scanned.counts.items, len(scanned.ids), scanned.content_sha256

@@ -1,6 +1,6 @@
 """The memories that are sent for a corpus, and whether a job's retrieval metrics count turns, sessions or texts.
 
-The level decides whether retrieval metrics count turns, sessions or texts.
+The evidence level says whether retrieval metrics count turns, sessions or texts.
 
 Example::
 
@@ -10,11 +10,11 @@ Example::
     gold_ids(item, level), ids_at_level([rendered], level)
     ranked_ids([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
 
-The benchmark sets unit and text. A provider's config may override both for its own jobs. All ids here are ids of
-the dataset, which are never sent to a provider.
+The benchmark sets what one memory is (turn, session or corpus) and how its text is written. A provider's config can
+replace both for its own jobs. All ids in this module are ids of the dataset, which are never sent to a provider.
 
-The level is "turn" only when memories are turns and the benchmark has turn evidence: a hit on a session
-does not count as hits on its turns.
+The level is "turn" only if memories are turns and the benchmark has evidence turns. If memories are sessions, a hit
+does not count as a hit on the turns of the session.
 """
 
 from __future__ import annotations

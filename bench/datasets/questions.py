@@ -1,6 +1,7 @@
 """The items of one row, before their evidence is looked up in the corpus.
 
-A row has one question, a list of nested questions, or, with ``flatten``, a list of children::
+A row contains one question or a list of nested questions. With ``flatten`` in the config, it contains a list of
+children::
 
     reader = QuestionReader(config, dates, turns, names)
     for raw in reader.read(row, place, row_id="conv-26"):

@@ -1,8 +1,8 @@
 """Select the items of a run by range, filters, sample and limit, in this order. The result has file order.
 
-A position counts the items of the whole benchmark from 1 and is the same on every machine. A sample has a seed and is
-stratified by question type: the method of largest remainder gives the number of items of each type. The key of an item
-is the SHA-256 of ``SEED|BENCHMARK|ITEM_ID``, and the items of a type with the smallest keys are chosen::
+Positions count the items of the whole benchmark from 1, in file order. A sample is stratified by question type: the
+method of largest remainder decides how many items of each type are taken. The key of an item is the SHA-256 of
+``SEED|BENCHMARK|ITEM_ID``. Within a type, the items with the smallest keys are taken::
 
     Selection(sample=20, seed=7)
     Selection(shard=(2, 4), question_types=("temporal",), limit=10)

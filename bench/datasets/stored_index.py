@@ -1,7 +1,7 @@
 """The stored index of checked data. As long as the data is unchanged, it is not parsed again.
 
-The index of large data is stored on disk, for later commands. The index of small data is stored in memory, for the same
-process.
+For large data, the index is stored on disk and used by later commands. For small data, the index stays in memory and is
+used by this process only.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
         found = scan(config, source)
         store.write(found, source)
 
-An index is used only until the data, the config or the code of bench changes. The folder
-``datasets/.index/`` may be deleted at any time.
+An index is used until the data, the config or the code of bench changes. The folder ``datasets/.index/`` may be deleted
+at any time.
 """
 
 from __future__ import annotations

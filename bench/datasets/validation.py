@@ -1,6 +1,6 @@
 """The checks of ``bench validate`` for a benchmark. They find errors in the config and its data, and collect notes.
 
-The caller passes the function that checks metric names, because the metrics are registered in another package::
+The caller passes the function that checks metric names, because another package registers the metrics::
 
     report = validate_benchmark(Path("configs/benchmarks/demo.yaml"), catalog, check_metric=resolve_metric)
     report.errors, report.notes

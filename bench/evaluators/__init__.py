@@ -8,10 +8,10 @@ Example::
     verdict = await evaluator.evaluate(item, answer, hits, judge)
     state = state_of(verdict, answerable=not item.abstention, threshold=threshold_of(evaluator))
 
-Modules: ``protocol`` has the interface. ``deterministic``, ``judged``, ``graded`` and ``memory_audit`` have the
-implementations, which ``registry`` finds by name. ``judge_prompts`` and ``packs`` have the judge prompts,
-``judge_parsing`` and ``judge_prose`` read a judge's text, ``refusals`` detects refusals, and ``calibration`` measures a
-judge. This package must not depend on providers, the journal or HTTP.
+Modules: ``protocol`` defines the interface. ``deterministic``, ``judged``, ``graded`` and ``memory_audit`` contain the
+evaluators, and ``registry`` finds them by name. ``judge_prompts`` and ``packs`` provide the judge prompts.
+``judge_parsing`` and ``judge_prose`` read a judge's reply. ``refusals`` detects refusals, and ``calibration`` measures
+the errors of a judge. This package must not depend on providers, the journal or HTTP.
 """
 
 from __future__ import annotations

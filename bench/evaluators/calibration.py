@@ -1,6 +1,6 @@
 """Error rates of a judge with its prompts, measured with built-in questions whose right verdicts are known.
 
-A probe is an invented question with answers of six kinds.
+For each invented question, there are answers of six kinds. One such question is called a probe.
 
 Example::
 
@@ -8,8 +8,8 @@ Example::
     found[0].fpr.value, found[0].noise
     PROBES[0].answer(AnswerKind.RIGHT_OTHER_WORDS)
 
-With each distinct judge prompt, 12 answers of each kind are judged. Unparsed verdicts are counted separately, neither
-as right nor as wrong.
+Each distinct judge prompt is tried with 12 answers of each kind. Replies without a readable verdict are counted
+separately, and count neither as right nor as wrong.
 """
 
 from __future__ import annotations

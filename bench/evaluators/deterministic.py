@@ -6,11 +6,12 @@ Example::
     SimilarityEvaluator(embedder=embedder, threshold=0.8)
     CodeEvaluator(allowed=True, time_limit_s=10)        # metadata.tests holds Python that raises on failure
 
-A refusal (``is_refusal``) is correct for an item that must not be answered. For an answerable item it is marked
-``abstained``, unless the text is right.
+If an item must not be answered, a refusal is correct. If an item can be answered, a refusal makes it ``abstained``,
+unless the text is right.
 
-The item's tests run in a child process, if the user allows it. This process has an empty environment, a temporary
-folder, and limits on time, memory, files and processes. After the time limit, its whole process group is killed.
+The item's tests run in a child process, if the user allows this. The child process has an empty environment, a
+temporary folder, and limits on time, memory, files and processes. After the time limit, the child process and the
+processes that it started are killed.
 """
 
 from __future__ import annotations

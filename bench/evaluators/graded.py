@@ -6,8 +6,8 @@ Example::
     (await evaluator.evaluate(item, answer, hits, judge)).parts     # {"floored": 0.5}
     LabelEvaluator(prompts=prompts, labels={"correct": 1, "hallucination": 0, "omission": 0})
 
-An unreadable reply leaves the whole item unscored: there is no mean over the readable points. The texts of several
-replies are stored as one JSON list, so that a later rescore reads them without new calls.
+If one reply for an item cannot be read, the item gets no score. Several replies are stored as one JSON list, so that
+they can be scored again later without new judge calls.
 """
 
 from __future__ import annotations

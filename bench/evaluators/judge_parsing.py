@@ -1,6 +1,6 @@
 """Read the verdict in a judge's reply, or the reason why there is none. An unreadable reply is never a 0.
 
-Of a JSON text, only the verdict counts, never words in other strings.
+In a JSON reply, only the verdict counts. Words in other strings are ignored.
 
 Example::
 
@@ -9,11 +9,11 @@ Example::
     parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the requested object
     read_objects('{"label": "WRONG", "reason": "the correct city is another"}').value      # 0.0
 
-The reply to a prompt with a schema must be exactly one object of the schema. The reply to a prompt that asks for a word
-can be prose. Reasoning blocks and quotations are ignored.
+If the prompt has a schema, the reply must be exactly one object of this schema. If the prompt asks for a word, the
+reply can be prose. Reasoning blocks and quotations are ignored.
 
-An object inside prose is a quotation, not a verdict. Two equal objects count as one. An object with a repeated key is
-not a verdict.
+A JSON object inside prose is a quotation and not a verdict. Two equal objects count as one. If an object contains a key
+twice, it is not a verdict.
 """
 
 from __future__ import annotations

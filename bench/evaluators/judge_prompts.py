@@ -1,7 +1,7 @@
 """Choose the judge prompt of an item, and insert the item's values into it.
 
-An abstention item uses the abstention prompt. Other items use the prompt of their type, or else the default. Values are
-inserted as data: a tag that the prompt itself uses is escaped in values, in any spelling.
+An abstention item uses the abstention prompt. Other items use the prompt of their question type, or the default prompt.
+If an inserted value contains a tag that the prompt uses too, the tag is escaped.
 
 Example::
 

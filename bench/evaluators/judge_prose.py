@@ -1,12 +1,12 @@
 """Read the verdict in a judge's free text. Only what the judge itself states counts, never a quotation.
 
-The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
-only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, the result is
-``conflict``.
+These forms are tried in order: a text that is only a verdict, a label with a verdict, a first or last line that is only
+a verdict, a verdict word at the start, a sentence such as "the answer is correct". If a later sentence states the
+contrary, the result is ``conflict``.
 
-`own_lines` removes quotations and decoration from a judge's text. Quotations are text in quotation marks and backticks,
-code fences, block quotes, JSON, elements of markup, and the lines of the answer itself. A single verdict word in
-quotation marks stays, marked with ``QUOTED``.
+`own_lines` removes quotations and decoration from a judge's text. Quotations are: text in quotation marks or backticks,
+code fences, block quotes, JSON, markup elements, and lines of the judged answer. A single verdict word in quotation
+marks is kept and marked with ``QUOTED``.
 
 Example::
 

@@ -6,10 +6,10 @@ Example::
     (await evaluator.evaluate(item, "", (), judge)).parts
     # {"points": 4, "found": 3, "partly": 3.5, "stored": 5, "right": 4.5, "target": 4, "target_right": 4}
 
-The rubric of an item lists the facts that should be stored. ``ScoredItem.stored`` has the memories that the system
-lists. There is one call per fact (is it stored?) and one per memory (is it right, and is it one of the facts?). A
-system that cannot list memories has no verdict: not applicable, not 0. The metrics sum over items, see
-`bench.metrics.answers.parts`.
+The rubric of an item lists the facts that should be stored. ``ScoredItem.stored`` contains the memories that the system
+lists. For each fact, a judge call asks whether the fact is stored. For each memory, a judge call asks whether the
+memory is right and whether it is one of the facts. If a system cannot list its memories, there is no verdict.
+`bench.metrics.answers.parts` sums the numbers over all items.
 """
 
 from __future__ import annotations

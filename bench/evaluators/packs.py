@@ -1,7 +1,7 @@
 """Protocol packs: the prompts and rules of a published evaluation protocol, named ``name@version``.
 
-A prompt in the package is paraphrased (``fidelity: adapted``). A workspace can contain the original text at
-``packs/NAME@VERSION/FILE``. If all files have their published SHA-256, results are marked ``official``.
+The package contains paraphrased prompts (``fidelity: adapted``). A workspace can contain the original texts at
+``packs/NAME@VERSION/FILE``. If all these files have their published SHA-256, results are marked ``official``.
 
 Example::
 

@@ -11,8 +11,8 @@ Example::
             return Verdict(evaluator=self.name, value=value, correct=value == 1)
     state_of(verdict, answerable=True)          # State.PARTIAL for a value of 0.5
 
-Plug-ins implement ``Evaluator`` and are registered in the entry point group ``bench.evaluators``, or are named by a
-config as ``./file.py:Class``.
+Plug-ins implement ``Evaluator``. They are registered in the entry point group ``bench.evaluators``, or a config names
+them as ``./file.py:Class``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Texts that count as a refusal to answer, in the languages of the benchmarks.
 
-Only the *beginning* of an answer counts, after an apology or an introduction: "Paris, though I don't know the street"
-and "In Paris, but the street is not mentioned" are answers, and so is "I'm not sure, but I think Paris". This rule is for evaluators without a judge; a judge
-decides on refusals itself.
+Only the *beginning* of an answer counts, after an apology or an introduction. "Paris, though I don't know the street",
+"In Paris, but the street is not mentioned" and "I'm not sure, but I think Paris" are answers. Without a judge, this rule
+decides whether an abstention item is answered correctly. A judge decides this itself.
 
 Example::
 

@@ -1,6 +1,6 @@
 """Evaluators by name: built-in evaluators, installed plug-ins, and classes in a file beside a config.
 
-The verdicts of a plug-in are validated.
+The verdicts of a plug-in are checked.
 
 Example::
 

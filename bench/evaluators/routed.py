@@ -6,9 +6,9 @@ Example::
     evaluator_for(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
     distinct_evaluators([routed])                   # (points, order)
 
-The pattern of a route matches a question type, ``present`` or ``absent`` (the item has choices or not), or the value of
-a metadata key. The pattern ``*`` matches anything. The first matching route is used. A verdict has the name of
-the evaluator that gave it.
+Each route has a pattern and an evaluator. The pattern is compared with the question type, with a metadata value, or
+with ``present`` or ``absent`` (the item has choices or not). The pattern ``*`` matches every item. The first route that
+matches is used. A verdict has the name of the evaluator that gave it.
 """
 
 from __future__ import annotations

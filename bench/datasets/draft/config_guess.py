@@ -1,6 +1,6 @@
 """Usual field names and value types, by which the other modules of this package guess a config.
 
-Gold is never part of the history. A name matches in any spelling::
+Gold is never part of the history. Field names are compared without regard to case, spaces, hyphens and underscores::
 
     first_field({"answerKey": "A"}, ("answer_key",))      # "answerKey"
     is_gold("gold_answer"), is_date("2023-05-30")   # True, True

@@ -7,8 +7,8 @@ Example::
     layout.rows                         # the first rows with every field that the steps add
     layout.unmapped                         # notes on files and fields that could not be mapped
 
-Two files are joined when rows of one contain the keys of the other, or the names of other files. A single other file
-without such keys is joined as a whole.
+A file is joined to the questions if they contain its keys or its file name. If there is only one other file and it has
+no such keys, all its rows are joined to each question.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Guess how rows of other files are joined to the rows with the questions: by keys that both files contain.
 
-A single other file without such keys is joined to every row as a whole.
+If there is only one other file and it has no such keys, all its rows are joined to each row.
 
 Example::
 

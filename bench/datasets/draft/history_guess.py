@@ -7,7 +7,7 @@ Example::
     guess.unmapped              # notes on fields that the config does not read
     guess.turn.ids, guess.session_ids
 
-Fields with gold are not searched. The field ``$`` means the row itself, for a row whose own keys are numbered sessions.
+Fields with gold are not searched. The field ``$`` means the row itself, if the keys of the row are numbered sessions.
 """
 
 from __future__ import annotations

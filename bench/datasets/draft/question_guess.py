@@ -6,7 +6,7 @@ Example::
     guess.lines(), guess.evidence, guess.abstention     # YAML
     guess.unmapped                                      # notes on fields that could not be mapped
 
-A field with gold is never used as history.
+A field with gold is never used as a part of the history.
 """
 
 from __future__ import annotations

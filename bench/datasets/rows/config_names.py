@@ -12,8 +12,8 @@ Example::
 
 The readers of rows report the names that they find. A name that no row contains is usually a typing error.
 
-Add every new config key that names something in the data to this module, except a path that every item needs: such a
-path is checked in each row. A field counts as present when one row has it, even with the value null.
+If a new config key names something in the data, add it to this module. Only a path that every item needs is not added
+here, because it is checked in each row. A field counts as present when one row has it, even if its value is null.
 """
 
 from __future__ import annotations

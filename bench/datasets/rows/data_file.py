@@ -1,7 +1,7 @@
 """Find the data files of a benchmark and check their digests.
 
-A dataset has a digest of its bytes, and a digest of its content. White space and the order of keys do not change the
-content digest.
+A dataset has a digest of its bytes and a digest of its content. The content digest does not depend on white space and
+the order of keys.
 
 Example::
 
@@ -11,9 +11,10 @@ Example::
     digest.add({"id": "q1", "answer": 12})
     digest.hexdigest()
 
-Paths are looked up next to the config, then in the workspace, then in the files that ship with the package.
+Paths are looked up beside the config, then in the workspace, then in the files that ship with the package.
 
-``content_sha256`` is the SHA-256 over the 32-byte SHA-256 of each row's RFC 8785 form, in file order.
+To compute ``content_sha256``, each row is written as canonical JSON (RFC 8785) and hashed with SHA-256. The SHA-256 of
+these 32-byte hashes, in file order, is the digest.
 """
 
 from __future__ import annotations

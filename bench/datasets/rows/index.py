@@ -1,6 +1,6 @@
 """Compact tables for the index of a dataset, with a few dozen bytes per item: ids, and the places of rows.
 
-`SizedCache` is an LRU cache that is limited by the total size of its values.
+`SizedCache` is a cache whose values are limited by their total size.
 
 Example::
 

@@ -6,8 +6,8 @@ Example::
         for row in array_rows(file, 0, "data.json"):
             row.place.index, row.offset, row.length, row.values
 
-The parser of ijson only finds the end of each row. The bytes of the row are then parsed on their own, so that a row has
-the same values in the stream and when it is read again.
+The library ijson only finds the end of each row. Then the bytes of the row are parsed alone. So a row has equal values
+in the stream and when it is read again.
 """
 
 from __future__ import annotations

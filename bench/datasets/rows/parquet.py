@@ -1,6 +1,6 @@
 """Read the rows of a parquet file, with only a few rows in memory. Fields with null or NaN are left out of a row.
 
-A row is identified by its number in the file::
+A row is identified by its number in the file, counted from 0::
 
     rows = ParquetRows(path, "data.parquet")
     for number, values, size in rows: ...

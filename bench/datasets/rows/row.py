@@ -10,8 +10,8 @@ Example::
 
 JSON is parsed strictly: it must be UTF-8 without ``NaN``. A number with a fraction keeps its text from the file.
 
-Errors show the place of a row with its line (``data.jsonl:3``, ``data.csv:4``), or in a JSON file with its index
-(``data.json: [0].haystack_dates[1]``).
+Errors show a row's line (``data.jsonl:3``, ``data.csv:4``). In a JSON file, they show its index (``data.json:
+[0].haystack_dates[1]``).
 """
 
 from __future__ import annotations

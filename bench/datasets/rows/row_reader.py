@@ -7,7 +7,8 @@ Example::
         row.place, row.offset, row.length, row.part, row.values
     file.read(row.offset, row.length, row.part)
 
-Only one row is in memory at a time, or one document with ``rows``. A ``.gz`` file is unpacked to a temporary file.
+Only one row is in memory at a time. If the config sets ``data.rows``, one whole document is in memory. A ``.gz`` file
+is unpacked to a temporary file.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The rows of a benchmark: all its files in order, each row with the fields that ``data.with`` adds.
 
-A row is read, checked by the conditions of ``where`` on its own fields, completed by ``with``, and checked by the
-conditions on the added fields::
+The conditions of ``data.where`` on fields of the file are checked first. Then ``data.with`` adds fields, and the
+conditions on these fields are checked::
 
     source = RowSource(config, files)
     for row in source: row.values["joined"]
     source.read(0, row.offset, row.length, row.part, place)
     source.left_out, source.joined      # number of rows that where leaves out; joined file -> sha256
 
-Rows are streamed. Of a joined file, only the index of its rows and the most recently joined values are in memory.
+Rows are streamed. For a joined file, only the index of its rows and the values that were joined last are in memory.
 """
 
 from __future__ import annotations

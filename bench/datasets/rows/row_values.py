@@ -5,7 +5,7 @@ Example::
     text_at(row, compile_value("question"), place)      # DataError when it is missing or not text
     texts_of(2022, "answer", place)      # ("2022",)
 
-A null value counts as absent. A number that is read as text keeps its form from the file.
+A null value counts as absent. If a number is read as text, the text is the number as written in the file.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Example::
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
     for row in table_rows(file, "data.csv", names): row.values["asked"] is EMPTY
 
-An empty cell is read as an empty text. `without_empty_cells` removes it where a value may be absent.
+An empty cell is read as an empty text. `without_empty_cells` removes the empty cells of a row.
 """
 
 from __future__ import annotations
