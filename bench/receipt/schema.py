@@ -1,15 +1,15 @@
-"""The closed schema ``bench.receipt/1``: every field of a receipt, and how a document is read into it.
+"""The schema ``bench.receipt/1``: every field of a receipt. ``read_receipt`` reads and validates a document.
 
 Example::
 
     receipt = read_receipt(parse(data))
     receipt.scores.deterministic["recall_at_10"].value
 
-Field names are snake_case in Python and camelCase in JSON. ``| None`` means that a field may be null; every field must
-be present. Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
+Field names are snake_case in Python and camelCase in JSON. Every field must be present. A field with ``| None`` can be
+null. Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
 
-A new field requires a new schema, except a field that may be absent, such as ``memoryCost``: receipts that lack the
-field stay valid, and older versions refuse receipts that have the field.
+A new required field needs a new schema. A new optional field, such as ``memoryCost``, does not: receipts without this
+field stay valid. Older versions of this program refuse receipts that have the new field.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class SignedReceipt(Receipt):
 def read_receipt(document: JSON) -> Receipt:
     """Convert a parsed document to a receipt.
 
-    A missing signature is accepted here and reported by the signature check.
+    A missing signature is accepted here. The signature check reports it.
 
     Raises:
         SchemaMismatch: the document does not fit the schema (``schema_missing``, ``schema_unknown``, ``field_*``).
@@ -295,7 +295,10 @@ def _admit_signature(signature: JSON) -> None:
 
 
 def _refuse_other_definitions(receipt: Receipt) -> None:
-    """Raise SchemaMismatch if a score has another definition than ``metrics``, which the config digest covers."""
+    """Raise SchemaMismatch if the definition of a score differs from the definition in ``metrics``.
+
+    The config digest covers ``metrics`` but not the scores.
+    """
     listed = {metric.name: metric.definition for metric in receipt.metrics}
     if len(listed) != len(receipt.metrics):
         twice = next(name for name, count in Counter(metric.name for metric in receipt.metrics).items() if count > 1)
@@ -309,7 +312,7 @@ def _refuse_other_definitions(receipt: Receipt) -> None:
 
 
 def items_file_name(receipt_id: str) -> str:
-    """Return the file name of a receipt's items file."""
+    """Return the file name of the items file that belongs to the receipt with this id."""
     return f"{receipt_id}.items.jsonl"
 
 

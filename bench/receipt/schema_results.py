@@ -1,4 +1,4 @@
-"""Schema of the results: states of items, and scores by class.
+"""The part of the receipt schema for results: states of items, and scores.
 
 Example::
 
@@ -43,7 +43,7 @@ class ByState(ClosedModel):
     """retrieval only, without an answer"""
 
     def of(self) -> dict[str, int]:
-        """Return the counts by state name."""
+        """Return state name -> number of items in this state."""
         return {str(state): int(count) for state, count in self.model_dump(by_alias=True).items()}
 
 
@@ -126,7 +126,7 @@ class Times(ClosedModel):
     """longest duration"""
 
     def ordered(self) -> tuple[int | None, ...]:
-        """Return the five values, from the smallest to the largest."""
+        """Return minimum, median, 95th percentile, 99th percentile and maximum, in this order."""
         return (self.min, self.p50, self.p95, self.p99, self.max)
 
 

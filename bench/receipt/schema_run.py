@@ -1,4 +1,4 @@
-"""Schema of the run: settings, resumes and ranges; benchmark, provider, models, prompts and metrics; machine and code.
+"""The part of the receipt schema for the run: settings, benchmark, provider, models, prompts, metrics and machine.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     receipt.benchmark.dataset.sha256, receipt.provider.version_source
     receipt.environment.git.dirty
 
-Image and commit may be self-declared.
+The signer can declare the container image and the commit without proof.
 """
 
 from __future__ import annotations

@@ -221,8 +221,8 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
     """Return the adjusted p value of each comparison (row).
 
     A row has one number for each item or cluster: the sum of its differences, or 0 if it has no differences. The test
-    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. The p value is the share of patterns of signs that give
-    at least the observed statistic.
+    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. The p value is the share of patterns of signs in
+    which this row, or a row with a smaller statistic, reaches the observed statistic of this row.
     """
     if not rows:
         return []
