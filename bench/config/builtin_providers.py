@@ -12,9 +12,9 @@ BUILT_IN = {
 }
 """name of a built-in provider -> its description"""
 CONTROLS = frozenset({"oracle", "no-memory", "random", "full-context"})
-"""names of the controls, which show the best and the worst possible results; they are never ranked"""
+"""names of the controls: providers that show the best and the worst possible results and are never ranked"""
 
 
 def is_control(provider: str) -> bool:
-    """Return True for the name of a control, alone or in the form ``NAME@variant``; a control is never ranked."""
+    """Return True if the provider is a control, such as ``oracle``; its name can have a suffix ``@variant``."""
     return provider.partition("@")[0] in CONTROLS

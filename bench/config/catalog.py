@@ -1,6 +1,6 @@
 """Find configs by name: first the configs of the workspace, then the built-in configs.
 
-A list of configs needs only the name, aliases, tags and descriptions of each file. An invalid file is listed too::
+To list configs, only the name, aliases, tags and description of each file are read. An invalid file is listed too::
 
     catalog = Catalog.load(Path("."))
     [entry.name for entry in catalog.benchmarks()]
@@ -38,7 +38,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @cache
 def builtin_root() -> Path:
-    """Return the folder with the shipped ``configs/`` and ``datasets/``: in the installed package, or the checkout."""
+    """Return the folder with ``configs/`` and ``datasets/`` of bench: in the installed package, or in the checkout."""
     package = Path(__file__).resolve().parent.parent
     data = package / "_data"
     return data if data.is_dir() else package.parent
@@ -46,7 +46,7 @@ def builtin_root() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One config file in a list; of the file, only the keys that lists and look-ups need are read."""
+    """One config file in a list. Only the keys that a list or a look-up by name needs are read."""
 
     name: str
     kind: Kind
@@ -57,25 +57,25 @@ class CatalogEntry:
     description: str | None = None
     builtin: bool = False
     shadowed: bool = False
-    """true: a workspace file with the same name is used instead"""
+    """true: this built-in config is hidden, because a config of the workspace has its name"""
     problem: str | None = None
-    """the reason why the keys could not be read; such a file is listed under its file name"""
+    """the reason why the file could not be read; the config then has the name of the file"""
 
     def has_name(self, name: str) -> bool:
-        """Return True for the name of the config and for each of its aliases, ignoring case."""
+        """Return True if ``name`` is the name or an alias of the config, ignoring case."""
         return name.lower() in {self.name.lower(), *(alias.lower() for alias in self.aliases)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """The configs of one workspace."""
+    """All configs that a workspace can use: its own ones and the built-in ones."""
 
     workspace: Path
     roots: tuple[Path, ...]
 
     @classmethod
     def load(cls, workspace: Path) -> Catalog:
-        """Return the catalog of a workspace: its own configs and the shipped ones."""
+        """Return the catalog of the workspace in this folder."""
         shipped = builtin_root()
         same = workspace.resolve() == shipped.resolve()
         return cls(workspace=workspace, roots=(shipped,) if same else (workspace, shipped))
@@ -93,7 +93,7 @@ class Catalog:
         return self._entries["runs"]
 
     def entries(self, kind: Kind) -> list[CatalogEntry]:
-        """Return every config of one kind, sorted by name; shadowed configs are included."""
+        """Return every config of one kind, sorted by name. Shadowed configs are included."""
         return self._entries[kind]
 
     @cached_property
@@ -111,7 +111,7 @@ class Catalog:
                     yield _read_entry(Path(file), kind, builtin=False)
 
     def find(self, kind: Kind, name: str) -> CatalogEntry:
-        """Find a config by name or alias; a name takes precedence over an alias.
+        """Return the config with this name, or else the config with this alias; ignore case.
 
         Raises:
             UsageError: no config has the name.
@@ -141,13 +141,13 @@ class Catalog:
         return self.read_benchmark(self.find("benchmarks", name).path)
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
-        """Load a benchmark file from any path; the benchmarks that it extends are looked up in this catalog."""
+        """Load a benchmark config from any path. Configs that it extends are looked up by name in this catalog."""
         from bench.config.benchmark.file import read_benchmark
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
 
     def check(self, entry: CatalogEntry) -> None:
-        """Raise a ConfigError when the config is invalid; the data of a benchmark is not checked."""
+        """Raise ConfigError if the config is invalid. The data of a benchmark is not checked."""
         match entry.kind:
             case "benchmarks":
                 self.read_benchmark(entry.path)
@@ -179,7 +179,7 @@ class Catalog:
 
 
 def _files(folder: Path, *, manifests: bool) -> Iterator[str]:
-    """Yield the config files of a folder; with ``manifests``, also each ``NAME/manifest.json``."""
+    """Yield the paths of the config files in a folder. With ``manifests``, also yield each ``NAME/manifest.json``."""
     try:
         entries = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -193,7 +193,10 @@ def _files(folder: Path, *, manifests: bool) -> Iterator[str]:
 
 
 def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
-    """Return the entries sorted by name; a shipped config with the name of a workspace config is marked as shadowed."""
+    """Return the entries sorted by name.
+
+    A built-in config is marked as shadowed if a config of the workspace has its name.
+    """
     listed = list(entries)
     own = {entry.name.lower() for entry in listed if not entry.builtin}
     marked = [replace(one, shadowed=True) if one.builtin and one.name.lower() in own else one for one in listed]
@@ -209,12 +212,15 @@ def _modified_ns(file: str) -> int:
 
 @lru_cache(maxsize=256)
 def _shipped_entry(file: str, kind: Kind, _modified_ns: int) -> CatalogEntry:
-    """Return the catalog entry of a shipped config; it is cached until the file changes."""
+    """Return the catalog entry of a built-in config. The entry is cached until the file changes."""
     return _read_entry(Path(file), kind, builtin=True)
 
 
 def _read_entry(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
-    """Return the catalog entry of a file, without a YAML parser if possible: to parse fifty files takes a second."""
+    """Return the catalog entry of a file.
+
+    Avoid the YAML parser if possible, because parsing fifty files takes a second.
+    """
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
         keys = _keys_of(path, path.read_text(encoding="utf-8-sig"), kind)
@@ -247,9 +253,9 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
 
 
 def _top_keys(text: str) -> dict[str, object] | None:
-    """Return the keys of `_LISTED_KEYS` at column 1, each with its text or list of words.
+    """Return key -> text or list of words, for the top-level keys that a list needs.
 
-    The result is None when the file needs a YAML parser.
+    Return None if the file needs a YAML parser.
     """
     found: dict[str, object] = {}
     for key, value, below in _listed_keys(text.splitlines()):
@@ -261,7 +267,7 @@ def _top_keys(text: str) -> dict[str, object] | None:
 
 
 def _listed_keys(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each key of `_LISTED_KEYS` with the rest of its line, and the lines below that belong to the key."""
+    """Yield (key, rest of its line, indented lines below) for each key of `_LISTED_KEYS`."""
     for at, line in enumerate(lines):
         match = _KEY.fullmatch(line)
         if match is not None and match[1] in _LISTED_KEYS:
@@ -270,7 +276,7 @@ def _listed_keys(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _plain_value(text: str, below: list[str]) -> object | None:
-    """Return a text on one line, or a list of words; None for a value that needs a YAML parser."""
+    """Return the value of a key: a text on one line, or a list of words. Return None if it needs a YAML parser."""
     words = re.fullmatch(rf"\[ *(?:({_WORD}(?: *, *{_WORD})*) *)?\]{_COMMENT}", text)
     if words is not None and not below:
         return [part.strip() for part in (words[1] or "").split(",") if part.strip()]

@@ -24,32 +24,32 @@ class _Every(Enum):
 
 
 EVERY: Final = _Every.EVERY
-"""the step ``[*]``, which matches every element"""
+"""the step ``[*]``, which matches every element of a list and every value of an object"""
 
 Step = str | int | _Every | tuple[str, ...]
 Key = str | int
-"""a key or index that ``[*]`` or a union of names matched"""
+"""the key or index of an element that ``[*]`` or a union of names matched"""
 NOTHING: Final = object()
-"""the result of a path that matches nothing; it differs from None, because null is a value"""
+"""the result of a path that matches nothing; None cannot be used, because null is a value"""
 
 _PLAIN = pattern(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
 _STEP = pattern(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
 
 
 class PathMissing(LookupError):
-    """An error for a path that matches no value, or several values where one is required."""
+    """The error for a path that must match exactly one value, but matches none or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A compiled path; ``text`` is its source, ``steps`` its compiled steps."""
+    """A compiled path. ``text`` is the path as written."""
 
     text: str
     steps: tuple[Step, ...]
     single: bool = field(init=False)
-    """the path matches at most one value"""
+    """true: the path matches at most one value"""
     name: str | None = field(init=False, repr=False, compare=False)
-    """the field name when the path is a single name, else None"""
+    """the name if the path is a single field name, else None"""
 
     def __post_init__(self) -> None:
         first = self.steps[0] if len(self.steps) == 1 else None
@@ -58,19 +58,25 @@ class Path:
 
     @property
     def root(self) -> str | None:
-        """Return the first name of the path, None if there is none; in a request body it names a request variable."""
+        """Return the first step if it is a name, else None. In a request body, this name is a request variable."""
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, str) else None
 
     def one(self, value: object) -> object:
-        """Return the only value, which may be null; raise PathMissing if there is no value or more than one."""
+        """Return the only value that the path matches in ``value``; it can be null.
+
+        Raises PathMissing if the path matches no value or several values.
+        """
         found = self.all(value)
         if len(found) != 1:
             raise PathMissing(f"{self.text} matches {len(found)} values, expected one")
         return found[0]
 
     def get(self, value: object) -> object | None:
-        """Return the only value, or None when it is missing or null, or when there are several values."""
+        """Return the only value that the path matches in ``value``.
+
+        Return None if the path matches nothing, null, or several values.
+        """
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -80,7 +86,7 @@ class Path:
         return None if found is NOTHING else found
 
     def first(self, value: object) -> object | None:
-        """Return the first value, or None when it is missing or null."""
+        """Return the first value that the path matches in ``value``; None if it matches nothing or null."""
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -89,7 +95,7 @@ class Path:
         return None if found is NOTHING else found
 
     def all(self, value: object) -> list[object]:
-        """Return every value in order; empty when the path matches nothing."""
+        """Return all values that the path matches in ``value``, in order; empty if it matches nothing."""
         if self.single:
             one = self._walk(value)
             return [] if one is NOTHING else [one]
@@ -99,7 +105,10 @@ class Path:
         return found
 
     def is_absent(self, value: object) -> bool:
-        """Return True when the path matches nothing, and no list or object at a ``[*]`` is empty."""
+        """Return True if the path matches nothing in ``value``.
+
+        Return False if that is only because a ``[*]`` meets an empty list or object.
+        """
         nodes = [value]
         for step in self.steps:
             if step is EVERY and any(node in ([], {}) for node in nodes):
@@ -108,7 +117,10 @@ class Path:
         return not nodes
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Return every value with the keys and indexes that the ``[*]`` and unions of the path matched for it."""
+        """Return (keys, value) for each value that the path matches.
+
+        The keys are those of the elements that ``[*]`` and unions of names matched on the way to the value.
+        """
         found: list[tuple[tuple[Key, ...], object]] = [((), value)]
         for step in self.steps:
             if isinstance(step, str | int):
@@ -118,7 +130,7 @@ class Path:
         return found
 
     def _walk(self, value: object) -> object:
-        """Return the value of a path with at most one value, or NOTHING; optimized for speed."""
+        """Return the value that the path matches, or NOTHING; only for a path with ``single``."""
         for step in self.steps:
             if type(value) is dict and type(step) is str:
                 if step not in value:
@@ -145,14 +157,16 @@ def _children(node: object, step: Step) -> Sequence[object]:
 
 
 def _keyed_children(node: object, step: Step) -> Iterable[tuple[Key, object]]:
-    """Return the children that ``[*]`` or a union of names matches, each with its key or index."""
+    """Return (key or index, child) for each child that ``[*]`` or a union of names matches."""
     if isinstance(step, tuple):
         return [(name, node[name]) for name in step if name in node] if isinstance(node, Mapping) else []
     return enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, Mapping) else []
 
 
 def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> Path:
-    """Compile a path that begins with ``$`` or ``@``; with ``bare``, any other text is one field name, dots included.
+    """Compile a path that begins with ``$`` or ``@``.
+
+    With ``bare``, a text that does not begin so is taken as one field name, even if it contains dots.
 
     Raises:
         ConfigError: the text is not a path, or uses an unsupported part of JSONPath.
@@ -176,7 +190,7 @@ def _plain_step(part: re.Match[str]) -> Step:
 
 
 def _library_steps(text: str, where: str | None) -> tuple[Step, ...]:
-    """Parse with python-jsonpath a path that `_PLAIN` does not match; the import of this library takes 0.2 s."""
+    """Parse a path with python-jsonpath; only for unusual paths, because importing the library takes 0.2 s."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
         raise ConfigError(
             f'"{text}" is not a valid JSONPath: expected "." or "[" after "{text[0]}"',

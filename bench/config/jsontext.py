@@ -1,4 +1,4 @@
-"""Read strict JSON into plain values, with the place of each key and element.
+"""Parse strict JSON into plain values, and record the line and column of each key and element.
 
 Rejects repeated keys, NaN, infinities, trailing commas, unpaired surrogates and deep nesting::
 
@@ -29,7 +29,7 @@ SURROGATE_MESSAGE = "half of a surrogate pair, which is not Unicode text"
 
 
 class _JsonParser:
-    """A JSON parser that also stores the place of each key and element in ``places``."""
+    """A JSON parser that also stores the line and column of each key and element in ``places``."""
 
     def __init__(self, text: str, label: str) -> None:
         self.text = text
@@ -133,7 +133,7 @@ class _JsonParser:
                 return found
 
     def closes(self, end: str) -> bool:
-        """Skip a comma or the closing bracket, and return True for the bracket."""
+        """Skip a comma or the closing bracket ``end``; return True if it was the bracket."""
         char = self.skip()
         if char not in (",", end):
             self.fail(f'"," or "{end}" is missing', self.at)
@@ -142,17 +142,17 @@ class _JsonParser:
 
 
 def shortened(text: str) -> str:
-    """Return a text for errors, cut to 100 characters."""
+    """Return the text for an error message; a text of more than 100 characters is cut."""
     return text if len(text) <= 100 else text[:97] + "..."
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
-    """Return the 1-based line and column of a character offset."""
+    """Return the line and column of the character at ``offset``, both counted from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def parse_json(text: str, label: str) -> tuple[object, Places]:
-    """Return the value, and the line and column of each key and element; ``label`` names the file in errors.
+    """Return the parsed value, and a dict from key path to (line, column). ``label`` names the file in errors.
 
     Raises:
         ConfigError: the text is not strict JSON; the error has its line and column.

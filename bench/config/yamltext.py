@@ -1,4 +1,4 @@
-"""Read one YAML 1.2 document into plain values, with the place of each key and element.
+"""Parse one YAML 1.2 document into plain values, and record the line and column of each key and element.
 
 Rejects repeated keys, tabs, tags, merge keys, recursive aliases, and aliases that expand to more than 10,000 nodes.
 Keys are always text (``1:`` and ``"1":`` are the same key), and dates stay text::
@@ -26,7 +26,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class _TreeBuilder:
-    """The builder of values from YAML nodes. It counts nodes, so that aliases cannot expand without limit."""
+    """Build plain values from YAML nodes, and count nodes so that aliases cannot expand without limit."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -148,9 +148,9 @@ def _refuse_tabs(text: str, label: str) -> None:
 
 @lru_cache(maxsize=128)
 def _nodes(text: str) -> Node | None:
-    """Return the root node of a text, None for an empty text.
+    """Return the root node of a YAML text; None if the text is empty.
 
-    Recent results are cached, because one command may read a file several times.
+    Recent results are cached, because one command can read a file several times.
     """
     node: Node | None = YAML(typ="safe", pure=True).compose(text)
     return node
@@ -177,7 +177,7 @@ def _compose(text: str, label: str) -> Node | None:
 
 
 def parse_yaml(text: str, label: str) -> tuple[object, Places]:
-    """Return the value, and the line and column of each key and element; ``label`` names the file in errors.
+    """Return the parsed value, and a dict from key path to (line, column). ``label`` names the file in errors.
 
     Raises:
         ConfigError: the YAML is invalid, or uses a feature that is rejected; the error has its line and column.

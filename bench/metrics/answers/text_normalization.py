@@ -1,8 +1,6 @@
-"""Words of any script, including scripts without spaces between words.
+"""Split texts of any script into words, also of scripts without spaces between words.
 
-Also in this module:
-
-* Text for the answer metrics: conversion to text, normal forms, tokens, stems.
+The module also has the functions that prepare texts for the answer metrics: normal forms, tokens and stems.
 
 Example::
 
@@ -11,7 +9,7 @@ Example::
     as_text(2022)                          # "2022"
     squad_tokens("The cat, a dog")         # ["cat", "dog"]
 
-There are four rules. In a text in Latin letters, all but ``loose_form`` change at most the case:
+There are four rules. In a text in Latin letters, ``loose_form`` can change much, the other rules at most the case:
 
 * ``spaced`` puts spaces around each character of a script without spaces, with the marks that follow it. The mixed
   segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
@@ -41,17 +39,17 @@ _BEYOND_LATIN = (
     "\uf900-\ufaff\ufb07-\ufdff\ufe70-\ufefc\uff01-\uffef\U00010000-\U0001efff\U00020000-\U000323af"
 )
 OPTIONAL_MARKS = pattern("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""vowel points and cantillation of Hebrew, vowel signs and the elongation stroke of Arabic"""
+"""Hebrew vowel points and cantillation marks, Arabic vowel signs and the Arabic elongation stroke"""
 _PLANE = 0x10000
 _REMOVED_MARKS = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
-"""punctuation inside words, which is removed; other punctuation separates words"""
+"""punctuation that is removed, because it occurs inside words; other punctuation is replaced by a space"""
 
 BEYOND_LATIN = pattern(f"[{_BEYOND_LATIN}]")
 
 
 @functools.cache
 def _marks() -> str:
-    """Return a character class of all combining marks of the first plane, and of variation selectors."""
+    """Return the inside of a regular-expression class that matches any combining mark or variation selector."""
     found = [code for code in range(0x300, _PLANE) if unicodedata.category(chr(code)).startswith("M")]
     ranges: list[list[int]] = []
     for code in found:
@@ -64,7 +62,7 @@ def _marks() -> str:
 
 @functools.cache
 def _character_pattern() -> re.Pattern[str]:
-    """Return a pattern for one character, with its marks, of a script without spaces."""
+    """Return a pattern that matches one character of a script without spaces, with the marks that follow it."""
     return re.compile(f"[{UNSPACED}][{_marks()}]*")
 
 
@@ -75,13 +73,13 @@ def _word_pattern() -> re.Pattern[str]:
 
 @functools.cache
 def _piece_pattern() -> re.Pattern[str]:
-    """Return a pattern for a run of a script without spaces, or a word of another script."""
+    """Return a pattern that matches a stretch of a script without spaces, or one word of another script."""
     spaced = f"(?![{UNSPACED}])"
     return re.compile(rf"(?P<run>(?:[{UNSPACED}][{_marks()}]*)+)|(?:{spaced}\w)(?:{spaced}[\w{_marks()}])*")
 
 
 def is_mark(character: str) -> bool:
-    """Return True for a combining mark, which belongs to the character before it."""
+    """Return True if the character is a combining mark, which belongs to the character before it."""
     return unicodedata.category(character).startswith("M")
 
 
@@ -90,12 +88,15 @@ _NUMBER = pattern(
     r"(?:\d{1,3}([,.'’])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?|\d{1,3}(?: 000)+|\d+(?:\.\d+|,\d{1,2})|\d+)"
     r"(?!\d|[.,]\d)"
 )
-"""a number with its sign, thousands separators and fraction, but not a date or version"""
+"""a number with sign, thousands separators and fraction; a date or a version does not match"""
 _NO_FRACTION = pattern(r"[.,]0{1,2}\Z")
 
 
 def splits_number(text: str, start: int, end: int) -> bool:
-    """Return True when a span is a part of a longer number: the 10 of ``$10,000``, but not of ``10.00``."""
+    """Return True if text[start:end] is only a part of a longer number.
+
+    The 10 in ``$10,000`` is a part, but the 10 in ``10.00`` is the whole number.
+    """
     around = text[max(0, start - 40) : end + 40]
     shift = start - max(0, start - 40)
     for found in _NUMBER.finditer(around):
@@ -107,7 +108,7 @@ def splits_number(text: str, start: int, end: int) -> bool:
 
 
 def has_unspaced_script(text: str) -> bool:
-    """Return True when some character is of a script that is split into characters."""
+    """Return True if the text has a character of a script without spaces between words, such as Chinese."""
     return not text.isascii() and UNSPACED_CHARACTER.search(text) is not None
 
 
@@ -119,21 +120,21 @@ def spaced(text: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """Return the text in lower case with composed letters (NFC); the Turkish capital İ becomes ``i``."""
+    """Return the text in lower case and in Unicode form NFC. The Turkish capital İ becomes ``i``."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower().replace("i\u0307", "i"))
 
 
 def is_beyond_latin(text: str) -> bool:
-    """Return True when some letter is not Latin."""
+    """Return True if at least one letter of the text is not Latin."""
     return not text.isascii() and BEYOND_LATIN.search(text) is not None
 
 
 def comparable_form(text: str) -> str:
-    """Return the text in lower case, for comparison.
+    """Return the text in lower case, for comparison with another text.
 
-    A text with other than Latin letters is also normalized to NFKC, without punctuation, format characters and vowel
+    If the text has letters that are not Latin, also apply NFKC and remove punctuation, format characters and vowel
     points.
     """
     if not is_beyond_latin(text):
@@ -154,13 +155,16 @@ def _punctuation() -> dict[int, str]:
 
 
 def words(text: str) -> list[str]:
-    """Return lower-case words in order; in scripts without spaces each character is a word."""
+    """Return the words of a text in lower case. In scripts without spaces, each character is a word."""
     text = _searchable(text)
     return _word_pattern().findall(spaced(text))
 
 
 def search_words(text: str) -> list[str]:
-    """Return lower-case words for a full-text index: in scripts without spaces also each pair of neighbors."""
+    """Return the words of a text in lower case for a full-text index.
+
+    In scripts without spaces, these are the single characters and all pairs of adjacent characters.
+    """
     found: list[str] = []
     for match in _piece_pattern().finditer(_searchable(text)):
         if match["run"] is None:
@@ -173,7 +177,10 @@ def search_words(text: str) -> list[str]:
 
 
 def word_pairs(text: str) -> list[str]:
-    """Return lower-case words; in scripts without spaces each pair of neighbors, or a single character."""
+    """Return the words of a text in lower case.
+
+    In scripts without spaces, these are the pairs of adjacent characters. A character that stands alone is a word.
+    """
     found: list[str] = []
     for match in _piece_pattern().finditer(_searchable(text)):
         units = _character_pattern().findall(match[0]) if match["run"] is not None else [match[0]]
@@ -188,10 +195,10 @@ def _searchable(text: str) -> str:
 
 
 def indexed(text: str) -> str:
-    """Return the text for a full-text index that splits at spaces only.
+    """Return the text as it is stored in a full-text index that splits at spaces only.
 
-    FTS5 treats most combining marks as separators, which would split a Hindi word into its consonants. Here each mark
-    is replaced by a character of the private use area, which FTS5 treats as a letter.
+    FTS5 treats most combining marks as separators, which would split a Hindi word into its consonants. So each mark is
+    replaced by a character of the private use area, which FTS5 treats as a letter.
     """
     if not is_beyond_latin(text):
         return text
@@ -199,7 +206,7 @@ def indexed(text: str) -> str:
 
 
 def index_terms(text: str) -> list[str]:
-    """Return the distinct words of a query, as ``indexed`` writes them."""
+    """Return the distinct words of a query, in the form in which ``indexed`` stores words."""
     found = dict.fromkeys(search_words(text))
     if not is_beyond_latin(text):
         return list(found)
@@ -220,21 +227,25 @@ _MEM0_MARKS = str.maketrans(dict.fromkeys(".,!?", " "))
 
 
 def as_text(value: object) -> str:
-    """Return a value as text: a number as written in the file, a boolean as true or false."""
+    """Return a value as a text; a boolean becomes ``true`` or ``false``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else str(value)
 
 
 def as_iterable(given: str | Iterable[object]) -> Iterable[object]:
-    """Return ids or texts as an iterable; a single text is one element, not its letters."""
+    """Return ids or texts as an iterable. A single text is returned as one element."""
     return (given,) if isinstance(given, str) else given
 
 
 def normal_form(
     text: str, *, normalize_whitespace: bool = True, case_sensitive: bool = False, unicode: str = "none"
 ) -> str:
-    """Return a text with single spaces (U+FEFF too), stripped, in lower case; ``unicode``: none, nfc or nfkc."""
+    """Return a text in a normal form for comparisons.
+
+    By default, white space (U+FEFF too) becomes single spaces, the ends are stripped, and letters become lower case.
+    ``unicode`` is the Unicode form to apply: none, nfc or nfkc.
+    """
     if unicode != "none":
         text = unicodedata.normalize(cast("Literal['NFC', 'NFKC']", unicode.upper()), text)
     if normalize_whitespace:
@@ -264,7 +275,7 @@ _PLAIN = str.maketrans(
         **{"⁄": "/", "٫": ".", "٬": ",", "،": ","},
     }
 )
-"""typographic quotes, hyphens, dashes, minus signs and Arabic separators -> the plain ones"""
+"""translation table: typographic quotes, dashes and Arabic separators -> their plain ASCII signs"""
 _MARKUP_SIGN = pattern(r"[^\x00-\x7f]|[*`_<$\\]")
 _MARKUP: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"</?[a-zA-Z][^<>@]{0,200}>"), " "),
@@ -275,7 +286,7 @@ _MARKUP: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"(?<=[A-Za-z])_\{?(\d{1,3})\}?"), r"\1"),
     (pattern(r"(?<=\d)(?=[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2089\u2150-\u215e])"), " "),
 )
-"""markup and its replacement, in the order of use"""
+"""patterns of markup and their replacements, in the order in which they are applied"""
 _GROUPED = pattern(
     r"(?<![\w.,])(?P<whole>\d{1,3}(?:([.,' ])\d{3}(?:\2\d{3})*|(?:,\d\d)+,\d{3}))"
     r"(?P<rest>(?:(?!\2)[.,]\d+)?)(?!\d|[.,]\d)"
@@ -288,7 +299,7 @@ _NUMBER_FORMS: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"\b([ap])\.m\b\.?"), r"\1m"),
     (pattern(r"(?<![a-z\d])(\d{1,15}(?:\.\d{1,9})?)(?=(?!(?:st|nd|rd|th)\b)[a-z])"), r"\1 "),
 )
-"""a decimal comma, a fraction of zeros, a space around a unit, and their replacement"""
+"""patterns of spellings of numbers (decimal comma, zeros as fraction, spaces around units) and their replacements"""
 _DATE = pattern(
     rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"
     rf"|(?P<month2>{_MONTH})\.? (?:the )?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|[:.]\d)(?:,? ?(?P<year2>\d{{4}}))?"
@@ -306,16 +317,15 @@ ANSWER_LABEL = pattern(r"\s*(?:(?:the )?(?:final |short |correct |gold )?answer(
 
 
 def has_spelling(text: str) -> bool:
-    """Return True when a text has a sign that can be written in another way, or that separates several answers."""
+    """Return True if the text has a sign that ``loose_form`` could change, or that separates several answers."""
     return _SPELLING_SIGN.search(text) is not None
 
 
 def loose_form(text: str) -> str:
-    """Return the text in a form that is equal for all spellings of one answer.
+    """Return a form of the text that is equal for all spellings of one answer.
 
-    Markup (HTML, Markdown, LaTeX), a label such as ``Answer:``, typographic signs, digits of other scripts, the
-    separators of numbers, English words of numbers, dates, and spaces before units are written in one way. The text
-    must be in lower case.
+    It removes markup (HTML, Markdown, LaTeX) and a label such as ``Answer:``. It writes numbers, number words, dates,
+    digits of other scripts, quotes and units in one way. The text must be in lower case.
     """
     if not has_spelling(text):
         return text
@@ -336,7 +346,7 @@ def loose_form(text: str) -> str:
 
 
 def _as_iso(date: re.Match[str]) -> str:
-    """Return a date as ``YYYY-MM-DD``, without the year or the day that the text lacks."""
+    """Return a date as ``YYYY-MM-DD``. A year or day that the text does not have is left out."""
     found = {name.rstrip("2345"): text for name, text in date.groupdict().items() if text}
     month = found["month"]
     number = int(month) if month.isdigit() else 1 + [name[:3] for name in _MONTHS].index(month[:3])
@@ -356,28 +366,31 @@ def _in_digits(word: re.Match[str]) -> str:
 
 
 def squad_tokens(text: str) -> list[str]:
-    """Return the words in lower case without ASCII punctuation and articles (SQuAD v1 evaluation script)."""
+    """Return the tokens of SQuAD v1's evaluation script: lower case, without ASCII punctuation and English articles."""
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
 def locomo_tokens(text: str) -> list[str]:
-    """Return SQuAD tokens, with commas dropped first and ``and`` as an article (LoCoMo evaluation script)."""
+    """Return the tokens of LoCoMo's evaluation script.
+
+    They are the tokens of SQuAD, but commas are removed first, and ``and`` is removed like an article.
+    """
     return _ARTICLES_AND.sub(" ", text.replace(",", "").lower().translate(_PUNCTUATION)).split()
 
 
 def locomo_stems(text: str) -> list[str]:
-    """Return the LoCoMo tokens, each stemmed."""
+    """Return the stem of each token of `locomo_tokens`."""
     return [stem(token) for token in locomo_tokens(text)]
 
 
 def mem0_tokens(text: str) -> list[str]:
-    """Return the words in lower case; only ``. , ! ?`` become spaces."""
+    """Return the tokens of mem0's evaluation: lower case, split at white space and at ``. , ! ?``."""
     return text.lower().translate(_MEM0_MARKS).split()
 
 
 @functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return the Porter stem, NLTK's default mode."""
+    """Return the stem of a word by the Porter algorithm in NLTK's default mode."""
     return str(_stemmer().stem(word))
 
 

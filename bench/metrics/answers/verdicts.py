@@ -30,13 +30,14 @@ METHODS = {
         "deletion_check", "custom",
     )
 }  # fmt: skip
-"""a metric's ``method`` -> name of the evaluator"""
+"""``method`` of a metric in a config -> name of the evaluator"""
 
 
 def verdict_of(row: Row, evaluator: str | None) -> Verdict | None:
-    """Return the newest verdict of one evaluator; without an evaluator, the first verdict. None if there is none.
+    """Return the newest verdict of one evaluator; None if there is none.
 
-    ``custom`` means any class next to a config; its verdicts have the name ``custom:./file.py:Class``.
+    With ``evaluator`` None, return the first verdict of the row. The evaluator ``custom`` matches any evaluator class
+    in a file next to the config; its verdicts have the name ``custom:./file.py:Class``.
     """
     if evaluator is None:
         return row.verdicts[0] if row.verdicts else None
@@ -44,15 +45,16 @@ def verdict_of(row: Row, evaluator: str | None) -> Verdict | None:
 
 
 def value_of(row: Row, evaluator: str | None) -> float | None:
-    """Return the value of the verdict, or None."""
+    """Return the value of the evaluator's newest verdict; None if there is no verdict or no value."""
     verdict = verdict_of(row, evaluator)
     return None if verdict is None else verdict.value
 
 
 def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) -> bool | None:
-    """Return True when the item is correct by the evaluator; None = not scored.
+    """Return True if the item is correct by this evaluator's verdict, False if not, None if it was not scored.
 
-    If neither an evaluator nor a threshold is given, the item's state decides.
+    With a threshold, the item is correct if the value reaches the threshold. Without evaluator and threshold, the state
+    of the item decides.
     """
     if evaluator is None and threshold is None:
         return row.state is State.CORRECT if row.state in SCORED_STATES else None
@@ -66,7 +68,7 @@ def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedInputs:
-    """The fields of a plain row about one judged item: the inputs of every metric of this family."""
+    """The inputs of the metrics in this module for one judged item."""
 
     correct: bool | None = None
     value: float | None = None
@@ -77,7 +79,7 @@ class JudgedInputs:
 
 
 def from_inputs(of_judged: Callable[[JudgedInputs], float | None]) -> Callable[..., float | None]:
-    """Return the arithmetic as a function of named inputs; unknown names are rejected."""
+    """Return a function of keyword arguments, the fields of `JudgedInputs`; an unknown keyword is a TypeError."""
 
     @functools.wraps(JudgedInputs, updated=())
     def of_inputs(**inputs: object) -> float | None:
@@ -87,7 +89,7 @@ def from_inputs(of_judged: Callable[[JudgedInputs], float | None]) -> Callable[.
 
 
 def binary_score(correct: bool | None) -> float | None:
-    """Return 1 or 0; None = not scored."""
+    """Return 1 for True and 0 for False; None if the item was not scored."""
     return None if correct is None else float(correct)
 
 
@@ -179,7 +181,10 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Return a function that names a definition after the evaluator, whatever the spelling of the method."""
+    """Return a function that takes parameters and returns the name for a definition: ``NAME`` or ``NAME.EVALUATOR``.
+
+    Two spellings of one method give the same name.
+    """
 
     def define(params: Params) -> str:
         method = params["method"]
