@@ -17,10 +17,10 @@ All signed, hashed or compared documents use these functions, so that two reader
 
     check_value({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
 
-``dumps`` uses Python's C encoder if that certainly writes the bytes of RFC 8785, else a slower encoder.
+``dumps`` uses Python's fast C encoder for values that it writes exactly as RFC 8785 requires, else a slower encoder.
 
-``read_line`` is for many lines that should already be canonical. If Python's encoder reproduces a
-line byte by byte, the line has no repeated key and most strict checks are skipped. Other lines are parsed strictly::
+``read_line`` is for many lines that are expected to be canonical. If Python's encoder writes the parsed value exactly as
+the line, most strict checks are skipped. Any other line is parsed strictly::
 
     read_line(b'{"a":1}', ("a",))    # ({"a": 1}, b'{"a":1}', True)
 """
@@ -76,7 +76,8 @@ MESSAGES = {
 
 
 class RejectedValue:
-    """A placeholder for a rejected value in the parsed tree, so that its path can be reported."""
+    """A placeholder for a rejected value in the parsed tree, which makes it possible to report the path of the value.
+    """
 
     def __init__(self, code: str, key: str | None = None) -> None:
         self.code = code
@@ -84,7 +85,7 @@ class RejectedValue:
 
 
 Place = tuple["Place", str | int] | None
-"""the place of a value: (place of its container, key or index in the container); None = the whole document"""
+"""the place of a value in a document, as (place of its container, key or index); None = the whole document"""
 
 
 def check_value(value: object, place: Place = None, depth: int = 1) -> None:
@@ -142,7 +143,7 @@ def _error(code: str, place: Place) -> CanonicalError:
 
 
 def _path(place: Place) -> str:
-    """Return the path as ``scores.judged.n`` or ``a[1].b``."""
+    """Return a place as a text such as ``scores.judged.n`` or ``a[1].b``."""
     steps: list[str] = []
     while place is not None:
         place, step = place
@@ -151,7 +152,7 @@ def _path(place: Place) -> str:
 
 
 class _NeedsSlowEncoder(Exception):
-    """A value for which the bytes of the C encoder can differ from RFC 8785."""
+    """Raised for a value that the C encoder may write differently from RFC 8785."""
 
 
 _UNCHANGED = frozenset({str, bool, type(None)})
@@ -172,7 +173,7 @@ def dumps(value: object) -> bytes:
 
 
 def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
-    """Return the RFC 8785 bytes of an object, and the RFC 8785 bytes of its members ``names`` alone."""
+    """Return the RFC 8785 bytes of an object, and the RFC 8785 bytes of an object with only the members ``names``."""
     try:
         whole = _plain_object(value, 1)
         part = {name: whole[name] for name in names if name in whole}
@@ -188,9 +189,10 @@ def _dumps_slowly(value: object) -> bytes:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Return a copy of ``value`` that Python's ``json`` writes as RFC 8785, ten times as fast as the general encoder.
+    """Return a copy of ``value`` that Python's ``json`` module writes exactly as RFC 8785 requires.
 
-    Raises _NeedsSlowEncoder for a value that json would write differently.
+    This is ten times as fast as the general encoder. Raises _NeedsSlowEncoder for a value that ``json`` would write
+    differently.
     """
     kind = type(value)
     if kind in _UNCHANGED:
@@ -240,14 +242,17 @@ def _plain_float(value: float) -> float | int:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_VALUES = 1_000_000
-"""maximum number of commas and opening brackets: millions of empty lists take a hundred times their bytes in memory"""
+"""maximum number of commas and opening brackets in a document; it limits the memory that the parsed document needs"""
 
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(data: bytes) -> JSON:
-    """Parse one JSON document, or raise CanonicalError for anything that two readers could read differently."""
+    """Parse one JSON document strictly.
+
+    Raises CanonicalError for anything that two JSON parsers could read differently, such as a repeated key.
+    """
     text = _decode(data)
     check_depth(text)
     refused: list[RejectedValue] = []
@@ -262,7 +267,7 @@ def parse_file(path: Path) -> JSON:
 
     Raises:
         OSError: the file cannot be read.
-        CanonicalError: as ``parse``; also for a file of more than ``MAX_BYTES``.
+        CanonicalError: the file has more than ``MAX_BYTES``, or `parse` rejects its content.
     """
     with path.open("rb") as file:
         return parse(file.read(MAX_BYTES + 1))
@@ -337,20 +342,20 @@ def _repeated(pairs: list[tuple[str, object]]) -> str:
 
 _BEYOND_UCS2 = re.compile("[\U00010000-\U0010ffff]")
 EXACT_DIGITS = 15
-"""number of digits up to which every integer is exact in a double"""
+"""maximum number of digits of an integer that a double always stores exactly"""
 
 
 class _MaybeNotCanonical(Exception):
-    """A number that Python and ECMAScript can write differently."""
+    """Raised for a line that Python may write differently from RFC 8785."""
 
 
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
-    """Return the value of a line, the canonical bytes of its members ``names``, and True if the line is canonical.
+    """Return three things: the value of a JSON line, the bytes of its members ``names``, and True if it is canonical.
 
-    For a value that is not an object, the bytes are those of the whole value.
+    The bytes are RFC 8785. If the value is not an object, they are the bytes of the whole value.
 
     Raises:
-        CanonicalError: as ``parse``.
+        CanonicalError: `parse` rejects the line.
     """
     try:
         return _read_fast(line, names)
@@ -397,15 +402,15 @@ _DECODER = json.JSONDecoder(parse_float=_exact_float, parse_int=_exact_int, pars
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the SHA-256 of bytes as 64 lower-case hex digits."""
+    """Return the SHA-256 of ``data`` as 64 lower-case hex digits."""
     return sha256(data).hexdigest()
 
 
 def digest(value: object) -> str:
-    """Return the SHA-256 of the canonical bytes of a value as 64 lower-case hex digits."""
+    """Return the SHA-256 of the RFC 8785 bytes of ``value`` as 64 lower-case hex digits."""
     return sha256_hex(dumps(value))
 
 
 def without_members(document: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
-    """Return a copy of an object without some of its top-level members."""
+    """Return a copy of the object without its top-level members ``keys``."""
     return {key: value for key, value in document.items() if key not in keys}

@@ -5,8 +5,8 @@ The command line calls ``configure`` once, and a run calls ``run_log``. Other co
     from bench.events import log
     log().info("phase_done", phase="search", item="conv-26_0")
 
-Levels: events of single calls are ``debug`` (shown with -v), all others ``info`` and above. Secrets from
-:class:`bench.settings.Environment` are removed from every event, and by :func:`redact` from any text.
+Events of single calls have the level ``debug`` (shown with -v). All other events have ``info`` or a higher level. Known
+secrets are removed from every event. :func:`redact` removes them from any text.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log"
 NAME = "bench"
 _handlers: list[logging.Handler] = []
 _levels: list[int] = []
-"""the previous level for each open run log; the first one is restored after the last log is closed"""
+"""for each open run log, the level of the logger before the log was opened; the first level is restored at the end"""
 _level_lock = Lock()
 Context = Mapping[str, str | int | None]
 _bound: ContextVar[_BoundContext | None] = ContextVar("bound", default=None)
 
 
 def redact(text: str) -> str:
-    """Return the text with known secrets and key-like strings replaced by ``[redacted]``."""
+    """Return the text with known secrets, and strings that look like keys, replaced by ``[redacted]``."""
     return redactor(text)
 
 
@@ -65,7 +65,7 @@ def _redact_event(
 
 
 def log() -> structlog.stdlib.BoundLogger:
-    """Return the logger, which adds the context of :func:`bind` to every event."""
+    """Return the logger of bench. It adds the context of :func:`bind` to every event."""
     import structlog
 
     if not structlog.is_configured():
@@ -75,14 +75,14 @@ def log() -> structlog.stdlib.BoundLogger:
 
 
 class _BoundContext(NamedTuple):
-    """The context of one block, and the block around it."""
+    """The context of one ``with bind(...)`` block, and the block around it."""
 
     outer: _BoundContext | None
     context: Context
 
 
 def _context() -> dict[str, str | int]:
-    """Return the bound context. Inner blocks take precedence."""
+    """Return the context of all open :func:`bind` blocks. Values of inner blocks take precedence."""
     chain: list[Context] = []
     block = _bound.get()
     while block is not None:
@@ -92,10 +92,7 @@ def _context() -> dict[str, str | int]:
 
 
 class bind:  # noqa: N801 - used as the statement `with bind(...)`
-    """Add run_id, job, corpus, item, phase, attempt or endpoint to every event inside the block.
-
-    The contexts are a chain in one context variable, which is read only when an event is written.
-    """
+    """Add run_id, job, corpus, item, phase, attempt or endpoint to every event inside a ``with`` block."""
 
     __slots__ = ("_context", "_token")
     _token: Token[_BoundContext | None]
@@ -111,9 +108,9 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
 
 
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
-    """Send events to stderr and to ``log_file``. Call it once per process.
+    """Send events to stderr, and to ``log_file`` if it is given. Call this once per process.
 
-    Stderr gets warnings and errors. With ``verbose`` it gets all events, with ``quiet`` only errors.
+    Stderr gets warnings and errors. With ``verbose`` it gets all events, and with ``quiet`` only errors.
 
     Raises:
         UsageError: the folder of ``log_file`` does not exist.
@@ -139,7 +136,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 
 @contextmanager
 def run_log(path: Path, run_id: str) -> Iterator[None]:
-    """Also write to ``path`` the events that the run logs inside the block."""
+    """Write the events of the run to the file ``path`` as well, inside the ``with`` block."""
     import logging
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +154,7 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 
 @contextmanager
 def _info_enabled() -> Iterator[None]:
-    """Enable INFO while any run log is open. Concurrent runs can end in any order."""
+    """Enable the level INFO while at least one run log is open. Concurrent runs can end in any order."""
     import logging
 
     ours = logging.getLogger(NAME)
@@ -175,7 +172,7 @@ def _info_enabled() -> Iterator[None]:
 
 
 def close() -> None:
-    """Flush and close every opened log handler."""
+    """Flush and close stderr's handler and the handler of the log file."""
     import logging
 
     while _handlers:
@@ -208,7 +205,7 @@ def _configure_structlog() -> None:
 
 
 def _shared_processors() -> list[structlog.types.Processor]:
-    """Return the processors of all events of bench and of libraries. Redaction is the last one."""
+    """Return the processors that every event passes, from bench or from a library. The last one removes secrets."""
     import structlog
 
     return [
@@ -222,7 +219,7 @@ def _shared_processors() -> list[structlog.types.Processor]:
 
 
 def _without_traceback(renderer: structlog.types.Processor) -> structlog.types.Processor:
-    """Return a renderer that omits tracebacks. Only log files have them."""
+    """Return a renderer for the console that omits tracebacks. Log files still have them."""
 
     def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
         event.pop("exception", None)
@@ -232,9 +229,9 @@ def _without_traceback(renderer: structlog.types.Processor) -> structlog.types.P
 
 
 def _rotating_handler(path: Path) -> logging.Handler:
-    """Return a handler for a file of JSON lines: 20 MB per file, five files.
+    """Return a handler that writes JSON lines to a file, with at most five files of 20 MB each.
 
-    When the disk is full, events are lost, but the run continues.
+    If the disk is full, events are lost, but the run continues.
     """
     import logging.handlers
 

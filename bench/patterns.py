@@ -1,4 +1,6 @@
-"""Regular expressions that are compiled on first use, because a command uses only a few of several hundred.
+"""Regular expressions that are compiled when they are first used.
+
+Bench has several hundred of them, and one command uses only a few.
 
 Example::
 
@@ -13,7 +15,7 @@ METHODS = ("search", "match", "fullmatch", "split", "findall", "finditer", "sub"
 
 
 class _LazyPattern:
-    """A pattern that is compiled on first use."""
+    """A regular expression that is compiled when one of its methods is first used."""
 
     def __init__(self, text: str, flags: int) -> None:
         self.pattern = text
@@ -26,5 +28,5 @@ class _LazyPattern:
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled on first use. Do not pass it to functions of ``re``."""
+    """Return a regular expression that is compiled on first use. Call its methods, not functions of ``re``."""
     return cast("re.Pattern[str]", _LazyPattern(text, flags))

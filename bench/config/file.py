@@ -1,8 +1,6 @@
-"""A config file with the place of every key, and the loader that converts it to a typed model.
+"""Read a config file with the line and column of every key, and convert the file to a pydantic model.
 
-Also in this module:
-
-* The messages for pydantic's errors: the field, the problem and the nearest known name.
+The module also turns the errors of pydantic into messages with the field, the problem and a similar known name.
 
 Example::
 
@@ -38,7 +36,8 @@ from bench.errors import ConfigError
 
 MAX_BYTES = 2_000_000
 BOTH_SPELLINGS = "both_spellings"
-"""pydantic error type for a field given in both spellings or by its internal name; its context has both names"""
+"""our own pydantic error type: a field is given in both spellings, or by its internal name; the context has both
+names"""
 _PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
@@ -59,7 +58,7 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _one_spelling(cls, value: object) -> object:
-        """Reject a field that is given in both spellings, or by an internal Python name that is not a config key."""
+        """Reject a field that is given in both spellings, or by a Python name that is not a config key."""
         if not isinstance(value, Mapping):
             return value
         for name, keys in keys_of_fields(cls):
@@ -74,14 +73,14 @@ class ConfigModel(BaseModel):
 
 @cache
 def keys_of_fields(model: type[BaseModel]) -> list[tuple[str, list[str]]]:
-    """Return the fields of a model, each with every key that a file may use for it."""
+    """Return (field name, keys) for each field of a model. A file can use any of these keys for the field."""
     return [(name, keys_of(name, info)) for name, info in model.model_fields.items()]
 
 
 def keys_of(name: str, info: FieldInfo) -> list[str]:
-    """Return every key that a file may use for a field, the preferred one first.
+    """Return every key that a file can use for a field, the preferred key first.
 
-    A field with an explicit alias, such as ``with`` for ``with_``, has only that key.
+    A field with an explicit alias, such as ``with`` for ``with_``, has only the alias as key.
     """
     if isinstance(info.validation_alias, AliasChoices):
         return list(dict.fromkeys((*map(str, info.validation_alias.choices), name)))
@@ -108,7 +107,7 @@ class Source:
 
     @classmethod
     def parse(cls, text: str, path: Path) -> Self:
-        """Parse a text as the content of the file ``path``, which is not read."""
+        """Parse ``text`` as if it were the content of the file ``path``. The file is not read."""
         label = display_path(path)
         tree, places = parse_json(text, label) if path.suffix == ".json" else _parse_yaml(text, label)
         if not isinstance(tree, dict):
@@ -117,18 +116,21 @@ class Source:
 
     @property
     def label(self) -> str:
-        """Return the file path for errors: relative to the working directory if the file is inside it."""
+        """Return the path of the file for errors, relative to the working directory if the file is inside it."""
         return display_path(self.path)
 
     def place(self, path: TreePath) -> str:
-        """Return ``file:line:column`` of the key, or of the nearest enclosing key that the file has."""
+        """Return ``file:line:column`` of the key at ``path``.
+
+        If the file lacks the key, return the place of the nearest enclosing key.
+        """
         line, column = self.places.get(self.locate(path), (1, 1))
         return f"{self.label}:{line}:{column}"
 
     def locate(self, path: TreePath) -> TreePath:
-        """Return the key path in the spelling of the file; parts that the file lacks are left out.
+        """Return the key path in the spelling that the file uses.
 
-        Such parts are absent keys, and the union tags that pydantic inserts.
+        Parts that the file lacks are left out: absent keys, and the union tags that pydantic inserts.
         """
         node: object = self.tree
         found: TreePath = ()
@@ -142,7 +144,7 @@ class Source:
 
 
 def _key_of(node: object, part: str | int) -> str | int | None:
-    """Return the key as the node spells it; None for a key that the node lacks, such as a union tag."""
+    """Return the key as it is spelled in ``node``; None if the node has no such key."""
     if isinstance(node, list):
         return part if isinstance(part, int) and 0 <= part < len(node) else None
     if not isinstance(node, Mapping):
@@ -153,12 +155,12 @@ def _key_of(node: object, part: str | int) -> str | int | None:
 
 
 def fold_key(key: str) -> str:
-    """Return the key in lower case without underscores, so that ``runId`` and ``run_id`` are equal."""
+    """Return the key in lower case without underscores. ``runId`` and ``run_id`` then are equal."""
     return key.replace("_", "").lower()
 
 
 def display_path(path: Path) -> str:
-    """Return a path for errors: relative to the working directory if the path is inside it."""
+    """Return the path as a text for errors, relative to the working directory if it is inside this directory."""
     try:
         return _display_path(path, Path.cwd())
     except (ValueError, OSError):
@@ -202,7 +204,7 @@ Model = TypeVar("Model", bound=ConfigModel)
 
 
 def load(source: Source, model: type[Model]) -> Model:
-    """Validate the whole file and return it as a model.
+    """Validate a file and return it as an instance of ``model``.
 
     Raises:
         ConfigError: the file has problems; the error lists all of them in file order.
@@ -214,7 +216,7 @@ def load(source: Source, model: type[Model]) -> Model:
 
 
 def validation_problems(source: Source, model: type[ConfigModel], error: ValidationError) -> list[ConfigError]:
-    """Convert pydantic's errors to ConfigErrors in file order, without duplicates."""
+    """Convert the errors of pydantic to ConfigErrors, in file order and without duplicates."""
 
     def line_and_column(details: ErrorDetails) -> tuple[int, int]:
         return source.places.get(key_of(source, details), (1, 1))
@@ -235,7 +237,7 @@ def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
 
 
 def _is_of_other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
-    """Return True for a type error of a union branch when another branch matched more of the value."""
+    """Return True if an error is about the wrong branch of a union, and another branch fits the value better."""
     stem = entry["loc"][:-1]
     if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
         return False
@@ -265,19 +267,19 @@ _EXPECTED_TYPES = {
 
 
 def nearest(name: str, known: Iterable[str], *, n: int = 1) -> list[str]:
-    """Return up to ``n`` similar known names, best first; empty if none is similar."""
+    """Return up to ``n`` known names that are similar to ``name``, the most similar first."""
     lowered = {candidate.lower(): candidate for candidate in sorted(known)}
     return [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=n, cutoff=0.6)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message that suggests the most similar known name; an empty text if none is similar."""
+    """Return ``; did you mean "NAME"?`` with the most similar known name; an empty text if none is similar."""
     near = nearest(name, known)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> ConfigError:
-    """Return the ConfigError for a pydantic error, with the place of the key."""
+    """Return the ConfigError for one error of pydantic, with the line and column of the key."""
     path = source.locate(tuple(error["loc"]))
     where = source.place(key_of(source, error))
     match error["type"]:
@@ -298,14 +300,17 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
 
 
 def key_of(source: Source, error: ErrorDetails) -> TreePath:
-    """Return the key path of an error; for a field given in two spellings, the path of the second key in the file."""
+    """Return the path of the key that an error is about.
+
+    If a field is given in two spellings, return the key that comes second in the file.
+    """
     path = source.locate(tuple(error["loc"]))
     spelt = [(*path, str(key)) for key in error.get("ctx", {}).values()] if error["type"] == BOTH_SPELLINGS else []
     return max((one for one in spelt if one in source.places), key=source.places.__getitem__, default=path)
 
 
 def key_text(path: TreePath) -> str:
-    """Return a key path as text: ``metrics[1].name``; ``the file`` for an empty path."""
+    """Return a key path as a text such as ``metrics[1].name``. An empty path becomes ``the file``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -313,9 +318,9 @@ def key_text(path: TreePath) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as a file would write it, cut to 100 characters.
+    """Return a value for a message, in the form that a file has, cut to 100 characters.
 
-    A map is shown as ``a map of keys``, a list as ``a list``.
+    A map is shown as ``a map of keys``, and a list as ``a list``.
     """
     return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
 
@@ -361,7 +366,7 @@ def _invalid_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigE
 
 
 def flag_message(error: ErrorDetails) -> str:
-    """Return the message for an invalid flag: ``--limit must be greater than ..., not 0``."""
+    """Return the message for an invalid flag, such as ``--limit must be greater than 0, not -1``."""
     flag = f"--{str(error['loc'][0]).replace('_', '-')}" if error["loc"] else "flags"
     if error["type"] in ("value_error", "assertion_error"):
         return f"{flag}: {_bench_wording(error['msg'])}"
@@ -375,7 +380,7 @@ def flag_message(error: ErrorDetails) -> str:
 
 
 def _bench_wording(message: str) -> str:
-    """Return pydantic's message in the wording of bench."""
+    """Return a message of pydantic in the style of bench: ``must be ...`` instead of ``Input should be ...``."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
 
@@ -395,12 +400,15 @@ def _other_error(path: TreePath, error: ErrorDetails, where: str) -> ConfigError
 
 
 def accepted_keys(model: type[BaseModel]) -> list[str]:
-    """Return every accepted key of a model, in all spellings."""
+    """Return every key that a file can use in a section of this model, in all spellings."""
     return [key for _, keys in keys_of_fields(model) for key in keys]
 
 
 def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
-    """Return the model of the map at a key path, which may contain union tags; None where the map may have any key."""
+    """Return the model of the section at a key path.
+
+    The path can contain union tags. Return None if the section is a map with any keys.
+    """
     current: list[object] = [model]
     for part in path:
         chosen = [found for option in current for found in _models_in(option) if str(part) in _tags(found)]
@@ -409,7 +417,7 @@ def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """Return the union tags of a model: its class name, and the values of its discriminator."""
+    """Return the texts by which pydantic names this model in a union: its class name, or its discriminator values."""
     literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
     return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 
@@ -426,7 +434,7 @@ def _types_below(annotation: object, part: str | int) -> list[object]:
 
 
 def _union_members(annotation: object) -> tuple[object, ...]:
-    """Return the members of a union, or the type inside Annotated; empty for other types."""
+    """Return the types in a union, or the type inside ``Annotated``; empty for any other type."""
     arguments = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return arguments[:1]

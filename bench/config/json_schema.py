@@ -1,8 +1,6 @@
 """JSON Schemas of config files, for completion and checks in editors.
 
-Also in this module:
-
-* The descriptions of fields: the docstrings below the fields in the source code.
+The description of a field is the docstring below the field in the source code.
 
 Example::
 
@@ -37,7 +35,7 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 
 
 def json_schema(kind: Kind) -> dict[str, object]:
-    """Return the JSON Schema (draft 2020-12) of one kind of file; it has only the preferred spelling of each key."""
+    """Return the JSON Schema (draft 2020-12) of one kind of file. It has only the preferred spelling of each key."""
     schema = _model_of(kind).model_json_schema(by_alias=True, schema_generator=DescribedJsonSchema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -59,7 +57,7 @@ class DescribedJsonSchema(GenerateJsonSchema):
     """Pydantic's JSON Schema with the field docstrings as descriptions."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Return the schema of a model; an explicit description of a field takes precedence over its docstring."""
+        """Return the JSON Schema of a model. A field without a description gets its docstring as description."""
         made = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
         texts = docstrings(model)
@@ -71,7 +69,7 @@ class DescribedJsonSchema(GenerateJsonSchema):
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """Return the docstrings of the fields of a class and its bases, by field name."""
+    """Return field name -> docstring, for the fields of a class and of its base classes."""
     texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if cls.__module__ not in UNDOCUMENTED_MODULES:

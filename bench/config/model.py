@@ -59,9 +59,9 @@ REJECTED_FIELDS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
 }  # fmt: skip
-"""field name in lower case without ``_`` and ``-`` -> the reason why it is rejected, or the key to use instead"""
+"""name of a rejected field, in lower case without ``_`` and ``-`` -> the reason, or the key to use instead"""
 NESTED_SETTINGS = ("generationconfig", "options")
-"""objects inside ``body`` whose own fields are also checked, in lower case"""
+"""names of objects in ``body``, in lower case; the fields inside these objects are checked too"""
 
 
 class ModelSettings(ConfigModel):
@@ -95,16 +95,16 @@ class ModelSettings(ConfigModel):
         return value
 
     def identity(self) -> dict[str, object]:
-        """Return the settings that can change a result; streaming and batching cannot."""
+        """Return the settings that can change a result. Streaming and batching are left out."""
         return self.model_dump(mode="json", include={"context", "fixed_temperature"}) | (
             {"body": dict(self.body)} if self.body else {}
         )
 
 
 def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return the first field that must not be set, with the reason; None when all fields are allowed.
+    """Return the path of the first field that a request must not set, and the reason; None if all fields are allowed.
 
-    A field inside an object is named with its path: ``options.seed``.
+    The path of a field inside an object is ``options.seed``.
     """
     for name, value in body.items():
         folded = str(name).replace("_", "").replace("-", "").lower()
@@ -117,7 +117,11 @@ def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def merge_body(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
-    """Return a request with extra fields added: objects are merged field by field, other values are replaced."""
+    """Return a request body with the fields of ``extra`` added.
+
+    If both have an object under one name, the objects are merged. Otherwise the value of ``extra`` replaces the old
+    value.
+    """
     found = dict(body)
     for name, value in extra.items():
         known = found.get(name)
@@ -130,7 +134,7 @@ Dialect = Literal["openai", "anthropic", "google"]
 KNOWN_PREFIXES = ("openai", "anthropic", "google", "openrouter", "groq", "ollama", "azure")
 BUILTIN = "builtin"
 LOCAL = "local"
-"""prefix of embedding models that run in this process"""
+"""prefix of the names of embedding models that run in this process"""
 
 
 class ModelLimit(Limit):
@@ -164,7 +168,7 @@ class ModelFile(ConfigModel):
 
     @property
     def adds_to_known(self) -> bool:
-        """Return True when the file only adds limits and settings to a built-in prefix."""
+        """Return True if the file defines no new endpoint, and only adds limits and settings to a built-in prefix."""
         return self.name in KNOWN_PREFIXES or (self.name == LOCAL and self.base_url is None)
 
 
@@ -183,9 +187,10 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSettings]) -> dict[str, ModelFile]:
-    """Return the model files (by prefix) with the model settings of a run added.
+    """Return the model files with the model settings of a run added.
 
-    The keys of ``settings`` are full model names, such as ``vllm/qwen3-8b``.
+    The keys of ``files`` are prefixes such as ``vllm``. The keys of ``settings`` are full names such as
+    ``vllm/qwen3-8b``.
 
     Raises:
         UsageError: a name has no endpoint, or a setting does not apply to its model.

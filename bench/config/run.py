@@ -54,18 +54,18 @@ _SHARD = r"^\d+/\d+$"
 
 
 def _cores(value: object) -> object:
-    """Replace ``auto`` with the number of cores that this process may use; return any other value unchanged."""
+    """Return the number of cores that this process can use for ``auto``; return any other value unchanged."""
     if value != "auto":
         return value
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 LARGEST_SEED = 2**53 - 1
-"""the largest integer that every JSON parser reads exactly"""
+"""the largest seed; every JSON parser reads integers up to this one exactly"""
 
 
 def _words(value: object) -> object:
-    """Split texts at commas and white space, alone or in a list: ``"a,b"``, ``["a,b", "c"]``."""
+    """Split a text, or each text of a list, at commas and white space: ``["a,b", "c"]`` gives a, b, c."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -77,12 +77,12 @@ def _words(value: object) -> object:
 
 
 def _texts(value: object) -> object:
-    """Accept one text instead of a list of texts; a text is not split."""
+    """Convert a single text to a tuple with this text. Lists are accepted unchanged."""
     return (value,) if isinstance(value, str | int) else value
 
 
 def _pairs(value: object) -> object:
-    """Convert ``"a=1"`` or ``["a=1", "b=2"]`` to a map; a map is accepted unchanged."""
+    """Convert ``"a=1"`` or ``["a=1", "b=2"]`` to a dict. A dict is accepted unchanged."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -104,7 +104,7 @@ def _seconds(value: object) -> object:
 
 
 def _cutoffs(value: object) -> object:
-    """Accept one number or several, also as a text with commas or spaces; repeated numbers are removed."""
+    """Convert one or more numbers to a tuple without duplicates. A text can have several, as in ``"5,10"``."""
     if value is None:
         return ()
     parts = _words(value) if isinstance(value, str | list | tuple) else (value,)
@@ -136,7 +136,7 @@ InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
 def singular_and_plural(plural: str) -> AliasChoices:
-    """Return the keys of a flag whose name may be singular or plural: ``judge_model`` and ``judge_models``."""
+    """Return the keys that a file can use for a flag, such as ``judge_model`` and ``judge_models``."""
     return AliasChoices(to_camel(plural[:-1]), plural, to_camel(plural))
 
 
@@ -334,7 +334,7 @@ class Operation(ConfigModel):
         return self
 
     def rates_per_s(self) -> dict[str, float]:
-        """Return the rates of ``rate`` in requests per second, by the same names."""
+        """Return name -> requests per second, for each entry of ``rate``."""
         return {name: _per_second(name, text) for name, text in self.rate.items()}
 
 
@@ -343,7 +343,9 @@ class RunRequest(Experiment, Operation):
 
     @classmethod
     def combine(cls, below: RunRequest | None, flags: Mapping[str, object]) -> RunRequest:
-        """Return a run file or an earlier request with ``flags`` added; flags take precedence, and None = not given.
+        """Return the request ``below`` (a run file or an earlier request) with ``flags`` added.
+
+        A flag that is not None replaces the value of ``below``.
 
         Raises:
             UsageError: a value is invalid.
@@ -359,7 +361,7 @@ class RunRequest(Experiment, Operation):
             raise UsageError("\nerror: ".join(map(flag_message, reversed(first_of_each.values())))) from error
 
     def operation(self) -> dict[str, object]:
-        """Return the flags of `Operation` as JSON data."""
+        """Return the flags that never change a result, those of `Operation`, as JSON data."""
         return self.model_dump(mode="json", include=set(Operation.model_fields))
 
 
@@ -371,5 +373,5 @@ def _per_second(name: str, value: object) -> float:
 
 
 def new_run_id(today: date, entropy: str) -> str:
-    """Return a run id that sorts by day, ``20261127-4f9c0a1b``; it is unique if ``entropy`` is."""
+    """Return a run id such as ``20261127-4f9c0a1b``. It is unique if ``entropy`` is unique."""
     return f"{today:%Y%m%d}-{entropy}"

@@ -40,12 +40,12 @@ _SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
 
 
 class DateText(str):
-    """The text of a date in the data, with the instant that the text means."""
+    """The text of a date as the data writes it, with the instant that it means in ``when``."""
 
     when: datetime | None
 
     def __new__(cls, text: str, when: datetime | None) -> DateText:
-        """Create the date; the filters iso, date and time use the instant ``when``."""
+        """Create the text. The filters iso, date and time use the instant ``when``."""
         made = super().__new__(cls, text)
         made.when = when
         return made
@@ -57,26 +57,26 @@ def turn_text(turn: Turn) -> str:
 
 
 def render_turn(turn: Turn) -> str:
-    """Return the line of a turn: speaker or role, then the text, which is never changed."""
+    """Return ``SPEAKER: text`` or ``ROLE: text`` for a turn; the text alone if both are unknown."""
     who = turn.speaker or turn.role
     return f"{who}: {turn_text(turn)}" if who else turn_text(turn)
 
 
 def turn_object(turn: Turn) -> dict[str, str]:
-    """Return a turn as a JSON object: its speaker, or else its role, and its content."""
+    """Return a turn as a JSON object with ``content``, and with ``speaker`` or ``role`` if one is known."""
     who = {"speaker": turn.speaker} if turn.speaker else {"role": turn.role} if turn.role else {}
     return {**who, "content": turn_text(turn)}
 
 
 def iso_utc(when: datetime) -> str:
-    """Return an instant as text in UTC, to the second: ``2023-05-30T23:40:00Z``."""
+    """Return an instant in UTC as a text such as ``2023-05-30T23:40:00Z``."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def text_of(value: object) -> str:
-    """Return a value as a template without filters shows it: a list as lines, an object as JSON, a date in ISO 8601.
+    """Return a value as a text, as a template without filters shows it.
 
-    Nulls in a list are left out.
+    A list becomes lines without its nulls, an object becomes JSON, and a date becomes ISO 8601.
     """
     if isinstance(value, str):
         return value
@@ -142,7 +142,7 @@ def _truncate(argument: str | None) -> Filter:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The filter ``join``: the elements of a list, or all values of a path, as one text. Nulls are left out."""
+    """The filter ``join``: it joins the elements of a list to one text. Nulls are left out."""
 
     separator: str
 
@@ -178,9 +178,9 @@ def _letter(argument: str | None) -> Filter:
     start = int(argument or 0)
 
     def apply(value: object) -> str:
-        """Return the letter for a number; any other text is returned without white space at its ends.
+        """Return the letter for the number of a choice. Return any other text stripped.
 
-        The check of choices reports a text that is not a choice.
+        A later check reports a text that is not a choice.
         """
         text = text_of(value).strip()
         at = int(text) - start if text.isascii() and text.isdecimal() and len(text) < 4 else -1
@@ -215,9 +215,9 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
 
 
 def make_filter(name: str, argument: str | None) -> Filter:
-    """Return the filter with this name and argument (None = no argument).
+    """Return the filter called ``name`` with this argument; None means that no argument is given.
 
-    A filter returns None for a missing value, except ``default``.
+    A filter returns None for a missing value. Only ``default`` returns its argument.
 
     Raises:
         ValueError: the filter does not accept the argument.
@@ -241,13 +241,13 @@ _TOKEN = pattern(rf"{_QUOTED.pattern}|[\s\S]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Placeholder:
-    """One ``${...}`` of a template: a name and the filters for its value."""
+    """One ``${name|filter|...}`` of a template: a name and the filters that are applied to its value."""
 
     name: str
     filters: tuple[Filter, ...]
 
     def fill(self, value: object) -> object:
-        """Return the value after all filters; None for a missing value without a default."""
+        """Return the value after all filters; None if the value is missing and no filter sets a default."""
         for step in self.filters:
             value = step(value)
         return value
@@ -255,22 +255,22 @@ class _Placeholder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template. Two templates are equal when they have the same text and place."""
+    """A parsed template. Two templates are equal if they have equal texts and places."""
 
     text: str
     parts: tuple[str | _Placeholder, ...] = field(compare=False)
     names: frozenset[str] = field(compare=False)
-    """names that the template uses"""
+    """names of the values that the template inserts"""
     sha256: str = field(compare=False)
-    """SHA-256 of the text with unfilled placeholders"""
+    """SHA-256 of the text before values are inserted"""
     where: str | None = None
 
     @classmethod
     def parse(cls, text: str, names: Collection[str], *, where: str | None = None) -> Template:
-        """Parse a text that may use ``names``; ``metadata.*`` allows every name that begins with ``metadata.``.
+        """Parse a template text. It can use only ``names``; ``metadata.*`` allows any name after ``metadata.``.
 
         Raises:
-            ConfigError: an unknown name or filter, or an expression.
+            ConfigError: a name or filter is unknown, or the text has an expression.
         """
         parts = tuple(_parts(text, names, where))
         used = frozenset(part.name for part in parts if isinstance(part, _Placeholder))
@@ -278,11 +278,11 @@ class Template:
 
     @property
     def needed(self) -> frozenset[str]:
-        """Return the names without a default: they must have a value."""
+        """Return the names that must have a value, because the template has no default for them."""
         return frozenset(part.name for part in self.parts if isinstance(part, _Placeholder) and part.fill(None) is None)
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the filled text.
+        """Return the text of the template with ``values`` inserted.
 
         Raises:
             ConfigError: a name without a default has no value.
@@ -316,9 +316,9 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
 
 
 def split_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
-    """Split a template into its texts and its ``${...}``, each as an expression with filters.
+    """Yield the parts of a template: plain texts, and (expression, filters) for each ``${...}``.
 
-    Unlike in `Template.parse`, the expression may be any text.
+    An expression can be any text, unlike in `Template.parse`.
     """
     at = 0
     while (start := text.find("${", at)) >= 0:
@@ -349,7 +349,7 @@ def _placeholder(text: str, start: int, names: Collection[str], where: str | Non
 
 
 def _closing(text: str, start: int, where: str | None) -> int:
-    """Return the index after the ``}`` that closes the ``${`` at ``start``; braces in quotes do not count."""
+    """Return the index after the ``}`` that closes the ``${`` at ``start``. Braces in quotes do not count."""
     depth, at = 0, start + 1
     while at < len(text):
         if quoted := _QUOTED.match(text, at):
@@ -417,9 +417,10 @@ def _require_known(slot: _Placeholder, names: Collection[str], where: str | None
 
 
 def _line_template(match: re.Match[str], where: str | None) -> str:
-    """Return the template of one line: the text between backticks in ``${session.map(turn => `...`).join(...)}``.
+    """Return the template of one line from ``${session.map(turn => `...`).join(...)}``.
 
-    In the result, ``${turn.speaker}`` is written as ``${speaker}``, as the filter ``lines`` expects it.
+    The template is the text between the backticks, with ``${turn.speaker}`` changed to ``${speaker}`` for the filter
+    ``lines``.
     """
     line = match["line"]
     if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
@@ -447,17 +448,20 @@ ESCAPE = "\\"
 
 @dataclass(frozen=True, slots=True)
 class PromptTags:
-    """The XML-like tags of one prompt, as a pattern that finds them in any spelling; None for a prompt without tags."""
+    """The XML-like tags of one prompt, such as ``<r>``.
+
+    ``pattern`` finds them in any spelling. It is None if the prompt closes no tag.
+    """
 
     pattern: re.Pattern[str] | None
 
     @classmethod
     def of(cls, prompt: str) -> PromptTags:
-        """Return the tags that the prompt closes, for example with ``</r>``."""
+        """Return the tags that the prompt closes, such as ``</r>``."""
         return _prompt_tags(prompt)
 
     def escaped(self, values: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the values with every tag of the prompt escaped, so that no value opens or closes a tag."""
+        """Return the values with each tag of the prompt escaped, so that no value can open or close a tag."""
         pattern = self.pattern
         if pattern is None or not pattern.search("\n".join(values.values())):
             return values
@@ -475,6 +479,6 @@ def _prompt_tags(prompt: str) -> PromptTags:
 
 
 def _spelling_pattern(name: str) -> str:
-    """Return a pattern for a name, which may also have full-width letters and contain invisible characters."""
+    """Return a pattern that matches a name also with full-width letters or with invisible characters inside."""
     signs = (f"[{re.escape(sign)}{chr(ord(sign) + _FULL_WIDTH)}]" for sign in name)
     return rf"[{_HIDDEN}]*".join(signs)

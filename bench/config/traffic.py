@@ -50,7 +50,7 @@ class ErrorRule(ConfigModel):
 
     @property
     def tests(self) -> frozenset[str]:
-        """Return the names of the tests that this rule sets."""
+        """Return the names of the test fields that this rule sets, such as ``equals``."""
         return frozenset(self.model_fields_set & {"equals", "not_equals", "in_", "not_in", "exists", "non_empty"})
 
     @model_validator(mode="after")
@@ -136,7 +136,7 @@ class RateLimit(ConfigModel):
 
 
 def _amount(value: object) -> object:
-    """Reject a boolean, which would count as 1 or 0."""
+    """Return the value; raise ValueError for a boolean, which would count as 1 or 0."""
     if isinstance(value, bool):
         raise ValueError(f"must be an amount in USD such as 0.15, not {str(value).lower()}")
     return value
@@ -190,20 +190,23 @@ class TokenPrices(ConfigModel):
 
     @property
     def known(self) -> dict[str, Decimal]:
-        """Return the prices that are set, by field name."""
+        """Return field name -> price, for the prices that are set."""
         return {name: price for name in type(self).model_fields if (price := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class _TypedPrice:
-    """A price as the file writes it, with the model that validates it."""
+    """A price as it is written in the file, with the name of the model that must validate it."""
 
     value: object
     kind: Literal["CallPrices", "TokenPrices"]
 
 
 def _typed_by_name(value: object) -> object:
-    """Mark each price with its type: token prices for a name with a slash, call prices for any other name."""
+    """Wrap each price with the model that must validate it.
+
+    A name with a slash is a model and has token prices. Any other name is a provider and has call prices.
+    """
     if not isinstance(value, Mapping):
         return value
     return {
@@ -216,7 +219,7 @@ def _kind(value: object) -> str:
 
 
 def allow_number(schema: dict[str, Any]) -> None:
-    """Change a JSON Schema so that it allows a single number instead of a map of call prices."""
+    """Change the JSON Schema of prices so that a single number is also allowed as call prices."""
     schema["additionalProperties"]["oneOf"].insert(0, {"type": "number", "minimum": 0})
 
 

@@ -1,4 +1,6 @@
-"""Rules for run ids and other names that become files and folders on any operating system.
+"""Rules for values of configs: run ids and other file names, regular expressions, and environment variables.
+
+A run id must be a valid file name on every operating system.
 
 Example::
 
@@ -7,8 +9,8 @@ Example::
     check_run_id("nightly")      # "nightly"
     check_run_id("published")    # ValueError: the public log is results/published
 
-Regular expressions of a config are matched against texts of the data and must be fast on any text. Two rules ensure
-this: the number of ways in which an expression can match is limited, and the length of a text is limited.
+A regular expression in a config must be fast on any text of the data. So the length of a text is limited, and also the
+number of ways in which an expression can match.
 
 Example::
 
@@ -37,24 +39,31 @@ from bench.config.jsontext import TreePath
 from bench.settings import VARIABLE
 
 SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-"""one segment of a path; a match cannot lead to another folder"""
+"""a name that is safe as one part of a file path: it cannot lead to another folder"""
 _NOT_PORTABLE = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*\.")
 _RESERVED = re.compile(
     r"(?i:published|readme\.md|results\.sqlite.*|journal\.sqlite.*|shards|pause"
     r"|receipts|run\.log.*|report\.(?:json|md)|items\.jsonl)"
 )
-"""names that bench uses for its own files, in the folders where it also creates run folders or copies of journals"""
+"""names of files that bench itself creates next to run folders"""
 
 
 def require_portable(name: str) -> str:
-    """Return the name; raise ValueError when Windows does not allow it: a device name, or a dot at the end."""
+    """Return the name unchanged.
+
+    Raises ValueError for a name that Windows does not allow: a device name such as ``CON``, or a name with a dot at its
+    end.
+    """
     if _NOT_PORTABLE.fullmatch(name):
         raise ValueError(f'"{name}" cannot be a file name on every system: it is a device name, or it ends with a dot')
     return name
 
 
 def check_run_id(text: str) -> str:
-    """Return the run id; raise ValueError when it is invalid, or is a reserved name in any letter case."""
+    """Return the run id unchanged.
+
+    Raises ValueError if the run id is invalid, or is the name of a file or folder that bench itself creates.
+    """
     if not SEGMENT.fullmatch(text) or text.startswith("-"):
         raise ValueError(
             "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
@@ -63,7 +72,7 @@ def check_run_id(text: str) -> str:
 
 
 def require_unreserved(name: str) -> str:
-    """Return the name of a run's folder; raise ValueError when bench uses this name for its own files."""
+    """Return the name of a run folder unchanged. Raises ValueError if bench uses it for its own files."""
     if _RESERVED.fullmatch(name):
         raise ValueError(f'"{name}" is reserved: bench keeps files of its own under this name; choose another run id')
     return name
@@ -86,22 +95,23 @@ LowerName = Annotated[str, AfterValidator(_lower_name), Field(json_schema_extra=
 
 
 LONGEST_TEXT = 512
-"""maximum characters of a text that a pattern is matched against"""
+"""maximum number of characters of a text that a pattern of a config is matched against"""
 MOST_WAYS = LONGEST_TEXT**2
-"""maximum number of ways in which a pattern can match: two unbounded repeats are allowed"""
+"""maximum number of ways in which a pattern may match a text of this length; two unlimited repeats are allowed"""
 MOST_ANCHORED_WAYS = 16 * MOST_WAYS
-"""the higher limit for a pattern that begins with ``^``, because such a pattern is tried at one position only"""
+"""the maximum for a pattern that begins with ``^``; it is higher, because such a pattern is tried at one position
+only"""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
 class _NestedRepeat(ValueError):
-    """An error for a repeat of a part that can itself match in several ways."""
+    """The error for a repeat whose content can match in several ways, such as ``(a+)+``."""
 
 
 def pattern_problem(pattern: str, *, groups: int | None = 1) -> str | None:
-    """Return the reason why a pattern is not allowed; None if it is allowed.
+    """Return the reason why a config must not use a regular expression; None if it is allowed.
 
-    ``groups`` is the required number of groups in the pattern; None allows any number.
+    ``groups`` is the required number of groups; None allows any number.
     """
     try:
         compiled = re.compile(pattern)
@@ -120,10 +130,10 @@ def pattern_problem(pattern: str, *, groups: int | None = 1) -> str | None:
 
 
 def _ways(tree: Any) -> int:
-    """Return the number of ways in which an expression can match at one position of the longest allowed text.
+    """Return in how many ways an expression can match at one position of the longest allowed text.
 
     Raises:
-        _NestedRepeat: a repeat contains a part that can match in several ways.
+        _NestedRepeat: the content of a repeat can match in several ways.
     """
     return math.prod(_ways_of(str(code), argument) for code, argument in tree)
 
@@ -154,7 +164,10 @@ _MENTION = re.compile(rf"(?<!\$){VARIABLE.pattern}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One use of an environment variable at the key path ``path``; a ``default`` of None means that it must be set."""
+    """One use of an environment variable in a config, at the key path ``path``.
+
+    If ``default`` is None, the variable must be set.
+    """
 
     name: str
     default: str | None
@@ -162,7 +175,7 @@ class Variable:
 
 
 def find_variables(tree: object) -> list[Variable]:
-    """Return every use of an environment variable in the texts of the tree, in order."""
+    """Return every use of an environment variable in the texts of ``tree``, in order."""
     return [
         Variable(name=match[1], default=match[2], path=path)
         for path, text in walk_texts(tree)
@@ -171,7 +184,7 @@ def find_variables(tree: object) -> list[Variable]:
 
 
 def walk_texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
-    """Yield every text in a tree, each with its key path."""
+    """Yield (key path, text) for every text in ``tree``."""
     if isinstance(tree, str):
         yield path, tree
     elif isinstance(tree, Mapping):
@@ -183,7 +196,7 @@ def walk_texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, st
 
 
 def map_texts(tree: object, change: Callable[[str], str]) -> object:
-    """Return a copy of the tree with ``change`` applied to every text; keys are not changed."""
+    """Return a copy of ``tree`` with ``change`` applied to every text. Keys are not changed."""
     if isinstance(tree, str):
         return change(tree)
     if isinstance(tree, Mapping):
