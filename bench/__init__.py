@@ -1,4 +1,4 @@
-"""`bench` measures AI memory systems on memory benchmarks.
+"""Benchmark AI memory systems: quality, confidence, latency and cost.
 
 Example::
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "compare", "frames", "plan", "report", "resume", "run"]
 
 _ROOMS = ("plan", "report")
-"""names that are both a package and a function"""
+"""names in ``__all__`` that are both a package and a function of the Python API"""
 
 
 def __dir__() -> list[str]:

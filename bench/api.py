@@ -30,7 +30,9 @@ T = TypeVar("T")
 
 
 def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: object) -> Plan:
-    """Plan a run. ``flags`` are the flags of ``bench run`` in snake_case, and ``env_file`` replaces ``.env``.
+    """Plan a run and return the plan.
+
+    ``flags`` are the flags of ``bench run`` in snake_case. ``env_file`` is read instead of ``.env``.
 
     Raises:
         UsageError, ConfigError, DataError: with the message that the command line shows.
@@ -46,7 +48,7 @@ def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: 
 
 
 async def run(plan: Plan, *, observer: Observer | None = None, env_file: Path | None = None) -> Outcome:
-    """Execute a plan from :func:`plan`. Errors of single items are in the outcome, not raised."""
+    """Execute a plan from :func:`plan`. An error of a single item is in the outcome and is not raised."""
     from bench.engine import execute
     from bench.settings import Environment
 
@@ -61,7 +63,7 @@ async def resume(
     env_file: Path | None = None,
     **flags: object,
 ) -> Outcome:
-    """Resume a run. ``flags`` can change how the work is done, but not the results.
+    """Resume a run. ``flags`` can change how the run is executed, but not its results.
 
     Raises:
         UsageError: there is no such run, or a flag is invalid.
@@ -96,7 +98,7 @@ def report(run_id: str, *, workspace: Path | str = ".") -> Report:
 
 
 def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
-    """Return a run as pandas frames: ``items``, ``hits``, ``verdicts`` and ``calls``.
+    """Return the data of a run as pandas data frames: ``items``, ``hits``, ``verdicts`` and ``calls``.
 
     Raises:
         UsageError: there is no such run, or pandas is not installed.
@@ -121,12 +123,14 @@ def compare(
     force: bool = False,
     workspace: Path | str = ".",
 ) -> Comparisons:
-    """Compare jobs ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each of ``providers`` on ``benchmark``.
+    """Compare the results of jobs.
 
-    ``metric``: the metrics to compare, all as headlines; default: every metric, with the benchmark's first as headline.
+    A job is ``RUN_ID:PROVIDER[:MODEL]``. Instead of jobs, ``benchmark`` and ``providers`` choose the newest run of each
+    provider. ``metric`` names the metrics to compare, all as headlines. By default, every metric is compared, and the
+    first one of the benchmark is the headline.
 
     Raises:
-        UsageError: fewer than two sides, an unknown side, or sides that are not comparable (without ``force``).
+        UsageError: fewer than two jobs, an unknown job, or jobs that are not comparable (without ``force``).
     """
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison_targets import parse_targets, sides_of
@@ -142,7 +146,7 @@ def compare(
 
 
 def _run_blocking(read: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end, in a separate thread if an event loop is running (in a notebook)."""
+    """Run a coroutine to its end. If an event loop is running (in a notebook), use a separate thread."""
     import asyncio
 
     import anyio

@@ -19,8 +19,8 @@ All signed, hashed or compared documents use these functions, so that two reader
 
 ``dumps`` uses Python's fast C encoder for values that it writes exactly as RFC 8785 requires, else a slower encoder.
 
-``read_line`` is for many lines that are expected to be canonical. If Python's encoder writes the parsed value exactly as
-the line, most strict checks are skipped. Any other line is parsed strictly::
+``read_line`` is for many lines that are probably canonical. If Python's encoder writes the parsed value exactly as the
+line, most strict checks are skipped. Any other line is parsed strictly::
 
     read_line(b'{"a":1}', ("a",))    # ({"a": 1}, b'{"a":1}', True)
 """
@@ -76,8 +76,7 @@ MESSAGES = {
 
 
 class RejectedValue:
-    """A placeholder for a rejected value in the parsed tree, which makes it possible to report the path of the value.
-    """
+    """A placeholder for a rejected value in the parsed tree, so that its path can be reported later."""
 
     def __init__(self, code: str, key: str | None = None) -> None:
         self.code = code

@@ -82,7 +82,7 @@ class ConfigError(BenchError):
 
     @classmethod
     def of(cls, problems: Sequence[ConfigError]) -> ConfigError:
-        """Return one error for the problems of a file: the place and hint of the first one, and every message."""
+        """Return one error that lists the messages of all problems; place and hint are those of the first problem."""
         first = problems[0]
         if len(problems) == 1:
             return first
@@ -135,7 +135,7 @@ class DiskFull(JournalError):
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return True when the error means a full disk. SQLite and the system report a full disk in several ways."""
+    """Return True if the error means that the disk is full, from SQLite or from the operating system."""
     import errno
     import sqlite3
 
@@ -199,7 +199,7 @@ class CallError(BenchError):
     default_hint = "fix the cause, then resume the run"
     stops_lane: ClassVar[bool] = False
     body: str = ""
-    """body of the error response, for callers that read codes in it; never shown"""
+    """the body of the error response, for code that looks for error codes in it; it is never shown"""
 
 
 class AuthError(CallError):
@@ -258,7 +258,7 @@ CA_HINT = "set SSL_CERT_FILE to the CA's PEM file"
 
 
 def is_certificate_error(error: BaseException | None) -> bool:
-    """Return True when an error is caused by an untrusted certificate."""
+    """Return True if an untrusted certificate is the cause of the error."""
     import ssl
 
     while error is not None:
@@ -341,7 +341,7 @@ class EvaluatorFailed(CallError):
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """Return the only error inside nested exception groups, or None if there are several."""
+    """Return the error inside an exception group if there is exactly one, also in nested groups; else None."""
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions
@@ -349,7 +349,10 @@ def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None
 
 
 def raise_site(error: BaseException) -> str:
-    """Return where plug-in code raised, as `` (own.py:24, in search)``, or an empty text without a traceback."""
+    """Return the place where plug-in code raised the error, such as `` (own.py:24, in search)``.
+
+    Return an empty text if the error has no traceback.
+    """
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

@@ -172,7 +172,7 @@ def _info_enabled() -> Iterator[None]:
 
 
 def close() -> None:
-    """Flush and close stderr's handler and the handler of the log file."""
+    """Close the log handlers that :func:`configure` opened."""
     import logging
 
     while _handlers:

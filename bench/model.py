@@ -1,13 +1,14 @@
-"""The frozen value types that packages exchange, without behavior except for their form as JSON.
+"""The data types that packages exchange: frozen values without behavior.
 
-A type is here if more than one package uses it. Three sides must never mix:
+A type is here if more than one package uses it. The types have three groups that must never mix:
 
 * *dataset side* (``Corpus``, ``Item``, ``Evidence``) has the gold data and stays inside the engine;
 * *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
 * *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is for evaluators and metrics.
 
-``Prompt`` and ``Completion`` are the request to a model and its reply; ``Call`` is one attempt of a request. Durations
-are integers in microseconds (``*_us``), times are timezone-aware UTC datetimes.
+``Prompt`` is the request to a model, and ``Completion`` is the reply. ``Call`` is one attempt of a request.
+
+Durations are integers in microseconds (``*_us``). Times are datetimes in UTC with a time zone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bench.values import dataclass
 
 
 class RunIdentity(TypedDict):
-    """The data that a plan digest covers: everything that can change a result."""
+    """The part of a plan that its digest covers: everything that can change a result."""
 
     schema: str
     benchmarks: Mapping[str, Mapping[str, object]]
@@ -33,7 +34,7 @@ class RunIdentity(TypedDict):
 
 
 class Phase(StrEnum):
-    """The phases. Ingest and index run once per corpus, the others once per item."""
+    """The phases of a run. Ingest and index run once per corpus, the other phases once per item."""
 
     INGEST = "ingest"
     INDEX = "index"
@@ -43,7 +44,7 @@ class Phase(StrEnum):
 
 
 class State(StrEnum):
-    """The final state of an item. A pending item has none."""
+    """The final state of an item; a pending item has no state."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -61,7 +62,7 @@ FAILED_STATES = frozenset({State.ERROR, State.NOT_READY})
 JUDGED = frozenset(
     {"llm-judge", "rubric", "rubric-points", "order-agreement", "labels", "memory-audit", "faithfulness"}
 )
-"""evaluators whose verdicts come from a model"""
+"""names of the evaluators whose verdicts come from a judge model"""
 
 
 # ---------------------------------------------------------------- dataset side
@@ -88,14 +89,14 @@ class Session:
     when: datetime | None = None
     date_text: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
-    """copied to ``Memory.metadata``; never gold"""
+    """metadata of the memories of this session; never contains gold data"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """values for the template of a session memory; never sent on their own"""
+    """values that the template of a session memory can insert; never sent otherwise"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """The sessions of one memory store, in chronological order."""
+    """All sessions that are stored together in one namespace, in chronological order."""
 
     id: str
     sessions: tuple[Session, ...]
@@ -104,33 +105,36 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The gold evidence of an item. ``sessions`` includes the session of each turn in ``turns``."""
+    """The gold evidence of an item: the sessions and turns with the answer.
+
+    ``sessions`` also contains the session of each turn in ``turns``.
+    """
 
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    """sentences with the answer, as the dataset quotes them"""
+    """the sentences with the answer, as quoted in the dataset"""
     grades: Mapping[str, float] = field(default_factory=dict)
-    """session id or turn id -> relevance; empty when all are equally relevant"""
+    """session id or turn id -> grade of relevance; empty if all are equally relevant"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """The delete step of an add-delete-verify item."""
+    """The step of an item that deletes a session and then checks that its content is no longer found."""
 
     target: str
-    """id of the session (row) whose memories are deleted"""
+    """id of the session whose memories are deleted"""
     verify_query: str
     deleted_content: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One scored item. It has gold data and is never passed to a provider."""
+    """One question of a dataset with its gold data. It is never passed to a provider."""
 
     id: str
     position: int
-    """1-based, in file order, before any filter"""
+    """position in the data file, counted from 1 before any filter"""
     corpus: str
     question: str
     answers: tuple[str, ...] = ()
@@ -145,7 +149,7 @@ class Item:
     metadata: Mapping[str, object] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     visible_until: str | None = None
-    """the cut-off of the item's history, as an index or a date"""
+    """the end of the part of the corpus that this item may use, as a session index or a date"""
 
 
 # --------------------------------------------------------------- provider side
@@ -153,7 +157,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One turn as a provider may see it."""
+    """One turn in the form that a provider receives."""
 
     content: str
     role: str | None = None
@@ -163,7 +167,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One memory for ``ingest``. Every id is opaque, and the type has no gold field."""
+    """One memory that is sent to a provider. Its ids reveal nothing about the dataset, and it has no gold data."""
 
     id: str
     content: str
@@ -177,9 +181,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The namespace of one attempt to store a corpus at a provider.
+    """The namespace in which one corpus is stored at a provider, in one attempt.
 
-    ``captures`` are values that the provider returned. A resume restores them from the journal.
+    ``captures`` are values from responses of the provider. A resumed run restores them from the journal.
     """
 
     namespace: str
@@ -192,7 +196,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question for a provider. ``key`` is opaque and does not change between runs."""
+    """One search at a provider. ``key`` identifies the question in all runs, without revealing its dataset id."""
 
     text: str
     k: int
@@ -205,10 +209,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """The provider's result for a batch.
+    """The result of adding a batch of memories.
 
-    ``ids`` is memory id -> the provider's ids, ``jobs`` has the ids of the provider's background tasks to poll, and
-    ``rejected`` is memory id -> reason.
+    ``ids`` is memory id -> the provider's ids. ``jobs`` are the ids of background tasks of the provider that bench must
+    poll. ``rejected`` is memory id -> reason.
     """
 
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -219,18 +223,21 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """The result of one round of status calls."""
+    """The answer of a provider to the question whether stored memories can be searched."""
 
     state: Literal["ready", "pending", "failed"]
     detail: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     captures: Mapping[str, object] = field(default_factory=dict)
-    """captures from status calls; merged into the namespace's captures like the captures of a batch"""
+    """values from responses to status calls; they are added to the captures of the namespace"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One memory that a provider returned. ``source_ids`` are memory ids, empty = unmapped."""
+    """One memory that a provider returned.
+
+    ``source_ids`` are the ids of the sent memories that the hit maps to; empty = unmapped.
+    """
 
     id: str
     content: str
@@ -240,22 +247,25 @@ class Hit:
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     marks: Iterable[str] = field(default=(), compare=False, repr=False)
-    """short texts of an unmapped hit, such as ids and tags, that can reveal the hit's corpus; not stored"""
+    """short texts of an unmapped hit, such as ids and tags, that can reveal the corpus of the hit; not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The hits in the provider's order, at most k unless the provider is unbounded."""
+    """The result of a search: the hits in the order of the provider.
+
+    There are at most k hits, unless the provider returns any number.
+    """
 
     hits: tuple[Hit, ...] = ()
     requested: int = 0
     returned: int = 0
-    """number of hits before the cut to k"""
+    """number of hits in the response, before the list is cut to k"""
     unmapped: int = 0
     ids_available: bool = True
-    """False: hits of this provider cannot be mapped to memories, so retrieval metrics do not apply"""
+    """false: hits of this provider cannot be mapped to memories, so retrieval metrics do not apply"""
     flags: tuple[str, ...] = ()
-    """flags of the search, such as `QUERY_CUT`"""
+    """observations about the search, such as `QUERY_CUT`"""
     replied: str = ""
     """what the response contained instead of hits, such as ``code: 7``, or a warning next to the hits"""
 
@@ -263,11 +273,11 @@ class Found:
 QUERY_CUT = "query_cut"
 """flag: the question was longer than the provider accepts"""
 DATES_RESTORED = "dates_restored"
-"""flag: hits without a date have the date of their memory"""
+"""flag: hits had no date and got the date of their memory"""
 DATES_MISSING = "dates_missing"
-"""flag: hits of dated memories have no date and cannot be mapped to a memory"""
+"""flag: hits have no date and cannot be mapped to a memory, although the memories have dates"""
 DATES_DIFFER = "dates_differ"
-"""flag: a hit has another date than its memory"""
+"""flag: the date of a hit differs from the date of its memory"""
 REPEATED = "hits_repeated"
 """flag of a search: a hit was returned more than once"""
 WITHOUT_TEXT = "without_text"
@@ -277,31 +287,31 @@ IN_ORDER = "in_order"
 QUESTION_FOUND = "question_found"
 """flag of a search: the question itself is among the hits and maps to no memory"""
 TEXT_SPOILED = "text_spoiled"
-"""flag of a search: a hit's text is its memory's text with broken characters"""
+"""flag of a search: the text of a hit is the text of its memory with broken characters"""
 TEXT_CUT = "text_cut"
 """flag: every hit that is shorter than its memory is the beginning of that memory"""
 TEXT_FOLDED = "text_folded"
-"""flag of a search: a hit's text is its memory's text in another case"""
+"""flag of a search: the text of a hit is the text of its memory in another letter case"""
 TEXT_WIDER = "text_wider"
-"""flag of a search: each hit contains its memory and much more"""
+"""flag of a search: each hit contains the text of its memory and much more text"""
 NO_HITS = "no_hits"
 """flag of a search: a service with memories returned no hits"""
 SHARED_MEMORY = "duplicates"
 """flag of a search: several hits map to the same memory"""
 TEXT_DIFFERS = "text_differs"
-"""flag: a hit shares no word with its memory"""
+"""flag: the text of a hit and the text of its memory have no common word"""
 TEXT_CONSTANT = "text_constant"
-"""flag of a search: hits of different memories all have one text"""
+"""flag of a search: hits map to different memories, but have one and the same text"""
 ERROR_HIT = "error_hit"
 """flag: the only hit maps to no memory and reads like an error message"""
 WARNED = "warned"
-"""flag: the response has hits next to a warning"""
+"""flag: the response has hits and also a warning"""
 MORE_HITS = "more_hits"
 """flag: fewer than k hits were returned, although the response reports more"""
 SCORES_RISE = "scores_rise"
-"""flag: scores rise with rank, although higher is better"""
+"""flag: the scores rise with rank, although a higher score should be better"""
 SCORES_FALL = "scores_fall"
-"""flag: scores fall with rank, although lower is better"""
+"""flag: the scores fall with rank, although a lower score should be better"""
 UNREADABLE = "unreadable_values"
 """flag: a score or date of a hit could not be read and counts as unknown"""
 
@@ -311,9 +321,9 @@ UNREADABLE = "unreadable_values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Token counts with one meaning for all vendors.
+    """Token counts that mean the same for all vendors.
 
-    Input includes cache reads and writes, and output includes reasoning.
+    Input tokens include cache reads and writes. Output tokens include reasoning.
     """
 
     input_tokens: int = 0
@@ -333,7 +343,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One request to a model. The built-in reader uses ``question`` and ``context`` instead of ``messages``."""
+    """One request to a model. The built-in reader reads ``question`` and ``context`` instead of ``messages``."""
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int = 256
@@ -343,16 +353,16 @@ class Prompt:
     question: str = ""
     context: tuple[str, ...] = ()
     template_sha256: str = ""
-    """SHA-256 of the template of the prompt; empty = it has none"""
+    """SHA-256 of the template from which the prompt was made; empty = no template"""
     stable: int = 0
-    """number of characters at the start of the first message that other prompts of the run share; not sent"""
+    """number of characters at the start of the first message that are equal in other prompts of the run; not sent"""
     epoch: int = 1
     """the epoch of the item; not sent"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A model's reply, with the model id that the endpoint returned."""
+    """The reply of a model. ``model`` is the model id that the endpoint returned."""
 
     text: str
     model: str
@@ -362,23 +372,23 @@ class Completion:
     cost_usd: str | None = None
     """decimal text, None = unknown"""
     saved_usd: str | None = None
-    """USD saved compared to the same call sent alone without caches; None = unknown, or nothing saved"""
+    """USD saved by caches or a batch, compared to sending the call alone; None = unknown, or nothing saved"""
     latency_us: int = 0
     attempts: int = 1
     ignored: tuple[str, ...] = ()
     """requested parameters that the model rejected"""
     raw: str | None = None
-    """the original text, if reasoning was removed from it"""
+    """the text before reasoning was removed; None if nothing was removed"""
     reasoning: str = ""
     """reasoning that the endpoint sent separately from the text"""
     native_finish: str = ""
-    """the finish in the endpoint's own wording"""
+    """the reason for the end of the reply, in the words of the endpoint"""
     flags: tuple[str, ...] = ()
     """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
     tokens than were sent; ``cached``: the reply is from the call cache, and no call was made; ``batched``: the reply
     came in a batch; ``prompt_cached``: the vendor's prompt cache had a part of the prompt, or stored it"""
     sent_tokens: int | None = None
-    """our own estimate of the prompt's tokens; None = not sent"""
+    """estimated tokens of the prompt; None = the prompt was not sent"""
 
 
 class Model(Protocol):
@@ -391,7 +401,7 @@ class Model(Protocol):
 
 
 class Embedder(Protocol):
-    """An embedding model: one vector per text, in the order of the texts, all of the same dimension."""
+    """An embedding model. It returns one vector per text, in the order of the texts, all of one dimension."""
 
     @property
     def name(self) -> str: ...
@@ -404,10 +414,10 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt of one request, as the call log stores it. The four times add up to the total."""
+    """One attempt of one request, as the call log stores it. The four durations add up to the total."""
 
     endpoint: str
-    """name of the limiter, such as ``chroma.add`` or ``openai/gpt-4o.judge``"""
+    """name of the rate limiter that the call used, such as ``chroma.add`` or ``openai/gpt-4o.judge``"""
     role: Literal["provider", "answering", "judge", "embedding"]
     attempt: int
     status: int | None
@@ -431,7 +441,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItem:
-    """The part of an item that an evaluator may see. It includes the gold data."""
+    """The data of an item that an evaluator receives, including gold data."""
 
     id: str
     question: str
@@ -446,38 +456,41 @@ class ScoredItem:
     evidence_texts: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     stored: tuple[str, ...] | None = None
-    """memories that the provider lists for the item's history; None = not requested, or not supported"""
+    """the memories that the provider lists for the corpus of the item; None = not requested, or not supported"""
     refusals: tuple[str, ...] = ()
-    """phrases of the benchmark that decline to answer, in addition to the built-in ones"""
+    """phrases by which an answer declines to answer, in addition to the built-in phrases"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of an evaluator. ``value`` is None if nothing was scored, and ``reason`` explains the result."""
+    """The result of an evaluator for one item.
+
+    ``value`` is None if nothing was scored. ``reason`` explains the result.
+    """
 
     evaluator: str
     value: float | None
     correct: bool | None
     reason: str = ""
     judged: bool = False
-    """True when a model gave the verdict"""
+    """true: a judge model gave the verdict"""
     abstained: bool = False
-    """the answer is a refusal to answer"""
+    """true: the answer declines to answer"""
     faithfulness: float | None = None
     model: str | None = None
     fingerprint: str | None = None
     prompt_name: str | None = None
     prompt_sha256: str | None = None
     raw: str | None = None
-    """the judge's full text"""
+    """the full reply of the judge"""
     ignored: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
-    """additional numbers by name; metrics read them, and they are not stored"""
+    """name -> additional number that metrics read; these numbers are not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The input of metrics for one item of one job in one epoch. It is built once, by the engine."""
+    """The data of one item in one epoch that metrics read. The engine builds it once."""
 
     benchmark: str
     corpus: str
@@ -492,7 +505,7 @@ class Row:
     adversarial: bool = False
     abstained: bool = False
     retrieved: tuple[tuple[str, ...], ...] | None = None
-    """ids of each kept hit, in the provider's order; None = no search result or no ids"""
+    """for each of the first k hits, its ids, in the order of the provider; None = no search result or no ids"""
     returned_scores: tuple[float | None, ...] = ()
     relevant: tuple[str, ...] = ()
     """evidence ids at the job's evidence level; empty = excluded from retrieval metrics"""
@@ -502,13 +515,14 @@ class Row:
     references: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     category: str | None = None
-    """the dataset's own category id, if a protocol needs it (LoCoMo 1-5)"""
+    """category id of the dataset, if a metric needs it (LoCoMo 1-5)"""
     times_us: Mapping[str, int] = field(default_factory=dict)
-    """PHASE or PHASE.PART (queue, limiter, network, provider) -> duration of the last attempt, which succeeded"""
+    """phase or phase.part -> microseconds of the last attempt, which succeeded; parts: queue, limiter, network,
+    provider"""
     tokens: Mapping[str, int | None] = field(default_factory=dict)
     costs_usd: Mapping[str, str | None] = field(default_factory=dict)
     reason: str = ""
-    """reason why retrieval metrics do not apply, such as no_source_ids or no_evidence"""
+    """the reason why retrieval metrics do not apply, such as no_source_ids or no_evidence"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -534,7 +548,7 @@ class IntervalDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A metric's result over many rows: ``n + n_excluded + n_failed`` = planned items."""
+    """The value of a metric over many rows: ``n + n_excluded + n_failed`` is the number of planned items."""
 
     metric: str
     definition: str
@@ -552,4 +566,4 @@ class Measurement:
     excluded_reasons: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
     spread: float | None = None
-    """mean within-item standard deviation over epochs"""
+    """standard deviation between the epochs of an item, averaged over the items"""

@@ -29,16 +29,15 @@ _TAG = pattern(
 )
 _ESCAPED = pattern(rf"&lt;([ \t]{{0,4}}/?[ \t]{{0,4}}(?:{_NAMES})(?:[ \t/][^<>&]{{0,200}})?)&gt;", re.IGNORECASE)
 _ENDS = {"close6": "details", "close7": "fence"}
-"""closing tags that other elements have too; such a tag ends only a block of its own kind"""
+"""closing tags that are also used outside of reasoning; such a tag ends only a block of its own kind"""
 _CHANNEL = pattern(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
 _BARE_CHANNELS = ("analysis", "assistantfinal")
-"""channels whose marks the server removed"""
+"""texts that mark a channel when the server removed the channel's special tokens"""
 _DONE = pattern(r"^[ \t]*\.\.\.done thinking\.[ \t\r]*$", re.MULTILINE)
-"""last line of the reasoning in the output of ``ollama run``; the first line is ``Thinking...``"""
+"""the last line of the reasoning in the output of ``ollama run``, which begins with ``Thinking...``"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
-"""maximum number of opening brackets that are searched for tags; a text with more is a loop of the model, not an answer
-"""
+"""maximum number of opening brackets in a text that is searched for tags; with more, the model wrote in a loop"""
 _CONTROL = pattern(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
 _SEEN = pattern(rf"[^\s{HIDDEN.pattern[1:]}")
 _TURN_BEGINS = pattern(
@@ -54,10 +53,10 @@ _TURN_ENDS = pattern(
 
 
 def without_reasoning(text: str) -> str | None:
-    """Return a text without its reasoning blocks; None when one of them is never closed.
+    """Return a text without its reasoning blocks; None if a block is never closed.
 
-    Text before a closing tag without an opening one is reasoning too, because the opening tag was in the prompt. Text
-    after an end-of-turn mark is dropped, and invisible characters do not count as text.
+    Text before a closing tag without an opening tag is also reasoning, because the opening tag was in the prompt. Text
+    after an end-of-turn mark is dropped. A text of only invisible characters counts as empty.
     """
     # in nearly every text none of the marks can be; a long one is reported at once too
     if done := list(_DONE.finditer(text)) if "...done thinking." in text else ():
@@ -69,7 +68,7 @@ def without_reasoning(text: str) -> str | None:
 
 
 def _own_turn(text: str) -> str:
-    """Return the text up to the end-of-turn mark, without the marks at its beginning."""
+    """Return the text up to the end-of-turn mark, without the marks at its start, such as ``<|im_start|>assistant``."""
     begins = _TURN_BEGINS.match(text)
     text = text if begins is None else text[begins.end() :]
     if text.count("<") > MANY:
@@ -105,7 +104,7 @@ def _outside_blocks(text: str) -> str | None:
 
 
 def _read(tag: re.Match[str]) -> tuple[str, bool]:
-    """Return the kind of block of a tag, and True for a closing tag."""
+    """Return the kind of block that a tag opens or closes, and True if the tag closes the block."""
     for key, kind in _ENDS.items():
         if tag[key]:
             return kind, True
@@ -119,9 +118,9 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
 
 
 def _final_channel(text: str) -> str:
-    """Return the last message of the channel ``final``, or the text itself if it has no channels.
+    """Return the last message of the channel ``final``. If the text has no channels, return the text itself.
 
-    A text with only other channels is all reasoning: the result is an unclosed ``<think>``.
+    If the last channel is another one, all text is reasoning, and the result is an unclosed ``<think>``.
     """
     if "<|channel|>" not in text:
         opens, final = _BARE_CHANNELS
@@ -145,6 +144,9 @@ _TAKEN_BACK = pattern(
 
 
 def took_back(text: str) -> int | None:
-    """Return the position after the last retraction in a text; None when nothing is retracted."""
+    """Return the position after the last phrase that takes back the text before it, such as ``wait, no``.
+
+    Return None if nothing is taken back.
+    """
     found = [match.end() for match in _TAKEN_BACK.finditer(text) if text[: match.start()].strip()]
     return found[-1] if found else None

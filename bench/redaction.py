@@ -1,9 +1,9 @@
 """Find and replace known secrets in every encoding in which they can occur.
 
 Each character of a secret is matched in every encoding: literal, with backslashes, as an escape of JSON, PHP or Python,
-as an HTML entity, percent-encoded, as ``+``, or in nested escapes. The whole secret is also matched in hex and in
-base64, in base64 also as part of a longer text such as ``user:pass``. A few plain searches skip texts that cannot
-contain a secret, so that ordinary text takes microseconds::
+as an HTML entity, percent-encoded, as ``+``, or in nested escapes. The whole secret is also matched in hex and base64.
+In base64, it can be a part of a longer text such as ``user:pass``. Texts that cannot contain a secret are skipped after
+a few plain searches, which take microseconds::
 
     redactor.learn("a/b=c d")
     redactor.hide(r"GET /x?key=a%2Fb%3Dc+d and {\"key\":\"a\\/b=c d\"}")     # both hidden
@@ -29,12 +29,12 @@ KEY_LIKE = re.compile(
 SHORTEST_SECRET = 4
 SHORTEST_VALUE = 8
 SHORTEST_PART = 8
-"""shortest base64 form that is searched inside longer base64"""
+"""minimum length of a base64 form that is searched inside longer base64"""
 _ESCAPED_LETTER = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
-"""an escape that can represent a letter"""
+"""an escape sequence that can encode a letter"""
 _LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
 ROUNDS = 4
-"""nesting depth of escapes that are undone"""
+"""maximum number of nested escapes that are decoded"""
 _BACKSLASHES = (
     r"(?:\\|\\{1,4}u005[cC]|%(?:25){0,3}5[cC]|&(?:amp;){0,3}#0{0,5}92;|&(?:amp;){0,3}#[xX]0{0,5}5[cC];|&bsol;)"
 )
@@ -50,25 +50,26 @@ _MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def is_setting(value: str) -> bool:
-    """Return True when a value is a plain setting: short, a number, a word, a region, a URL, a path, VENDOR/MODEL.
+    """Return True if a value looks like a plain setting, not like a secret.
 
-    Hiding such a value would hide ordinary text, so it is hidden only if the variable's name marks a secret.
+    That is a short text, a number, a word, a region, a URL, a path or VENDOR/MODEL. Hiding such a value would hide
+    ordinary text, so it is hidden only if the name of its variable marks a secret.
     """
     kinds = (_NUMBER, _WORD, _REGION, _MODEL, _ADDRESS, _FOLDER)
     return len(value) < SHORTEST_VALUE or any(kind.fullmatch(value) for kind in kinds)
 
 
 class Redactor:
-    """All secrets of this process."""
+    """The known secrets of this process; it replaces them in texts."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
-        """secret -> its search texts (see ``_needles``); longest secret first"""
+        """secret -> its search texts (see ``_needles``); the longest secret comes first"""
         self._needles: tuple[str, ...] = ()
-        """the search texts of all secrets"""
+        """the search texts of all known secrets"""
 
     def learn(self, secret: str) -> None:
-        """Register a secret. Fewer than four characters are ignored, because they would hide ordinary words."""
+        """Register a secret. A text of fewer than four characters is ignored, because it would hide ordinary words."""
         if len(secret) < SHORTEST_SECRET or secret in self._known:
             return
         known = {**self._known, secret: _needles(secret)}
@@ -80,7 +81,7 @@ class Redactor:
 
     @contextmanager
     def forget_new_secrets(self) -> Iterator[None]:
-        """Forget, at the end of the block, the secrets that were learned inside it."""
+        """Return a context manager; secrets that are learned inside its ``with`` block are forgotten at its end."""
         before = self._known
         try:
             yield
@@ -92,12 +93,12 @@ class Redactor:
         return bool(self._known)
 
     def holds_secret(self, text: str) -> bool:
-        """Return True when ``text`` contains a known secret in any form."""
+        """Return True if ``text`` contains a known secret in any encoding."""
         suspects = self._suspects(text)
         return bool(suspects) and any(_pattern(secret).search(text) for secret in suspects)
 
     def hide(self, text: str) -> str:
-        """Return the text with known secrets replaced."""
+        """Return the text with known secrets, in any encoding, replaced by ``[redacted]``."""
         for secret in self._suspects(text):
             text = _pattern(secret).sub(HIDDEN, text)
         return text
@@ -109,7 +110,7 @@ class Redactor:
     def hide_in(self, value: object) -> object: ...
 
     def hide_in(self, value: object) -> object:
-        """Return a JSON value with known secrets replaced in all texts, including keys."""
+        """Return a JSON value with known secrets replaced in all of its texts and keys."""
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):
@@ -122,7 +123,7 @@ class Redactor:
         return KEY_LIKE.sub(HIDDEN, self.hide(text))
 
     def _suspects(self, text: str) -> list[str]:
-        """Return the secrets that the text can contain, longest first."""
+        """Return the secrets that the text may contain, after a fast check; the longest comes first."""
         if not self._known:
             return []
         texts = text
@@ -135,7 +136,7 @@ class Redactor:
 
 
 def _unescaped(text: str) -> str:
-    """Return the text with escaped letters decoded, or ``text`` itself if nothing is escaped."""
+    """Return the text with escaped letters decoded. Return ``text`` itself if nothing is escaped."""
     if not _ESCAPED_LETTER.search(text):
         return text
     for _ in range(ROUNDS):
@@ -147,7 +148,10 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return the search texts of a secret: each form of the secret, unescaped, contains at least one of them."""
+    """Return short texts that are fast to search for.
+
+    If a text contains the secret in any form, the decoded text contains at least one of them.
+    """
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")
     # without a run of plain letters there is nothing cheap to look for
@@ -155,7 +159,7 @@ def _needles(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:
-    """Return the base64 forms of a secret: alone, and the parts that longer texts with the secret contain."""
+    """Return the base64 forms of a secret: of the secret alone, and as it appears inside a longer encoded text."""
     whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     forms = {form.rstrip("=") for form in whole}
     for before in range(3):
@@ -183,7 +187,7 @@ def _pattern_part(run: str) -> str:
 
 
 def _character_pattern(char: str) -> str:
-    """Return a pattern for one character in all of its encodings."""
+    """Return a pattern that matches one character in all of its encodings."""
     code, raw = ord(char), char.encode("utf-8", "surrogatepass")
     units = char.encode("utf-16-be", "surrogatepass").hex()
     forms = ["".join(rf"\\{{1,4}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))]
@@ -207,7 +211,7 @@ def _character_pattern(char: str) -> str:
 
 @lru_cache(1)
 def _entities() -> Mapping[str, tuple[str, ...]]:
-    """Return the HTML entity names of each character, longest first."""
+    """Return character -> names of its HTML entities, the longest name first."""
     found: dict[str, list[str]] = {}
     for name, char in html.entities.html5.items():
         if len(char) == 1:

@@ -1,10 +1,10 @@
-"""Lazy re-exports of a package: a module is imported when one of its names is first used.
+"""Let a package export names of its modules and import each module only when one of its names is used.
 
 Example, at the end of a package that imports its modules for type checkers only::
 
     __getattr__ = lazy_exports(__name__, reader="Reader", merging="MergeOutcome merge")
 
-``bench.plan`` is both a package and a function of the Python API: ``bench.plan(...)``. Such a package sets
+``bench.plan`` is both a package and a function of the Python API, ``bench.plan(...)``. Such a package sets
 ``sys.modules[__name__].__class__ = CallablePackage``."""
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from types import ModuleType
 
 
 def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package. Each keyword is a module, and its value lists names in that module.
+    """Return a function that a package uses as its ``__getattr__``. ``room`` is the name of the package.
 
-    Spaces separate the names. A module and a name in it must differ, because importing the module would hide the name.
+    Each keyword is the name of a module, and its value lists names of this module, separated by spaces. A module and a
+    name in it must differ, because importing the module would hide the name.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 
@@ -33,9 +34,9 @@ def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
 
 
 class CallablePackage(ModuleType):
-    """A package that can be called. The call goes to the function in :mod:`bench.api` with the package's name."""
+    """A package that can be called: ``bench.plan(...)`` calls the function ``plan`` of :mod:`bench.api`."""
 
     def __call__(self, *arguments: object, **named: object) -> object:
-        """Call the function in :mod:`bench.api` with the package's name."""
+        """Call the function of :mod:`bench.api` that has the name of this package."""
         function = getattr(import_module("bench.api"), self.__name__.rpartition(".")[2])
         return function(*arguments, **named)

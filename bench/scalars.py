@@ -1,7 +1,7 @@
-"""Read numbers, dates, maps and lists from responses, headers and files. An unreadable value is never an exception.
+"""Read numbers, dates, maps and lists from responses, headers and files, without exceptions.
 
-An unreadable number or date is None, an unreadable map or list is empty. `python_tree` parses Python source safely from
-several threads.
+A number or date that cannot be read is None. A value that is not a map or list is read as an empty map or list.
+`python_tree` parses Python source safely from several threads.
 
 Example::
 
@@ -22,16 +22,16 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 Json = dict[str, object]
-"""a JSON object with any keys; a document that code reads has a class instead"""
+"""a JSON object with any keys; a JSON document whose keys are known has a class instead"""
 LONGEST = 400
-"""maximum characters of a number or date; a longer text counts as unreadable, because it would be slow to parse"""
+"""maximum number of characters of a number or date; a longer text would be slow to parse and counts as unreadable"""
 LARGEST_WHOLE = 2**63 - 1
 MILLISECONDS_FROM = 10**11
 """Unix times of at least this value are in milliseconds"""
 
 
 def number(value: object) -> float | None:
-    """Return a finite number from a number or a text, else None."""
+    """Convert a number or a text to a finite float; return None for any other value."""
     if type(value) is float:
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float | str) or _is_too_long(value):
@@ -44,7 +44,10 @@ def number(value: object) -> float | None:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a non-negative whole number, or None. 50.0 and "50" give 50."""
+    """Convert a number or a text such as 50.0 or "50" to a non-negative integer.
+
+    Return None for any other value, and for numbers from 2**63.
+    """
     if isinstance(value, str) and value.strip().isdecimal() and not _is_too_long(value):
         value = int(value)
     if isinstance(value, str | float):
@@ -58,9 +61,10 @@ def whole_number(value: object) -> int | None:
 
 
 def instant(value: object) -> datetime | None:
-    """Return a date from ISO text, the format of mail and HTTP headers, or Unix time in seconds or milliseconds.
+    """Convert a date to a datetime with a time zone; return None if it cannot be read.
 
-    A date without a zone is UTC. A date that cannot be represented in UTC (the last hours of the year 9999) gives None.
+    The date is ISO text, the format of mail and HTTP headers, or Unix time in seconds or milliseconds. A date without a
+    zone is UTC. A date that does not exist in UTC (the last hours of the year 9999) gives None.
     """
     seconds = number(value)
     if seconds is not None:
@@ -93,9 +97,10 @@ _PARSING = threading.Lock()
 
 
 def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
-    """Parse Python, one thread at a time, because CPython counts the nesting depth of all threads together.
+    """Parse Python source; only one thread at a time parses.
 
-    Two concurrent parses can raise ``SystemError: AST constructor recursion depth mismatch``.
+    CPython counts the nesting depth of all threads together, so two concurrent parses could raise ``SystemError: AST
+    constructor recursion depth mismatch``.
 
     Raises:
         SyntaxError: the source is not Python.
@@ -106,10 +111,10 @@ def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") 
 
 
 def object_or_empty(value: object) -> Mapping[str, object]:
-    """Return the value if it is an object, else an empty object."""
+    """Return ``value`` if it is a JSON object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def list_texts(value: object) -> tuple[str, ...]:
-    """Return the elements of a list as texts, or an empty tuple for another value."""
+    """Return the elements of a list as texts; an empty tuple if ``value`` is not a list."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()

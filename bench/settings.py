@@ -1,6 +1,6 @@
-"""Settings from outside the configs: environment variables, ``.env`` and secrets by name.
+"""Read settings and secrets from environment variables and from ``.env``.
 
-`hide_secrets` gives the redacted form of such values for plans, journals and lists.
+`hide_secrets` removes passwords and keys from a text for plans, journals and lists.
 
 Example::
 
@@ -12,7 +12,7 @@ Example::
 
 The process environment takes precedence over ``.env`` of the workspace.
 
-The redacted form keeps different addresses distinct, and does not change with a new password.
+Two different addresses also differ after `hide_secrets`, but a new password changes nothing.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _PARAMETER = re.compile(
 
 
 def without_password(text: str) -> str:
-    """Return the text without user and password of web URLs, and without passwords of other URLs."""
+    """Return the text with user and password of web URLs hidden, and the password of other URLs."""
     return _PASSWORD.sub(rf"\1:{HIDDEN}@", _WEB_USER.sub(f"{HIDDEN}@", text))
 
 
 def hide_secrets(text: str) -> str:
-    """Return the text without passwords, secret URL parameters and keys."""
+    """Return the text with passwords, keys and secret URL parameters replaced by ``[redacted]``."""
     return KEY_LIKE.sub(HIDDEN, _PARAMETER.sub(rf"\1{HIDDEN}", without_password(text)))
 
 
 def is_secret(variable: str) -> bool:
-    """Return True for an environment variable whose name marks a secret."""
+    """Return True if the name of an environment variable marks a secret, such as ``..._API_KEY``."""
     return _SECRET_NAME.search(variable) is not None
 
 
@@ -65,7 +65,7 @@ VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Environment variables by name. A value that is requested as a secret is redacted in all outputs."""
+    """The environment variables by name. A value that is requested as a secret is hidden in all later outputs."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     dotenv: Path | None = None
@@ -86,20 +86,21 @@ class Environment:
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
     def get(self, name: str) -> str | None:
-        """Return the value of a variable, else the content of the file in ``NAME_FILE``; None if both are blank.
+        """Return the value of the variable ``name``.
 
-        The source makes no difference: name and value decide how a value is shown, hashed or redacted.
+        If it is not set, return the content of the file that the variable ``NAME_FILE`` names. Return None if both are
+        missing or blank.
 
         Raises:
-            ConfigError: ``NAME_FILE`` cannot be read.
+            ConfigError: the file of ``NAME_FILE`` cannot be read.
         """
         return stripped(self.values.get(name)) or self._from_file(name)
 
     def secret(self, name: str) -> SecretStr | None:
-        """Return the secret ``name`` from the variable or its file, or None.
+        """Return the value of the variable or of its ``NAME_FILE`` as a secret; None if neither is set.
 
         Raises:
-            ConfigError: ``NAME_FILE`` cannot be read.
+            ConfigError: the file of ``NAME_FILE`` cannot be read.
         """
         from pydantic import SecretStr
 
@@ -110,7 +111,7 @@ class Environment:
         return SecretStr(value)
 
     def values_of(self, wanted: Callable[[str], bool]) -> Iterator[str]:
-        """Yield the value of each variable whose name is wanted, also from readable files."""
+        """Yield the value of each variable whose name ``wanted`` accepts. Unreadable files are skipped."""
         for name in dict.fromkeys(one.removesuffix("_FILE") for one in self.values):
             if wanted(name):
                 with suppress(ConfigError):
@@ -127,7 +128,7 @@ class Environment:
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
-        """Return the secret ``name`` that ``user`` (a provider or model) needs.
+        """Return the secret ``name``. ``user`` is the provider or model that needs it, for the error.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -142,7 +143,7 @@ class Environment:
     def ensure(self, name: str, *, user: str) -> None:
         """Check that the variable ``name`` is set.
 
-        A secret value is redacted from then on, and a plain setting stays visible.
+        If the value looks like a secret, it is hidden from then on. A plain setting stays visible.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -154,7 +155,7 @@ class Environment:
             _learn_secrets(name, value)
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
-        """Return the plain variable ``name`` that ``user`` needs. ``example`` is a value for the hint.
+        """Return the value of a variable that is not a secret. ``user`` needs it; ``example`` is a value for the hint.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -164,7 +165,7 @@ class Environment:
         )
 
     def resolve(self, text: str, *, where: str | None = None) -> str:
-        """Return the text with ``${NAME}`` and ``${NAME:-default}`` filled in. ``$${`` is a literal ``${``.
+        """Replace ``${NAME}`` and ``${NAME:-default}`` in a text by values of variables. ``$${`` becomes ``${``.
 
         Raises:
             ConfigError: a variable without default is not set, or its ``NAME_FILE`` cannot be read.
@@ -184,13 +185,13 @@ class Environment:
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
     def _unset(self, name: str, problem: ConfigError) -> str:
-        """Raise the error of an unset variable. A dry run returns a placeholder instead."""
+        """Raise ``problem``, because the variable is not set. In a dry run, return a placeholder instead."""
         raise problem
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunEnvironment(Environment):
-    """An environment for a dry run: an unset variable is recorded, and its value is ``${NAME}``."""
+    """The environment of a dry run. A variable that is not set is recorded and has the value ``${NAME}``."""
 
     unset: list[str] = field(default_factory=list)
 
@@ -201,12 +202,12 @@ class DryRunEnvironment(Environment):
 
 
 def stripped(value: str | None) -> str:
-    """Return a value without surrounding white space and byte order mark; an empty text for None."""
+    """Return a value without white space and byte order mark at its ends. Return an empty text for None."""
     return (value or "").strip(" \t\r\n\ufeff")
 
 
 def _learn_secrets(name: str, value: str) -> None:
-    """Register a variable as a secret if its name or value looks like one, and the password of a URL."""
+    """Register the value as a secret if its name or form marks a secret. Also register the password of a URL."""
     if is_secret(name) or not is_setting(value):
         redactor.learn(value)
     if "@" in value and "://" in value:
@@ -224,7 +225,9 @@ def _unset_message(user: str, name: str) -> str:
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """Parse ``NAME=value`` lines with comments (``#`` after a space), blank lines, ``export`` and quotes.
+    """Read a ``.env`` file into a dict.
+
+    A line is ``NAME=value``, blank, or a comment. ``export``, quotes, and comments after a space are allowed.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not an assignment (the value is not shown).

@@ -1,4 +1,4 @@
-"""Read one JSON object by a schema, strictly: any other text gives None.
+"""Read a text that must be one JSON object of a given schema; for any other text, the result is None.
 
 Example::
 
@@ -31,17 +31,17 @@ _UNTICKED = re.compile(r"(?:\[ {0,3}\]|\( {1,3}\)|☐)[^\n\[☐☑☒✅]*")
 Check = Callable[[object], bool]
 
 _LAST: list[tuple[str, dict[str, object] | None]] = [("", None)]
-"""the last parsed text and its object"""
+"""the text that was parsed last, and its object"""
 
 
 class RepeatedKey(ValueError):
-    """An object has the same key twice, ignoring case."""
+    """Raised for a JSON object that has a key twice, ignoring case."""
 
 
 class ReplySchema(dict[str, object]):
-    """A JSON Schema for requests, with a compiled check of the keywords that verdicts use.
+    """A JSON Schema that can be sent in requests and can check a reply.
 
-    The keywords are type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types
+    The check covers type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types
     are exact: true is not a number.
     """
 
@@ -53,31 +53,34 @@ class ReplySchema(dict[str, object]):
 
     @classmethod
     def of(cls, schema: Mapping[str, object]) -> ReplySchema:
-        """Return a schema as a ReplySchema."""
+        """Convert a JSON Schema to a ReplySchema. A ReplySchema is returned unchanged."""
         return schema if isinstance(schema, ReplySchema) else cls(schema)
 
     def requiring(self, *required: str) -> ReplySchema:
-        """Return a copy of the schema that requires only these keys."""
+        """Return a copy of the schema in which only these keys are required."""
         return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
-        """Return the object in a text if it matches the schema. One code fence around it is allowed."""
+        """Return the JSON object that the text contains, or None if it does not match the schema.
+
+        The text must be one object, with or without a code fence around it.
+        """
         tree = one_object(text)
         return tree if tree is not None and self.accepts(tree) else None
 
 
 def object_schema(**properties: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of an object that has exactly these keys."""
+    """Return the schema of an object that has exactly these keys, each with its own schema."""
     return ReplySchema(
         {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     )
 
 
 def one_object(text: str) -> dict[str, object] | None:
-    """Return the JSON object that is the whole text, or None. One code fence around the object is allowed.
+    """Return the JSON object that is the whole text, with or without a code fence around it.
 
-    An object with a repeated key gives None too. The last result is cached, because a judge's text is read twice: for
-    its repair and for its verdict. Do not change the object.
+    Return None for any other text, and for an object with a repeated key. The last result is cached, so do not change
+    the returned object.
     """
     read, tree = _LAST[0]
     if read is not text:
@@ -96,7 +99,7 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def unfenced(text: str) -> str:
-    """Return the stripped text, without a code fence that surrounds everything."""
+    """Return the text without white space at its ends, and without a code fence around all of it."""
     bare = text.strip()
     if bare[:3] != FENCE or not bare.endswith(FENCE) or bare.count(FENCE) != 2:
         return bare
@@ -105,9 +108,9 @@ def unfenced(text: str) -> str:
 
 
 def without_unticked(text: str) -> str:
-    r"""Return a text without its check boxes and without the labels of unticked ones.
+    r"""Return a text without its check boxes and without the labels of boxes that are not ticked.
 
-    The text is unchanged unless at least one box is ticked and at least one is not.
+    If all boxes are ticked, or no box is ticked, the text is unchanged.
 
     Example::
 
@@ -128,7 +131,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 def _compile_check(schema: Mapping[str, object]) -> Check:
-    """Return the check of one schema, built from the checks of its parts."""
+    """Return a function that checks a value against the schema."""
     types = _types(schema["type"]) if schema.get("type") is not None else None
     low, high = _limit(schema.get("minimum"), -math.inf), _limit(schema.get("maximum"), math.inf)
     lists = list(_allowed_values(schema))

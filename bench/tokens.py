@@ -1,10 +1,10 @@
-"""Estimated token counts for endpoints that report none: the definition ``chars/4``.
+"""Estimate token counts for endpoints that report no counts; the name of the method is ``chars/4``.
 
 A character counts as a quarter of a token. A character of a script without spaces between words, or of Hangul, counts
 as one token. Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters per token for English, 1.1 for
-Chinese, 1.3 for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens per Chinese character. Estimates
-of cost or size count the most tokens: one per such character. The check that a prompt was read counts the fewest: half
-a token::
+Chinese, 1.3 for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens per Chinese character. An
+estimate of cost or size uses the highest number: one token per such character. The check that an endpoint read a whole
+prompt uses the lowest number: half a token per such character::
 
     count_tokens("abcde")               # 2
     count_tokens("蓝色花盆")             # 4
@@ -17,7 +17,7 @@ from __future__ import annotations
 from bench.patterns import pattern
 
 TOKEN_METHOD = "chars/4"  # noqa: S105 - a counting rule, no secret
-"""name of the counting method when no service reports counts"""
+"""name of this counting method; it is stored with counts that no service reported"""
 CHARS_PER_TOKEN = 4
 
 UNSPACED = (
@@ -32,33 +32,36 @@ UNSPACED = (
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7fb\uffa0-\uffdc"  # Hangul
     "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
-"""characters of scripts without spaces between words, and of Hangul, for a regular expression"""
+"""the characters of Hangul and of scripts without spaces between words, as the inside of a regular-expression class"""
 UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def token_quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
-    """Return the size of a text in quarters of a token. A character of a script without spaces counts as ``each``."""
+    """Return the estimated tokens of a text, times four.
+
+    A character counts as 1. A character of a script without spaces between words counts as ``each``.
+    """
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the tokens of a text, rounded up."""
+    """Return the estimated number of tokens of a text, rounded up."""
     return -(-token_quarters(text) // CHARS_PER_TOKEN)
 
 
 def fewest_tokens(text: str) -> int:
-    """Estimate the smallest number of tokens that a good tokenizer for the script makes of a text, rounded up."""
+    """Return a low estimate of the tokens of a text, as by a tokenizer that is good for its script; rounded up."""
     return -(-token_quarters(text, each=2) // CHARS_PER_TOKEN)
 
 
 def chars_for_tokens(tokens: int, text: str) -> int:
-    """Return how many characters make ``tokens`` tokens in a text like ``text``."""
+    """Return how many characters of a text like ``text`` make ``tokens`` tokens."""
     return max(1, tokens * CHARS_PER_TOKEN * len(text) // token_quarters(text)) if text else tokens * CHARS_PER_TOKEN
 
 
 def cut_to_quarters(text: str, room: int) -> str:
-    """Return the longest beginning of a text that has at most ``room`` quarters of a token."""
+    """Return the longest beginning of a text whose estimated tokens, times four, are at most ``room``."""
     if text.isascii():
         return text[: max(0, room)]
     for at, char in enumerate(text):

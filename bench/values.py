@@ -1,8 +1,8 @@
 """`dataclass` for values that a run creates by the million.
 
-For the type checker it is the standard decorator, so a ``frozen`` value is frozen. At run time fields are not guarded,
-because the guard makes a value of sixteen fields six times as expensive to create, and an item creates about forty
-values. Values that are created once per run, plan or report use the standard decorator::
+For the type checker this is the standard decorator, so assigning to a field of a ``frozen`` value is an error. At run
+time such an assignment is not prevented. Preventing it would make a value of sixteen fields six times as expensive to
+create, and each item creates about forty values. Classes with few values use the standard decorator::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Call: ...
@@ -18,5 +18,8 @@ else:
     import dataclasses
 
     def dataclass(*, frozen=False, **options):
-        """Create a dataclass whose fields are not guarded. With ``frozen=True`` its values have a hash."""
+        """Create a dataclass whose fields can be assigned at run time.
+
+        With ``frozen=True`` its values can be hashed.
+        """
         return dataclasses.dataclass(unsafe_hash=frozen, **options)

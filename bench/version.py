@@ -1,6 +1,6 @@
 """The version of bench, in a module that every package can import.
 
-Installed distributions are read once, and again after one is installed or removed.
+The list of installed distributions is cached until a distribution is installed or removed.
 
 Example::
 
@@ -27,7 +27,7 @@ SHORT = 7
 
 
 def version_text() -> str:
-    """Return the version, the commit if known, and the extras whose packages are installed."""
+    """Return the version of bench, its commit if known, and its extras that are installed."""
     about = next(_metadata("memorybench"), None)
     commit = _commit()
     extras = sorted(_extras((about / "METADATA").read_text(encoding="utf-8"))) if about else []
@@ -36,7 +36,7 @@ def version_text() -> str:
 
 
 def _metadata(name: str) -> Iterator[Path]:
-    """Yield the metadata folders of an installed distribution, faster than `importlib.metadata` does."""
+    """Yield the ``.dist-info`` folders of a distribution; this is faster than `importlib.metadata`."""
     pattern = re.sub(r"[-_.]+", "[-_.]", name) + "-[0-9]*.dist-info"
     return (found for folder in sys.path for found in Path(folder).glob(pattern))
 
@@ -48,7 +48,7 @@ def _extras(metadata: str) -> set[str]:
 
 
 def plug_ins(group: str) -> EntryPoints:
-    """Return the entry points of a group in the installed distributions, without importing them."""
+    """Return the entry points of one group in all installed distributions, without importing them."""
     return _group_entry_points(group, _distribution_folders())
 
 
@@ -58,7 +58,10 @@ def distribution_version(distribution: str) -> str:
 
 
 def _distribution_folders() -> tuple[tuple[str, int], ...]:
-    """Return (folder, mtime) of each folder with distributions. An installation or removal changes the mtime."""
+    """Return (folder, mtime) of each folder in ``sys.path``.
+
+    Installing or removing a distribution changes the mtime.
+    """
     return tuple((folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder))  # noqa: PTH112, PTH116
 
 
@@ -70,7 +73,7 @@ def _group_entry_points(group: str, folders: object) -> EntryPoints:
 
 @lru_cache(maxsize=1)
 def _entry_points(_distribution_folders: object) -> Any:
-    """Return every entry point. Python 3.11 and 3.12 return different types."""
+    """Return the entry points of all groups. The type differs between Python 3.11 and 3.12."""
     from importlib.metadata import entry_points
 
     return entry_points()
@@ -84,7 +87,7 @@ def _distribution_version(distribution: str, _distribution_folders: object) -> s
 
 
 def built_commit() -> str | None:
-    """Return the commit of the wheel, or None in a checkout."""
+    """Return the commit from which the installed wheel was built; None in a checkout."""
     for about in _metadata("memorybench"):
         path = about / "extra_metadata" / "commit"
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
@@ -92,7 +95,7 @@ def built_commit() -> str | None:
 
 
 def _commit() -> str:
-    """Return the commit from the image, the wheel or git, or an empty text."""
+    """Return the commit of the container image, of the wheel or of the git checkout; an empty text if it is unknown."""
     if declared := os.environ.get("MEMORYBENCH_GIT_COMMIT") or built_commit():
         return declared
     root = Path(__file__).resolve().parents[1]

@@ -1,4 +1,4 @@
-"""Show invisible characters as escapes: controls, directions, fillers, zero-width signs, tags.
+"""Find invisible and misleading characters in texts, and show invisible characters as escapes.
 
 Example::
 
@@ -21,10 +21,10 @@ _HIDDEN = (
 )
 HIDDEN = pattern(f"[{_HIDDEN}]")
 _SEEN = pattern(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
-"""a visible character: no white space, empty braille cell, variation selector or hidden character"""
+"""matches a visible character: not white space, an empty braille cell, a variation selector or a hidden character"""
 
 LATIN_OF = str.maketrans("АВСЕНКМОРТХІЅЈасеорхуіѕјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABCEHKMOPTXISJaceopxyisjABEZHIKMNOPTYXo")
-"""translation table: letter of another script -> Latin letter that looks alike"""
+"""translation table: a Cyrillic or Greek letter -> the Latin letter that looks like it"""
 _ALIKE = "".join(map(chr, LATIN_OF))
 _ODD = pattern(
     f"[{_HIDDEN}](?<![\u200c\u200d])|[A-Za-z0-9][\u200c\u200d]|[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
@@ -36,30 +36,30 @@ _NUMBERS = pattern(r"\(([^()|]*)\|([^()|]*)\)")
 
 
 def counted(count: int, text: str) -> str:
-    """Return ``count`` and ``text``. Each ``(one|many)`` in the text becomes the form that fits the count."""
+    """Return ``count`` followed by ``text``, in which ``(one|many)`` is replaced by the form for this count."""
     return f"{count} {_NUMBERS.sub(lambda forms: forms[1 if count == 1 else 2], text)}"
 
 
 def has_misleading_characters(text: str) -> bool:
-    """Return True when a text has a misleading character: a hidden one, or a look-alike letter.
+    """Return True if a text has hidden characters, or letters that look like other letters.
 
-    Full-width letters and digits, and letters composed of several characters (not NFC), count too.
+    These include Cyrillic letters in a Latin word, full-width letters and digits, and letters that are not in form NFC.
     """
     return not text.isascii() and (_ODD.search(text) is not None or not unicodedata.is_normalized("NFC", text))
 
 
 def visible(text: str) -> str:
-    """Return the text with hidden characters replaced by escapes. Tabs and newlines stay."""
+    """Return the text with hidden characters written as escapes. Tabs and newlines stay."""
     return HIDDEN.sub(lambda found: _escape(ord(found.group())), text)
 
 
 def is_blank(text: str) -> bool:
-    """Return True when a text is empty, or has only white space and hidden characters."""
+    """Return True if a text is empty, or has only white space and hidden characters."""
     return not ("!" <= text[:1] <= "~") and _SEEN.search(text) is None
 
 
 def visible_json(text: str) -> str:
-    """Return JSON text with hidden characters replaced by escapes. The JSON value stays equal."""
+    """Return the JSON text with hidden characters written as JSON escapes. Its parsed value does not change."""
     return HIDDEN.sub(lambda found: _json_escape(found.group()), text)
 
 
