@@ -1,8 +1,8 @@
-"""Score rankings or answers of another tool: its rows replace the search and answer rows of a run.
+"""Score the rankings or answers of another tool, as if a run of bench had searched and answered.
 
 Also in this module:
 
-* Map the ids of an external ranking to the memories of one corpus, and convert it to a search result.
+* Map the ids in a ranking of another tool to the sessions and turns of a corpus.
 
 Example::
 
@@ -11,8 +11,8 @@ Example::
     known = CorpusIds.of(dataset, "conv-26")
     search_result_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and match nothing
 
-No provider is opened. The evaluate phase is the same as in any run: evaluators, states, metric values. Items that the
-file lacks stay pending.
+No provider is opened. Evaluators, states and metric values are the same as in any run. Items that are not in the file
+stay pending.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ NO_RANKING = "no_ranking"
 
 @dataclass(frozen=True, slots=True)
 class CorpusIds:
-    """The ids of one corpus and the memories that they refer to."""
+    """The ids of the sessions and turns of one corpus, and their texts."""
 
     by_id: dict[str, RenderedMemory]
     sessions: frozenset[str]
 
     @classmethod
     def of(cls, dataset: Dataset, corpus_id: str) -> CorpusIds:
-        """Read the sessions and turns of a corpus; an id that a session and a turn share refers to the session."""
+        """Return the ids of a corpus; if a session and a turn have the same id, it refers to the session."""
         corpus = dataset.corpus(corpus_id)
         found: dict[str, RenderedMemory] = {}
         for session in corpus.sessions:
@@ -77,15 +77,15 @@ class CorpusIds:
         return cls(found, frozenset(session.id for session in corpus.sessions))
 
     def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
-        """Map each hit to dataset memories; an unknown id maps to none and keeps its rank."""
+        """Return the sessions or turns of each hit; a hit with only unknown ids has none, but keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
     def unknown_ids(self, row: ExternalRow) -> Iterator[tuple[str, str]]:
-        """Yield the unknown ids, each with its place in the file."""
+        """Yield each id of a ranking that the corpus does not have, with its place in the file."""
         return ((name, where) for name, where in _ids(row) if self._named(name) not in self.by_id)
 
     def kinds(self, row: ExternalRow) -> Iterator[tuple[str, bool, str]]:
-        """Yield the known ids, each with True for a session and its place in the file."""
+        """Yield each known id of a ranking, as (id, True if it is a session, place in the file)."""
         for name, where in _ids(row):
             known = self._named(name)
             if known in self.by_id:
@@ -96,12 +96,15 @@ class CorpusIds:
 
 
 def _ids(row: ExternalRow) -> Iterator[tuple[str, str]]:
-    """Yield every id of a ranking with its place in the file."""
+    """Yield each id of a ranking with its place in the file."""
     return ((name, row.where_of(slot)) for slot, hit in enumerate(row.hits or ()) for name in hit)
 
 
 def known_name(name: str, known: Container[str]) -> str:
-    """Return the known form of an id: unchanged, without a ``#dup`` suffix, or percent-decoded."""
+    """Return the form of an id that is in ``known``: unchanged, without its ``#dup`` suffix, or percent-decoded.
+
+    If no form is known, return the id unchanged.
+    """
     bare = name.partition("#dup")[0]
     return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
 
@@ -109,7 +112,10 @@ def known_name(name: str, known: Container[str]) -> str:
 def search_result_of(
     row: ExternalRow, known: CorpusIds, lane: Lane, sentences: Mapping[str, str] | None = None
 ) -> SearchResult:
-    """Return the ranking as a search result: cut to k, with duplicates and unknown ids kept at their ranks."""
+    """Convert a ranking to a search result; duplicates and unknown ids keep their ranks.
+
+    If ``sentences`` (the evidence sentences of the item) is given, hits are compared by text, not by id.
+    """
     k = lane.benchmark.k
     if row.hits is None:
         return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
@@ -139,22 +145,23 @@ def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> Ren
 
 
 GIVEN = "(given)"
-"""name of the answering model, which is unknown"""
+"""shown as the answering model, because the real one is unknown"""
 STAND_IN = "bm25"
-"""a provider that every benchmark accepts; it is planned, but never opened"""
+"""the provider with which the plan is made, because every benchmark accepts it; it is never opened"""
 SILENT = "oracle"
-"""a provider that needs nothing to be opened; used instead of the planned one"""
+"""the provider that is opened instead of the planned one, because it needs no settings"""
 
 
 def external_plan(
     catalog: Catalog, request: RunRequest, rows: Sequence[ExternalRow], *, label: str, environment: Environment
 ) -> tuple[Plan, list[ExternalRow]]:
-    """Plan the scoring of one file; the rows are returned with the benchmark's item ids.
+    """Plan the scoring of one file; return the plan, and the rows with the item ids of the benchmark.
 
-    The request names the benchmark, judge and metrics.
+    ``request`` names the benchmark, judge and metrics. ``label`` is the name of the other tool in reports.
 
     Raises:
-        DataError: an unknown item, or a session where turns are ranked; UsageError, ConfigError as `make_plan`.
+        DataError: an item is unknown, or a ranking of turns contains a session.
+        UsageError, ConfigError: as in `make_plan`.
     """
     answered = any(row.answer is not None for row in rows)
     flags = {"providers": (STAND_IN,), "answering_model": ("builtin/extractive",) if answered else (NONE,)}
@@ -183,9 +190,9 @@ async def score_external(
     environment: Environment,
     replies: Mapping[str, StoredReplies] | None = None,
 ) -> None:
-    """Write a run journal from the results of another tool.
+    """Score the rows of another tool, and write the journal of a run with the results into ``folder``.
 
-    ``replies``: item -> earlier replies of the judge on its answer, which are not requested again.
+    ``replies`` has, for each item, earlier replies of the judge on the same answer, which are not requested again.
 
     Raises:
         ConfigError: a judge cannot be opened.
@@ -228,7 +235,7 @@ async def score_external(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalScoring:
-    """The scoring of one file."""
+    """The scoring of all rows of one file."""
 
     lane: OpenLane
     rows: Sequence[ExternalRow]
@@ -238,13 +245,13 @@ class ExternalScoring:
 
     @property
     def unknown_ids_note(self) -> str:
-        """Return a note on unknown hit ids: misspelled ids would look like a system that finds nothing."""
+        """Return a note with the number of unknown hit ids and the first of them."""
         (name, where), count = next(iter(self.unknown_places.items())), len(self.unknown_places)
         ids = counted(count, "(|different )hit id(|s) (is|are)")
         return f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as irrelevant hits'
 
     async def run(self) -> None:
-        """Score every row; each worker scores one row at a time."""
+        """Score every row, several rows at the same time."""
         work = self._by_corpus()
         async with anyio.create_task_group() as workers:
             for _ in range(min(self.lane.width, len(self.rows))):
@@ -256,7 +263,7 @@ class ExternalScoring:
             await self._score(row, ready, known)
 
     def _by_corpus(self) -> Iterator[tuple[ExternalRow, ReadyCorpus, CorpusIds]]:
-        """Yield the rows grouped by corpus, so that each corpus is read once."""
+        """Yield the rows grouped by corpus, so that each corpus is read only once; also collect unknown ids."""
         dataset = self.lane.plan.benchmark.dataset
         groups: dict[str, list[ExternalRow]] = {}
         for row in self.rows:
@@ -305,7 +312,10 @@ class ExternalScoring:
 
 
 def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
-    """Return the given answer without reasoning; its prompt and model are unknown."""
+    """Convert the answer of another tool to an answer of a run: without reasoning, with unknown prompt and model.
+
+    ``exact`` is True if a scoring rule compares whole texts.
+    """
     reply = strip_reasoning(Completion(text=text, model=GIVEN))
     error = missing_answer_error(reply) or (None if reply.text.strip() else NoAnswer("the answer in the file is empty"))
     return AnswerResult(
@@ -322,7 +332,13 @@ def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
 
 
 def _item_id(dataset: Dataset, row: ExternalRow) -> str:
-    """Return the benchmark's item id; TREC files percent-encode ids with white space."""
+    """Return the benchmark's id of the item of a row.
+
+    An unknown id is also tried in its percent-decoded form, because TREC files cannot contain white space in ids.
+
+    Raises:
+        DataError: the benchmark has no such item.
+    """
     found = next((name for name in (row.item, unquote(row.item)) if dataset.index_of(name) is not None), None)
     if found is None:
         near = get_close_matches(row.item, (ref.id for ref in dataset.items()), n=1)
@@ -332,10 +348,10 @@ def _item_id(dataset: Dataset, row: ExternalRow) -> str:
 
 
 def _ranks_turns(dataset: Dataset, rows: Sequence[ExternalRow]) -> bool:
-    """Return True when the first known id is a turn.
+    """Return True if the file ranks turns, by its first known id.
 
     Raises:
-        DataError: a session in a ranking of turns, since it would count as all its turns.
+        DataError: the file ranks turns, but also contains a session, which would count as all its turns.
     """
     turns: bool | None = None
     for row in rows if dataset.turn_evidence else ():

@@ -1,4 +1,6 @@
-"""Read rankings or answers of another tool: a TREC run file, or JSON lines. Errors name file and line.
+"""Read the rankings or answers of another tool from a TREC run file or JSON lines.
+
+Errors name the file and the line.
 
 Example::
 
@@ -6,7 +8,7 @@ Example::
     q1 Q0 s3 1 12.7 my-system
 
 A hit is the id of a session or turn, or a list of such ids. A row needs hits or an answer. TREC hits are sorted by
-score, then by rank. An unknown id is also tried in its percent-decoded form.
+score, then by rank.
 """
 
 from __future__ import annotations
@@ -35,15 +37,15 @@ class ExternalRow:
 
     item: str
     where: str
-    """file:line"""
+    """place of the row, as file:line"""
     hits: Hits | None = None
     """None = the file has no ranking of the item"""
     answer: str | None = None
     lines: tuple[str, ...] = field(default=(), compare=False)
-    """file:line of each hit, when each hit has its own line"""
+    """place of each hit, as file:line; empty if the row is one line"""
 
     def where_of(self, slot: int) -> str:
-        """Return the place of one hit."""
+        """Return file:line of the hit at this index."""
         return self.lines[slot] if self.lines else self.where
 
 
@@ -59,11 +61,13 @@ class TrecLine:
 
 
 def read_external(path: Path) -> list[ExternalRow]:
-    """Read a whole file; the first non-empty line decides its format. A truncated last JSON line gives a warning.
+    """Read all rows of a file; its first non-empty line shows whether it is JSON lines or TREC.
+
+    If the last JSON line is cut off, it is ignored with a warning.
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: an invalid line or a repeated item or hit, with file:line.
+        DataError: a line is invalid, or an item or hit occurs twice; the error names the line.
     """
     lines = list(_lines(path))
     if not lines:
@@ -81,7 +85,7 @@ def read_external(path: Path) -> list[ExternalRow]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the non-empty lines, each with its place."""
+    """Yield each non-empty line as (file:line, text)."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
@@ -93,7 +97,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _torn(text: str) -> bool:
-    """Return True for a last line without a line end that is not valid JSON."""
+    """Return True if the last line was cut off: it has no line end and is not valid JSON."""
     if text.endswith("\n"):
         return False
     try:
@@ -104,7 +108,7 @@ def _torn(text: str) -> bool:
 
 
 def _decoded(raw: bytes, where: str) -> str:
-    """Return a line as text; a truncated character at the end of the file is dropped."""
+    """Decode a line from UTF-8; an incomplete character at the end of the file is ignored."""
     try:
         return getincrementaldecoder("utf-8")().decode(raw, final=raw.endswith(b"\n"))
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Shared state of the workers of a lane: its plan, provider, pending items and corpora.
+"""The state that the workers of a lane share: its plan, provider, pending items and corpora.
 
 Example::
 
@@ -34,9 +34,9 @@ from bench.providers import Batching, Provider
 from bench.providers.batching import with_split_rule
 
 THOROUGH = 2
-"""number of corpora of a lane that are checked thoroughly; the result applies to the others"""
+"""number of corpora of a lane that are checked thoroughly, as a sample of the others"""
 REMEMBERED = 8
-"""corpora whose sample memories are kept for canaries"""
+"""number of corpora whose sample memories are kept for the canary checks of other corpora"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,28 +53,28 @@ class OpenLane:
     last: Phase
     """the last phase of the run"""
     lists_stored: bool = False
-    """some evaluator reads all stored memories"""
+    """True if an evaluator reads all stored memories"""
     search_price: str | None = None
     """price of one search in USD; None = unknown"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
-    """deletions that an earlier process began: (item, number of the attempt to ingest its corpus)"""
+    """deletions that an earlier process began, as (item, number of the attempt to ingest its corpus)"""
     breaker: CircuitBreaker
     ownership: Ownership
     first_write: FirstWriteOrder = field(default_factory=FirstWriteOrder)
     unfinished: set[str] = field(default_factory=set)
-    """corpora with an item that ended as error, or that could not be prepared"""
+    """corpora that could not be prepared, or have an item that failed"""
     leaking: set[str] = field(default_factory=set)
     """namespaces in which a memory of another corpus was found"""
     namespace_free: anyio.Event = field(default_factory=anyio.Event)
-    """set when a service with one namespace can take the next corpus"""
+    """set when the next corpus can be ingested into a service that has only one namespace"""
     reported_kinds: set[str] = field(default_factory=set)
     """kinds of events that were already reported"""
     followers: list[OpenLane] = field(default_factory=list)
-    """the lanes that search the build that this lane ingests"""
+    """the other lanes that search the memories which this lane ingests"""
     contexts: set[int] = field(default_factory=set)
-    """digests of answer contexts: a context that occurs again is shared by several prompts"""
+    """hashes of the answer contexts so far, to detect prompts that share their context"""
     loses_memories: bool = False
-    """an acknowledged memory was not found despite waiting"""
+    """True after a memory was acknowledged, but not found within the time to wait"""
     thorough_checks_left: int = THOROUGH
     """number of corpora whose memories are still to be checked one by one"""
     clear_checks_left: int = THOROUGH
@@ -85,18 +85,18 @@ class OpenLane:
 
     @property
     def is_stopped(self) -> bool:
-        """Return True when the lane starts nothing new."""
+        """Return True if the lane must not start anything new."""
         return self.breaker.all_stopped or self.run.stopping.requested
 
     @property
     def is_build_stopped(self) -> bool:
-        """Return True when no corpus is prepared any more: the run or all lanes that search the build are stopped."""
+        """Return True if no further corpus is prepared: the run, or every lane that searches the build, is stopped."""
         return self.run.stopping.requested or (
             self.breaker.all_stopped and all(one.breaker.all_stopped for one in self.followers)
         )
 
     def count_search(self, *, empty: bool) -> None:
-        """Report a search to the circuit breaker, unless the provider stores nothing and so finds nothing."""
+        """Report a search to the circuit breaker, unless the provider is one that stores nothing."""
         if self.provider.keeps_store:
             self.breaker.count_search(empty=empty, provider=self.provider.name)
 
@@ -104,7 +104,7 @@ class OpenLane:
 
     @property
     def runs_items(self) -> bool:
-        """Return True when items are run; False when the run ends after ingest or index."""
+        """Return True if this run searches items; False if it ends after ingest or index."""
         return self.last not in (Phase.INGEST, Phase.INDEX)
 
     @property
@@ -113,17 +113,17 @@ class OpenLane:
 
     @property
     def members(self) -> tuple[OpenLane, ...]:
-        """Return the lanes of the build, this one first."""
+        """Return the lanes that search the same build, this lane first."""
         return (self, *self.followers)
 
     @property
     def corpus_ids(self) -> list[str]:
-        """Return every corpus of the selection."""
+        """Return the ids of all corpora that have a selected item."""
         benchmark = self.plan.benchmark
         return list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
 
     def is_unsearched(self, corpus_id: str) -> bool:
-        """Return True when some lane of the build has an item of the corpus to search."""
+        """Return True if a lane that uses this build still has to search an item of the corpus."""
         return any(corpus_id in one.pending.unsearched for one in self.members)
 
     @property
@@ -132,11 +132,14 @@ class OpenLane:
 
     @property
     def open_corpora(self) -> list[str]:
-        """Return the corpora with an open item in some lane of the build."""
+        """Return the corpora that have an open item in any lane that uses this build."""
         return list(dict.fromkeys(name for one in self.members for name in one.pending.corpora()))
 
     def items(self, corpus_id: str) -> Iterator[LaneItem]:
-        """Yield the open items of a corpus in file order, each for every lane of the build that needs it."""
+        """Yield the open items of a corpus in file order, each with the lane that runs it.
+
+        An item is repeated for each lane of the build in which it is open.
+        """
         if not self.followers:
             return ((self, ref) for ref in self.pending.items(corpus_id))
         wanted = [(one, set(one.pending.open_positions.get(corpus_id, ()))) for one in self.members]
@@ -150,12 +153,12 @@ class OpenLane:
 
     @property
     def checks_isolation(self) -> bool:
-        """Return True when the isolation checks apply: they are on, and the provider stores memories."""
+        """Return True if isolation checks are run: they are not switched off, and the provider stores memories."""
         return self.run.plan.request.isolation != "off" and self.provider.keeps_store
 
     @property
     def single(self) -> bool:
-        """Return True when the service has only one namespace: it takes one corpus at a time and is then cleared."""
+        """Return True if the service has only one namespace, so that it must be cleared before the next corpus."""
         return self.plan.provider.config.scoping.single and self.provider.keeps_store
 
     @property
@@ -164,18 +167,18 @@ class OpenLane:
 
     @property
     def batching(self) -> Batching:
-        """Return how memories are split into pieces or chunks (by the config) and batched (by the provider)."""
+        """Return the rules by which memories are split into pieces and sent in batches."""
         return with_split_rule(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:
         return self.plan.benchmark.dataset.corpus(corpus_id)
 
     def anonymize(self, corpus: Corpus) -> AnonymizedCorpus:
-        """Render a corpus into memories with opaque ids."""
+        """Return the memories of a corpus with opaque ids, as the provider gets them."""
         return anonymize(self.plan, corpus)
 
     def space(self, corpus_id: str, history: CorpusState) -> Space:
-        """Return the space (namespace and captures) of the last ingest attempt of a corpus."""
+        """Return the namespace of the last attempt to ingest a corpus, with the values that its responses contained."""
         journal = self.run.journal.uuid
         return space_of(self.plan, journal=journal, run_id=self.run.run_id, corpus=corpus_id, history=history)
 
@@ -183,7 +186,10 @@ class OpenLane:
         return CorpusNamespace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
 
     def check_leak(self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]) -> None:
-        """Journal the first hit in the namespace of a corpus that provably belongs to another corpus."""
+        """Record a leak in the journal if a hit provably belongs to another corpus.
+
+        Only the first leak of each namespace is recorded.
+        """
         if not self.checks_isolation or space.namespace in self.leaking:
             return
         found = self.owner_among(corpus_id, space, anonymized, hits)
@@ -195,13 +201,16 @@ class OpenLane:
     def owner_among(
         self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]
     ) -> dict[str, object]:
-        """Return the first hit that provably belongs to another corpus, and that corpus; empty if there is none."""
+        """Find the first hit that provably belongs to another corpus.
+
+        Return its id (``hit``) and the other corpus (``of``); empty if there is no such hit.
+        """
         corpus_namespace = self.corpus_namespace(space, corpus_id)
         owned = ((hit, self.ownership.owner_of(hit, corpus_namespace, anonymized)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
 
     async def _is_lent(self, corpus_id: str) -> bool:
-        """Return True when another run searches memories that this run ingested."""
+        """Return True if another run still searches the memories of the corpus; this is also reported as an event."""
         lent_to = await borrowers(self.run.folder)
         if not lent_to or not CorpusState.of(await self.run.journal.corpus(self.key, corpus_id)).is_ready:
             return False
@@ -213,9 +222,9 @@ class OpenLane:
         return True
 
     def has_unselected_items(self, corpus_id: str) -> bool:
-        """Return True when items of the corpus were left for another retry, which needs its memories.
+        """Return True if the corpus has open items that this retry does not run, so that its memories must be kept.
 
-        The corpus is also reported as an event, with the number of these items.
+        The number of these items is also reported as an event.
         """
         left = sum(one.pending.left_out.get(corpus_id, 0) for one in self.members)
         if left:
@@ -234,12 +243,12 @@ class OpenLane:
     # ---- rows
 
     def report(self, event: Event) -> None:
-        """Journal an event and show it."""
+        """Write an event to the journal, and show its message to the user."""
         self.run.journal.append(event)
         self.run.progress.events.append(f"{self.key}: {event.message}")
 
     def report_once(self, kind: str, message: str) -> None:
-        """Journal and show an event, once per kind and process."""
+        """Write and show an event of this lane; further events of the same kind in this process are ignored."""
         if kind not in self.reported_kinds:
             self.reported_kinds.add(kind)
             self.report(Event(kind=kind, scope=self.key, message=message))
@@ -255,7 +264,7 @@ class OpenLane:
         times_us: Mapping[str, int] | None = None,
         calls: tuple[Call, ...] = (),
     ) -> CorpusRow:
-        """Return a row about the corpus of a build."""
+        """Return a journal row about the current attempt to prepare a corpus."""
         return CorpusRow(
             lane=self.plan.build,
             corpus=corpus_id,
@@ -271,7 +280,7 @@ class OpenLane:
     def append_probe(
         self, kind: ProbeKind, corpus_id: str, space: Space, *, passed: bool, data: Mapping[str, object]
     ) -> ProbeRow:
-        """Journal and return the outcome of an isolation check."""
+        """Write the outcome of an isolation check to the journal, and return its row."""
         data = {"namespace": space.namespace, **data}
         probe = ProbeRow(
             lane=self.plan.build, corpus=corpus_id, attempt=space.attempt, kind=kind, passed=passed, data=data
@@ -280,7 +289,10 @@ class OpenLane:
         return probe
 
     async def clear(self, corpus_id: str, space: Space) -> None:
-        """Clear a namespace; a failure is recorded as an event, not as an error of the run."""
+        """Clear a namespace, unless the provider cannot or another run uses its memories.
+
+        A failure is recorded as an event and does not stop the run.
+        """
         if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
             return
         call_owner = CallOwner(self.key, corpus_id, space.attempt)
@@ -303,12 +315,12 @@ class OpenLane:
 
 
 LaneItem = tuple[OpenLane, ItemRef]
-"""an item, and the lane that runs it"""
+"""the lane that runs an item, and the item"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusContent:
-    """The content of a corpus in memory."""
+    """The content of a corpus: as in the dataset, as memories with opaque ids, and the text of each turn by its id."""
 
     corpus: Corpus
     anonymized: AnonymizedCorpus
@@ -317,9 +329,9 @@ class CorpusContent:
 
 @dataclass(slots=True, kw_only=True)
 class ReadyCorpus:
-    """A corpus whose items can be run; the item workers share it.
+    """A corpus whose items can be run; all workers that run its items share this object.
 
-    The content is read for the first item and released after the last, so that waiting corpora need no memory.
+    The content is read for the first item and released after the last item.
     """
 
     lane: OpenLane
@@ -328,15 +340,15 @@ class ReadyCorpus:
     open_items: int = 0
     """number of items that have not ended in this process"""
     all_good: bool = True
-    """no item ended as error or not_ready: the namespace may be cleared"""
+    """True while no item has failed; only then the namespace may be cleared"""
     held: bool = True
-    """this run ingested the memories and has not cleared them"""
+    """True if this run ingested the memories, so that it must also clear them"""
     prepared: bool = True
-    """False when all searches are in the journal, so the provider was not checked"""
+    """False if all searches are already in the journal, so that the memories were not prepared"""
     _content: CorpusContent | None = None
 
     def closed(self) -> ReadyCorpus:
-        """Release the content and return this object."""
+        """Release the memory of the content, and return this object."""
         self._content = None
         return self
 

@@ -1,8 +1,8 @@
-"""Work on stored results: retry failures, score again, or fork a new run from stored searches or answers.
+"""Make plans from stored runs: retry failures, score again, or fork a new run from stored searches or answers.
 
 Also in this module:
 
-* Resume a run: its request is in the journal; flags may change how the work is done, never the results.
+* Resume a run. Its flags are in the journal; new flags may change the speed of the work, but not the results.
 
 Example::
 
@@ -13,8 +13,8 @@ Example::
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
     outcome = await execute(plan, environment=environment, resume=folder)
 
-Stored results are not paid again: a rescore and a fork call no provider, and a fork from ``evaluate`` calls no
-answering model."""
+Stored results are not paid again: a rescore and a fork call no provider, and a fork that begins at ``evaluate`` calls
+no answering model."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ FIXED = ("start", "end", "shard", "run_id", "reuse_build")
 async def resumed_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> tuple[Path, Plan]:
-    """Plan the rest of a run; ``target`` is a run id, a run folder or a journal file.
+    """Return the journal and the plan of a run to continue; ``target`` is a run id, a run folder or a journal file.
 
     Raises:
-        UsageError: an unknown run, or an invalid flag.
-        Locked: another live process holds the run.
-        IdentityError: a flag that cannot change; or dataset, config, prompt, model or plug-in has changed.
+        UsageError: there is no such run, or a flag is invalid.
+        Locked: another live process works on the run.
+        IdentityError: a flag cannot change; or a dataset, config, prompt, model or plug-in has changed.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -68,10 +68,10 @@ async def resumed_plan(
 
 
 def stored_request(meta: RunMeta) -> RunRequest:
-    """Return the request of the run.
+    """Return the request with which the run was started.
 
     Raises:
-        JournalError: it has flags of another version.
+        JournalError: the request has a flag that this version of bench does not know.
     """
     try:
         return RunRequest.model_validate(dict(meta.request))
@@ -85,7 +85,7 @@ def stored_request(meta: RunMeta) -> RunRequest:
 
 RESCORED = "rescored"
 FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
-"""properties of a benchmark that its stored searches depend on"""
+"""properties of a benchmark on which its stored searches depend"""
 FROM_SETTINGS = ("seed", "epochs", "selection")
 RANGE_FLAGS = ("start", "end", "shard")
 
@@ -93,7 +93,7 @@ RANGE_FLAGS = ("start", "end", "shard")
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
     """Return the ids of the items that ended as error or not_ready.
 
-    With ``phase``, return only items that failed in it; with ``items``, only items among these ids.
+    ``phase`` restricts them to items that failed in this phase, and ``items`` to these ids.
     """
     found: set[str] = set()
     async with Reader.open(path) as reader:
@@ -106,7 +106,10 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
 
 
 def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
-    """Return the first phase that failed; without a search, ``index`` if the corpus was not ready, else ``ingest``."""
+    """Return the phase in which an item failed.
+
+    An item that was not searched failed in ``index`` if its corpus was not ready in time, otherwise in ``ingest``.
+    """
     if Phase.SEARCH not in phases:
         ended = phases.get(Phase.EVALUATE)
         return Phase.INDEX if ended is not None and ended.outcome == NotReady.kind else Phase.INGEST
@@ -114,9 +117,9 @@ def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
 
 
 async def stored_items(path: Path, start: Phase) -> frozenset[str]:
-    """Return the items whose phases before ``start`` succeeded in every epoch and job.
+    """Return the ids of the items whose phases before ``start`` succeeded in every epoch and job.
 
-    A fork needs no provider for them.
+    A fork that begins at ``start`` needs no provider for these items.
     """
     good: set[str] = set()
     lacking: set[str] = set()
@@ -132,13 +135,13 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
 async def rescored_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment, prompt: str = ""
 ) -> tuple[Path, Plan, RunScope]:
-    """Plan new verdicts and values from the stored results of a run, as its newest generation.
+    """Plan a new scoring of a run: new verdicts and metric values for its stored results.
 
-    ``prompt`` names the judge prompt in tables.
+    ``prompt`` is the name of the judge prompt in tables.
 
     Raises:
-        Locked: another live process holds the run.
-        IdentityError: the stored results do not belong to the request.
+        Locked: another live process works on the run.
+        IdentityError: a flag or file changes something on which the stored results depend.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -158,7 +161,7 @@ async def rescored_plan(
 
 
 def _with_stored_sizes(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return the jobs with the item count of the old plan, since a rescore does not change the selection."""
+    """Return the new jobs with the item counts of the old jobs, because a rescore does not change the selection."""
     known = {job.benchmark: job for job in old}
     sizes = [known.get(job.benchmark, job) for job in new]
     return [
@@ -168,7 +171,7 @@ def _with_stored_sizes(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> li
 
 
 async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
-    """Copy failures of items without an answer to the new judge's job, since a judge cannot change them."""
+    """Copy the failures of items that have no answer to the jobs of a new judge, which cannot judge these items."""
     async with Reader.open(path) as reader:
         for new in records(plan):
             if await reader.states(new.key):
@@ -193,7 +196,9 @@ async def _copy_failures(reader: Reader, old: JobRecord, new: JobRecord, journal
 async def forked_plan(
     target: str, start: Phase, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> tuple[Plan, RunScope]:
-    """Plan a new run that begins at ``start`` (answer or evaluate) with the stored rows of another.
+    """Plan a new run that begins at ``start`` (answer or evaluate) and copies the rows of earlier phases.
+
+    ``target`` is the run from which the rows are copied.
 
     Raises:
         IdentityError: dataset, provider, k or selection differ from those of the stored rows.
@@ -212,11 +217,11 @@ async def forked_plan(
 async def extended_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> tuple[Path, Plan]:
-    """Replace the plan of a run by one with more items; its existing items stay, and a resume runs the new ones.
+    """Replace the plan of a run by a plan with more items; a resume then runs the additional items.
 
     Raises:
-        UsageError: nothing is added, an item would be left out, or the run was announced, merged or distributed.
-        IdentityError: more than the selection differs, with a readable diff.
+        UsageError: no item is added, an item would be left out, or the run was announced, merged or distributed.
+        IdentityError: something other than the selection differs; the error lists each difference.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -275,10 +280,12 @@ def _items(lane: Lane) -> frozenset[int]:
 
 
 async def reuse_plan(target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment) -> Plan:
-    """Plan a new run that searches the memories of another run, with that run's flags; given flags take precedence.
+    """Plan a new run that searches the memories of the run ``target`` instead of ingesting them again.
+
+    The new run has the flags of ``target``, except where ``flags`` has another value.
 
     Raises:
-        UsageError: an unknown run, or ``reuse_build`` is among the flags.
+        UsageError: there is no such run, or ``reuse_build`` is among the flags.
     """
     if flags.get("reuse_build") is not None:
         raise UsageError("--from ingest and --reuse-build exclude each other", hint="remove --reuse-build")
@@ -291,10 +298,10 @@ async def reuse_plan(target: str, *, catalog: Catalog, flags: Mapping[str, objec
 
 
 def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
-    """Compare the settings that the stored rows depend on with the new plan.
+    """Check that a new plan has the settings on which the stored rows of the phases before ``start`` depend.
 
     Raises:
-        IdentityError: they differ, with a readable diff.
+        IdentityError: a setting differs; the error lists each difference.
     """
     found = changes(stored_inputs(identity, start), stored_inputs(plan.identity, start))
     if start is Phase.EVALUATE:
@@ -305,14 +312,14 @@ def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
 
 
 def _answer_settings(identity: RunIdentity, names: Set[str]) -> dict[str, object]:
-    """Return the token limit and the extra request fields of answering models."""
+    """Return the settings of answering models that change answers: token limit and additional request fields."""
     settings, models = identity["settings"], identity["models"]
     own = {name: models[name].get("settings") for name in sorted(names) if name in models}
     return {"settings": {"max_answer_tokens": settings.get("max_answer_tokens")}, "models": own}
 
 
 def stored_inputs(identity: RunIdentity, start: Phase) -> dict[str, object]:
-    """Return the part of an identity that stored searches or answers depend on."""
+    """Return the part of an identity on which the phases before ``start`` depend."""
     benchmarks, settings = identity["benchmarks"], identity["settings"]
     kept = {name: {key: one.get(key) for key in FROM_BENCHMARK} for name, one in benchmarks.items()}
     if start is Phase.EVALUATE:
@@ -328,7 +335,10 @@ def stored_inputs(identity: RunIdentity, start: Phase) -> dict[str, object]:
 
 
 def copy_rows_of(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
-    """Return a function that copies the successful rows of earlier phases with their texts, but without their calls."""
+    """Return a function that copies the successful rows of the phases before ``start`` into a journal.
+
+    The texts of the rows are copied too, but not their calls.
+    """
     phases = (Phase.SEARCH, Phase.ANSWER) if start is Phase.EVALUATE else (Phase.SEARCH,)
     wanted = {lane.key for lane in plan.running} | {job.answer_owner for job in plan.jobs}
 

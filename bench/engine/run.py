@@ -1,8 +1,8 @@
-"""Execute a plan: open its parts, run every lane, and close with everything durable.
+"""Execute a plan: open the journal, providers and models, run every lane, and read the outcome from the journal.
 
 Also in this module:
 
-* The folders that a new run creates before its first call; they are removed if the run cannot begin.
+* Remove the folders of a new run if it cannot begin, for example because a setting is missing.
 
 Example::
 
@@ -56,17 +56,17 @@ from bench.plan.budget import require_prices
 from bench.settings import Environment
 
 ROWS_A_SLOT = 10
-"""rows that may wait to become durable, per concurrent request"""
+"""number of rows that may wait to become durable, for each concurrent request"""
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
 """folder in a run's folder that exists while the run is distributed over a cluster"""
 GC_THRESHOLDS = (20_000, 20, 50)
-"""thresholds of the garbage collector: new objects, and passes of one generation before the next older one"""
+"""thresholds for `gc.set_threshold` during a run"""
 FROZEN_BY_PYTHON = 1_000
 """maximum number of objects that an interpreter excludes from garbage collection by itself (Python 3.12: 375)"""
 AnnounceRun = Callable[[RunMeta], None]
-"""publishes the start of a run"""
+"""function that publishes the start of a run"""
 
 
 async def execute(
@@ -79,16 +79,17 @@ async def execute(
     scope: RunScope | None = None,
     announce: AnnounceRun | None = None,
 ) -> Outcome:
-    """Run a plan to its end, or until it stops; ``resume`` = the run folder or journal to continue with.
+    """Run a plan to its end, or until it is stopped.
 
-    ``share`` is the share of every rate limit that this process may use. ``scope`` is the part of the plan to run
-    (None = all of it). ``announce`` publishes a new run when everything is open, before the first call.
+    ``resume`` is the run folder or journal of a run to continue. ``share`` is the fraction of every rate limit that
+    this process may use. ``scope`` is the part of the plan to run (None = all of it). ``announce`` publishes a new run;
+    it is called when everything is open, before the first call.
 
     Raises:
-        UsageError: the run id exists, the run is distributed over a cluster, or ``--max-cost`` cannot count any call.
-        IdentityError: the plan is not the one of the run.
+        UsageError: the run id exists, the run is distributed over workers, or ``--max-cost`` is set without prices.
+        IdentityError: the plan differs from the plan of the run to continue.
         ConfigError: a provider or model cannot be opened; no call was made, and the folders of a new run are removed.
-        Locked, JournalError: another process holds the run, or the file is not a journal.
+        Locked, JournalError: another process works on the run, or the file is not a journal.
     """
     observer, scope = observer or SilentObserver(), scope or RunScope()
     if resume is not None:
@@ -110,7 +111,7 @@ async def execute(
 
 @dataclass(slots=True)
 class Execution:
-    """The work of one process on one run."""
+    """One run in this process, from the journal to the outcome."""
 
     plan: Plan
     environment: Environment
@@ -127,7 +128,10 @@ class Execution:
         self.stopping = StopControl(on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight))
 
     async def execute(self, resume: Path | None = None) -> Outcome:
-        """Create or ``resume`` the journal, and run; a full disk is an outcome, not an error."""
+        """Create or ``resume`` the journal, run the plan, and return the outcome.
+
+        If the disk becomes full, this also returns an outcome.
+        """
         plan, code = self.plan, CodeState.read(self.environment)
         bound = ROWS_A_SLOT * request_slots(plan)
         if resume is not None:
@@ -157,7 +161,7 @@ class Execution:
         return outcome
 
     async def _run(self, journal: Journal, *, resumed: bool) -> Outcome:
-        """Open the HTTP client, models and lanes, run the lanes, and return the outcome."""
+        """Open the HTTP client, the models and the lanes, then run the lanes and return the outcome."""
         request, run_id = self.plan.request, journal.meta.run_id
         self.progress.run_id = run_id
         budget = Budget(
@@ -190,7 +194,7 @@ class Execution:
         return await self._outcome(run, lanes)
 
     async def _open_lanes(self, run: RunContext, stack: AsyncExitStack, models: OpenModels) -> list[OpenLane]:
-        """Open the lanes and their providers, so that missing settings are reported before the first call."""
+        """Open the lanes and their providers. A missing setting is reported here, before the first call."""
         if self.scope.copy_rows is not None:
             await self.scope.copy_rows(run.journal)
         rescore = self.scope.is_rescore
@@ -224,7 +228,7 @@ class Execution:
                         workers.start_soon(run_lane, open_one)
 
     async def _outcome(self, run: RunContext, lanes: list[OpenLane]) -> Outcome:
-        """Make everything durable, then read the outcome from the journal."""
+        """Wait until all rows are durable, then return the outcome that the journal shows."""
         await run.journal.flush()
         stop = run.stopping.reason
         stopped = {key: failure for lane in lanes for key, failure in lane.breaker.stopped_jobs.items()}
@@ -249,17 +253,17 @@ class Execution:
         )
 
     def _stop_message(self, stop: Stop) -> str:
-        """Return the reason of a stop; for a budget also the amount spent."""
+        """Return the reason why the run stopped; if its budget is used up, with the amount spent."""
         if stop is not Stop.MAX_COST:
             return stop.value
         spent, most = self.progress.cost_usd, self.plan.request.max_cost
         return f"{stop.value}: USD {spent} of {most} were spent; resume with a larger --max-cost"
 
     async def _disk_full(self, full: DiskFull) -> Outcome:
-        """Return the outcome of a run on a full disk, with the number of durable phases.
+        """Return the outcome of a run that stopped because the disk is full.
 
         Raises:
-            DiskFull: the journal cannot be read, or was never created.
+            DiskFull: the journal cannot be read, or was not created.
         """
         if not (self.folder / NAME).is_file():
             raise DiskFull("the disk is full; the run was not started", hint="make room, then repeat the command")
@@ -284,17 +288,17 @@ class Execution:
 
 @dataclass(slots=True)
 class StartupFolders:
-    """The folders of a run until its first call."""
+    """The folders of a new run, which are removed if the run does not begin."""
 
     journal_created: bool = False
-    """this process created the journal, and so everything in the folders"""
+    """True after this process has created the journal, so that the folders and their content are its own"""
     run_begun: bool = False
-    """the run has begun: no folder is removed any more"""
+    """True after the run has begun, so that no folder is removed"""
 
     @classmethod
     @contextmanager
     def of(cls, *folders: Path) -> Iterator[StartupFolders]:
-        """Remove the folders and parent folders that the block created, unless the run began."""
+        """At the end of the ``with`` block, remove the folders that did not exist before, unless the run has begun."""
         new = [folder for folder in folders if not folder.exists()]
         parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
         startup = cls()
@@ -310,24 +314,27 @@ class StartupFolders:
 
 
 def results_folder(plan: Plan) -> Path:
-    """Return the folder of the reports of a plan's runs, one folder per run."""
+    """Return the folder in which each run of the plan has a folder for its report."""
     return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
 
 
 def request_slots(plan: Plan) -> int:
-    """Return the limit of concurrent requests: the concurrency of the run, or the ceiling of ``auto``."""
+    """Return the maximum number of concurrent requests; for ``--concurrency auto``, the largest value it can choose."""
     return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
 
 
 def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception inside nested exception groups."""
+    """Return the first exception in a group that is not itself a group."""
     first = group.exceptions[0]
     return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Make the garbage collector run rarely and skip loaded objects; else it uses a seventh of an item's CPU time."""
+    """In the ``with`` block, let the garbage collector run less often and skip the objects that exist now.
+
+    With Python's default thresholds, it uses a seventh of the CPU time of an item.
+    """
     before = gc.get_threshold()
     if not has_frozen_objects():
         gc.freeze()
@@ -342,5 +349,8 @@ def rare_garbage_collection() -> Iterator[None]:
 
 @cache
 def has_frozen_objects() -> bool:
-    """Return True if this process froze objects before its first run; cached, because counting visits each object."""
+    """Return True if other code of this process has called `gc.freeze` before the first run.
+
+    The result is cached, because counting frozen objects is slow.
+    """
     return gc.get_freeze_count() > FROZEN_BY_PYTHON

@@ -1,8 +1,8 @@
-"""Three isolation checks between corpora: emptiness probe, sentinel, canary. None uses the text of a question.
+"""Check that corpora are isolated from each other, by three checks that do not use the text of a question.
 
 Also in this module:
 
-* The owner of a hit: the ids and texts sent to each namespace of a run, to detect leaks in searches.
+* Detect leaks in searches: find out to which corpus a hit belongs, from the ids and texts sent to each namespace.
 
 Example::
 
@@ -10,17 +10,17 @@ Example::
     ownership.register(CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
     ownership.owner_of(hit, place, anonymized)        # the CorpusNamespace of another corpus, or None
 
-* Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
-* Sentinel, after index: a search for the start of the last, first or longest memory must find the corpus. For a
-  service, all three are searched (in the first corpora of a lane five more), and the memories found are counted. A
-  search whose hits cannot be mapped is not counted, since such a service stores memories in its own words.
-* Canary, with ``--isolation full``: the start of another corpus's memory must find nothing of that corpus.
+* Emptiness probe, before the ingest: a search in the namespace must find nothing.
+* Sentinel, after the index is ready: a search for the start of the last, first or longest memory must find a memory of
+  the corpus. For a service, all three memories are searched, and in the first corpora of a lane five more; the memories
+  found are counted. A search whose hits cannot be mapped is not counted, because such a service rewrites memories.
+* Canary, with ``--isolation full``: a search for the start of a memory of another corpus must not find this memory.
 
 Each outcome is written to the journal and to the receipt.
 
-A hit belongs to another corpus if it has an id or a namespace that was sent only for that corpus, or a text that only
-that corpus contains. A text that several corpora share proves nothing; neither do ids that the service counts
-separately in each namespace. Lookups take constant time, and the oldest keys are dropped above a limit.
+A hit belongs to another corpus if it has an id or namespace that was sent only for the other corpus, or a text that
+only the other corpus contains. A text that several corpora share proves nothing. An id proves nothing if the service
+counts ids separately in each namespace.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from bench.providers.batching import whole_id
 START_CHARS = 200
 PROBE_K = 10
 DEEP_K = 100
-"""number of hits in a thorough search; a memory is missing if a search for its first words does not return it"""
+"""number of hits of a thorough search; a memory counts as missing if a search for its first words does not find it"""
 SHORTEST_TELLING = 20
 SPREAD = 5
-"""memories between the first and the last that are checked in the first corpora of a lane"""
+"""number of additional memories that are checked in the first corpora of a lane"""
 CLEARED_LATE_S = (0.0, 0.2, 1.0, 3.0)
-"""seconds to wait before each check of a cleared namespace, since a service may need time"""
+"""seconds to wait before each check of a cleared namespace, because a service may clear it late"""
 
 
 def start_of(text: str) -> str:
@@ -54,7 +54,7 @@ def start_of(text: str) -> str:
 
 
 def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return the memories that a sentinel searches: the last, the first and the longest with text."""
+    """Return the memories for which a sentinel searches: the last, the first and the longest that have text."""
     spoken = [memory for memory in memories if memory.content.strip()]
     if not spoken:
         return ()
@@ -63,7 +63,7 @@ def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
 
 
 def spread_samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return memories evenly spread between the first and the last, with texts long enough to be distinct."""
+    """Return up to ``SPREAD`` memories from evenly spaced positions, whose texts are long enough to be distinct."""
     telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
     return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
 
@@ -75,7 +75,10 @@ async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K)
 
 
 async def count_found(provider: Provider, space: Space, memory: Memory) -> int:
-    """Return the number of memories found in a new namespace; a missing namespace holds none."""
+    """Return the number of memories in a namespace.
+
+    If the provider cannot count, return the number of hits in a search for ``memory``; 0 if there is no namespace yet.
+    """
     if isinstance(provider, Counts):
         return await provider.count(space)
     try:
@@ -86,9 +89,10 @@ async def count_found(provider: Provider, space: Space, memory: Memory) -> int:
 
 
 class FirstWriteOrder:
-    """The order of the first writes of a lane.
+    """The order in which the corpora of a lane are written at the start.
 
-    All emptiness probes but one wait until one corpus was written, because an empty store passes any probe.
+    The first corpus proceeds at once; all others wait with their emptiness probe until it was written. An empty store
+    passes every probe, so probes before the first write prove nothing.
     """
 
     def __init__(self) -> None:
@@ -97,19 +101,19 @@ class FirstWriteOrder:
         self._changed = anyio.Event()
 
     async def wait_for_turn(self, corpus: str) -> None:
-        """Wait until some corpus of the lane was written; the first caller proceeds at once."""
+        """Wait until any corpus of the lane was written; the first caller does not wait."""
         while not self._written and self._first not in (None, corpus):
             await self._changed.wait()
         self._first = self._first or corpus
 
     def done(self) -> None:
-        """Record that a corpus was written."""
+        """Record that a corpus was written, so that all waiting corpora proceed."""
         if not self._written:
             self._written = True
             self._changed.set()
 
     def leave(self, corpus: str) -> None:
-        """Let another corpus proceed when this one ended without writing."""
+        """Record that a corpus has ended; if it was the first and wrote nothing, another corpus becomes the first."""
         if self._first == corpus and not self._written:
             self._first = None
             self._changed.set()
@@ -118,25 +122,26 @@ class FirstWriteOrder:
 
 @dataclass(slots=True)
 class Sentinel:
-    """A check that searches the namespace of a corpus for sample memories until they are found."""
+    """A check that a corpus is searchable: searches for its sample memories must find the corpus."""
 
     provider: Provider
     space: Space
     anonymized: AnonymizedCorpus
     must_settle: bool
-    """no status call exists: the count or result must be the same twice"""
+    """True if the provider has no status call: two results in a row must then be equal"""
     thorough: bool = False
-    """also search memories between the first and the last"""
+    """True if more sample memories are searched, see ``spread_samples``"""
     seen: str = ""
-    """description of the last hits when none was from this corpus"""
+    """why the corpus does not count as searchable yet, for messages"""
     _before: object = None
     _seen: dict[str, bool | None] = field(default_factory=dict)
-    """memory id -> whether its search found the memory itself; None = unknown"""
+    """memory id -> True if its search found the memory itself; None = the hits could not be mapped"""
 
     async def found(self) -> bool:
-        """Search the sample memories once; return True when a hit belongs to this corpus.
+        """Search for each sample memory; return True if a hit belongs to this corpus.
 
-        With ``must_settle``, the result must also equal that of the call before. True for a corpus without text.
+        With ``must_settle``, the result must also be the same as in the previous call. Return True for a corpus without
+        text.
         """
         found = 0
         for memory in samples(self.anonymized.memories):
@@ -154,7 +159,7 @@ class Sentinel:
         return not samples(self.anonymized.memories)
 
     async def missing(self) -> list[Memory]:
-        """Return the sample memories that are not found, after one more search for each that was not found before."""
+        """Search again for the sample memories that were not found so far; return those that are still not found."""
         every = samples(self.anonymized.memories) + (spread_samples(self.anonymized.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
@@ -163,13 +168,13 @@ class Sentinel:
         return [memory for memory in every if self._seen[memory.id] is False]
 
     async def finds(self, memory: Memory) -> bool:
-        """Search for one sample memory again; return True when it is found."""
+        """Search for one sample memory; return True unless it is certainly missing."""
         await self._look(memory, k=DEEP_K)
         return self._seen[memory.id] is not False
 
     @property
     def decided(self) -> int:
-        """Return the number of samples that were found, or are known to be missing."""
+        """Return the number of sample memories that were found or are certainly missing."""
         return sum(seen is not None for seen in self._seen.values())
 
     async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
@@ -190,9 +195,9 @@ class Sentinel:
 async def clear_provably(
     provider: Provider, space: Space, anonymized: AnonymizedCorpus, pause: Callable[[float], Awaitable[None]]
 ) -> int | None:
-    """Clear a namespace and check that a search no longer finds its memories.
+    """Clear a namespace, and check that a search no longer finds its memories.
 
-    Returns the number of memories that the provider reports as removed; None if it reports none.
+    Return the number of removed memories that the provider reports; None if it reports no number.
 
     Raises:
         NotCleared: memories of the corpus are still found after a few seconds.
@@ -213,7 +218,7 @@ async def clear_provably(
 
 
 def belongs(anonymized: AnonymizedCorpus, hit: Hit) -> bool:
-    """Return True when a hit belongs to this corpus, by its ids or, without ids, by its text."""
+    """Return True if a hit belongs to this corpus: by its ids or, if it has no ids, by its text."""
     if hit.source_ids:
         return anonymized.knows(hit.source_ids)
     return any(shares_text(hit.content, memory.content) for memory in anonymized.memories)
@@ -224,13 +229,16 @@ def _is_hit_of(memory: Memory, hit: Hit) -> bool:
 
 
 def shares_text(one: str, other: str) -> bool:
-    """Return True when one text contains the other; very short texts must be equal."""
+    """Return True if one text contains the other; a very short text must be equal to the other."""
     short, long = sorted((one.strip(), other.strip()), key=len)
     return (len(short) >= SHORTEST_TELLING and short in long) or (bool(short) and short == long)
 
 
 async def foreign_hits(provider: Provider, space: Space, anonymized: AnonymizedCorpus, other: Memory) -> list[Hit]:
-    """Search for a memory of another corpus; return the hits with its text, or with ids unknown in this corpus."""
+    """Search for a memory of another corpus, and return the hits that do not belong to this corpus.
+
+    These are the hits that have the text of the memory, or ids that this corpus does not have.
+    """
     answer = await look(provider, space, other.content)
     return [
         hit
@@ -240,7 +248,7 @@ async def foreign_hits(provider: Provider, space: Space, anonymized: AnonymizedC
 
 
 def foreign_sample(anonymized: AnonymizedCorpus, others: Sequence[Memory]) -> Memory | None:
-    """Return a memory of another corpus whose text this corpus does not contain, or None."""
+    """Return the first of the ``others`` whose text this corpus does not contain; None if there is none."""
     for other in others:
         if not any(shares_text(other.content, memory.content) for memory in anonymized.memories):
             return other
@@ -248,15 +256,15 @@ def foreign_sample(anonymized: AnonymizedCorpus, others: Sequence[Memory]) -> Me
 
 
 MOST_KEYS = 500_000
-"""limit of the stored keys, about 60 MB"""
+"""maximum number of stored keys, about 60 MB; the oldest keys are dropped"""
 TELLING_CHARS = 32
 """minimum length of a text that identifies its corpus; a shorter text may occur in two conversations"""
 TELLING_ID_CHARS = 16
-"""minimum length of a service id that identifies its corpus; a shorter one may be a number per namespace"""
+"""minimum length of a service id that identifies its corpus; shorter ids may be counted in each namespace"""
 SEVERAL = -1
 
 Key = tuple[str, str]
-"""the kind of a key (sent, given, namespace, text) and its value"""
+"""kind (sent, given, namespace, text) and value of an id or text by which a hit is recognized"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,22 +276,22 @@ class CorpusNamespace:
     namespace: str
 
     def has_corpus_of(self, other: CorpusNamespace) -> bool:
-        """Return True when both hold the same corpus, possibly in different attempts."""
+        """Return True if both namespaces are for the same corpus, possibly in different attempts."""
         return (self.benchmark, self.corpus) == (other.benchmark, other.corpus)
 
 
 @dataclass(slots=True)
 class Ownership:
-    """The corpora that own ids and texts at one provider."""
+    """The record of which corpus each id and text at one provider belongs to."""
 
     _owners: dict[int, int] = field(default_factory=dict)
-    """hash of a key -> index of its owner in ``_places``, or SEVERAL"""
+    """hash of a key -> index in ``_places`` of the namespace that it belongs to, or SEVERAL"""
     _places: list[CorpusNamespace] = field(default_factory=list)
     _repeats_ids: bool = False
-    """the service gave the same id to memories of two corpora"""
+    """True if the service gave the same id to memories of two corpora, so that its ids prove nothing"""
 
     def register(self, place: CorpusNamespace, anonymized: AnonymizedCorpus) -> None:
-        """Register the ids and texts of a corpus and its namespace."""
+        """Record that these ids and texts are sent for the corpus of this namespace."""
         number = self._number(place)
         self._own(("namespace", place.namespace), number)
         for memory in anonymized.memories:
@@ -293,7 +301,7 @@ class Ownership:
                 self._own(("text", text), number)
 
     def register_given(self, place: CorpusNamespace, ids: Mapping[str, Sequence[str]]) -> None:
-        """Register the ids that the service gave to the memories of a corpus."""
+        """Record the ids that the service gave to the memories of a corpus; ``ids`` maps our ids to the service's."""
         number = self._number(place)
         for memory, given in ids.items():
             for one in given:
@@ -301,7 +309,7 @@ class Ownership:
                     self._repeats_ids = True
 
     def owner_of(self, hit: Hit, place: CorpusNamespace, anonymized: AnonymizedCorpus) -> CorpusNamespace | None:
-        """Return the namespace of another corpus to which a hit provably belongs, or None."""
+        """Return the namespace of the other corpus to which a hit provably belongs; None if there is no proof."""
         if hit.source_ids and anonymized.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):
@@ -328,7 +336,7 @@ class Ownership:
         return self._places[number]
 
     def _own(self, key: Key, number: int) -> bool:
-        """Register the owner of a key; return False when another corpus has it too."""
+        """Record that an id or text belongs to a namespace; return False if another corpus has it too."""
         before = self._owners.get(hash(key), number)
         alone = before == number or (before != SEVERAL and self._places[before].has_corpus_of(self._places[number]))
         self._owners[hash(key)] = number if alone else SEVERAL
@@ -343,5 +351,5 @@ class Ownership:
 
 
 def contains_text(anonymized: AnonymizedCorpus, text: str) -> bool:
-    """Return True when a memory of the corpus contains the text."""
+    """Return True if any memory of the corpus contains the text."""
     return any(text in memory.content for memory in anonymized.memories)

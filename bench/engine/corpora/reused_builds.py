@@ -1,16 +1,16 @@
-"""Reuse the build of an earlier run: find it, compare it with this run's ingest, and copy or adopt it.
+"""Reuse the build of an earlier run: find it, check that it is what this run would ingest, and search it.
 
 Example::
 
     await reuse_builds(run, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
 
-A build matches when its config, versions and memories are the same as this run would ingest, every corpus of the
-selection is ready in it, and the contents of its namespaces have not changed. If the build of a named run does not
-match, the command fails before the first question; with ``auto`` the run ingests instead.
+A build matches if three things hold: its config, versions and memories are those that this run would ingest; every
+selected corpus is ready in it; and the contents of its namespaces have not changed. If the build of a named run does
+not match, the command fails before the first question. With ``auto``, the run then ingests the memories itself.
 
-The rows of the build are copied to this run's journal with the id of their run, so that a resume needs no other
-journal. They contain no calls, so this run does not count their cost. This run never clears the memories, and the other
-run does not clear them while this one needs them.
+The rows of the build are copied to this run's journal, so that a resume needs no other journal. The copies have no
+calls, so this run does not count the cost of the build. This run never clears the memories, and the other run does not
+clear them while this run needs them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from bench.scalars import object_or_empty
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of its contents"
 Changes = list[tuple[str, str, str]]
-"""the differences: path, the build's value, this run's value"""
+"""the differences, each as (path, value of the build, value of this run)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +53,17 @@ class StoredBuild:
     build: Build
     made_with: Mapping[str, object]
     rows: Mapping[str, Sequence[CorpusRow]]
-    """the rows of the last attempt of each corpus"""
+    """corpus -> the rows of the last attempt to prepare it"""
     probes: Sequence[ProbeRow]
 
 
 async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
-    """Take over the builds that this run searches, and check those that an earlier process took over.
+    """Find the builds that this run reuses, and copy their rows to its journal.
+
+    If this run is resumed, check the builds that it already reuses.
 
     Raises:
-        UsageError: an unknown run, or no provider of this run keeps its memories for other runs.
+        UsageError: there is no such run, or no provider of this run keeps its memories for other runs.
         IdentityError: a build differs from what this run would ingest, or its contents have changed.
     """
     wanted = run.plan.request.reuse_build
@@ -113,7 +115,7 @@ async def _reused_by_lane(run: RunContext) -> dict[str, Mapping[str, object]]:
 
 
 async def _has_ingested(lane: OpenLane) -> bool:
-    """Return True when this run has ingested a corpus of the lane itself."""
+    """Return True if this run has itself begun to ingest a corpus of the lane."""
     return any([(await lane.run.journal.corpus(lane.key, name)) for name in lane.corpus_ids])
 
 
@@ -176,7 +178,7 @@ def _mismatch(lane: OpenLane, run_id: str, build: str, different: Changes) -> Id
 
 
 async def _stored_builds(folder: Path, lane: OpenLane) -> list[StoredBuild]:
-    """Return a run's builds of the same benchmark and provider, those of the same variant first."""
+    """Return the builds of a run that have the lane's benchmark and provider; those of the same variant come first."""
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
     async with Reader.open(folder) as reader:
@@ -202,7 +204,7 @@ def _build_identity(data: Mapping[str, object]) -> dict[str, object]:
 
 
 async def _differences(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
-    """Return the differences in what would be ingested, and the missing corpora; no corpus is searched."""
+    """Return how a build differs from what this run would ingest, by the journals only; nothing is sent."""
     now = build_identity(lane.plan, run.environment)
     now |= {"version": version_of({"version": lane.provider.version}), "upstream": await _upstream(lane)}
     different = changes(stored.made_with, canonical.parse(canonical.dumps(now)))
@@ -226,7 +228,7 @@ async def _upstream(lane: OpenLane) -> str | None:
 
 
 def _reuse_state(rows: Sequence[CorpusRow]) -> str:
-    """Return READY for a corpus that another run can search, or else the reason."""
+    """Return READY if another run can search the corpus, otherwise the reason why it cannot."""
     if not rows:
         return ABSENT
     state = CorpusState.of(rows)
@@ -248,7 +250,10 @@ def _row_data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, objec
 
 
 async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
-    """Protect the namespaces from clearing, then compare their contents; release them if they differ."""
+    """Compare the contents of a build's namespaces with its record, and return the differences.
+
+    Before that, the other run is told not to clear the namespaces; this is undone if the contents differ.
+    """
     lend(stored.folder, to=run.run_id)
     different: Changes = []
     try:
@@ -264,9 +269,10 @@ async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild
 async def _compare_contents(
     lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str, *, restored_from: Path | None = None
 ) -> Changes:
-    """Return how the contents of the namespaces have changed since they were ready, in the order of the corpora.
+    """Return how the contents of namespaces have changed since their corpora were ready, in the order of the corpora.
 
-    With ``restored_from``, each namespace is first restored from this folder, and cleared again if its contents differ.
+    If ``restored_from`` is a folder, each namespace is first restored from this folder, if the provider can do so. It
+    is cleared again if its contents differ.
     """
     found: dict[str, Changes] = {}
     slots = anyio.CapacityLimiter(lane.width)
@@ -296,7 +302,7 @@ async def _compare_contents(
 
 
 async def _recheck(run: RunContext, lane: OpenLane, reused: Mapping[str, object]) -> None:
-    """Compare the build that an earlier process took over, for the corpora that are still to be searched."""
+    """On a resume, check the reused build again, for the corpora that are still to be searched."""
     run_id, build = str(reused["run"]), str(reused["build"])
     lender = run.folder.parent / run_id
     if lender.is_dir():
@@ -317,7 +323,7 @@ def _is_reused(rows: Sequence[CorpusRow]) -> bool:
 
 
 async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> None:
-    """Write the rows of the build, and the run that paid for it, into this run's journal."""
+    """Copy the rows of the build to this run's journal, with an event that names the run that paid for the build."""
     for name in lane.corpus_ids:
         rows = stored.rows[name]
         state = CorpusState.of(rows)
@@ -354,7 +360,7 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
 
 
 def _unsearched_note(stored: StoredBuild) -> str:
-    """Return a note when only counts and sent texts could be compared; else empty."""
+    """Return a note if the build has no record of search results, so that less could be compared; otherwise ""."""
     kept = (_row_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
     if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
         return ""

@@ -1,15 +1,15 @@
-"""The results of a search and an answer, written to the journal and read on resume.
+"""The result of a search and the result of an answer: written to the journal, and read from it on resume.
 
 Example::
 
     row = phase_row(key, search, None, calls=calls)
     SearchResult.of(row)        # equal to ``search``
 
-Values that must be equal in two runs of one plan are in ``data``, measured values in ``measured``, and large texts in
-``payloads``.
+``data`` has the values that must be equal in two runs of one plan, ``measured`` has measured values, and ``payloads``
+has large texts.
 
-Hits are mapped to memories before secrets are redacted, so that redaction does not change retrieval metrics. Prompts,
-answers, verdicts and the journal contain the redacted text.
+Secrets in hits are redacted after the hits are mapped to memories, so that the redaction does not change retrieval
+metrics. Prompts, answers, verdicts and the journal contain the redacted text.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class AnswerData(TypedDict):
 
 
 class AnswerMeasured(TypedDict, total=False):
-    """The content of ``measured`` in the journal row of an answer; rows of an earlier version may lack any field."""
+    """The content of ``measured`` in the journal row of an answer; each field can be missing in old journals."""
 
     model: str
     fingerprint: str | None
@@ -114,31 +114,31 @@ class SearchResult:
     hits: tuple[Hit, ...]
     """all hits that may be used in an answer, in the provider's order"""
     retrieved: tuple[tuple[str, ...], ...] | None
-    """the ids, at the evidence level, of each of the first k hits; None when hits cannot be mapped to ids"""
+    """the sessions, turns or evidence sentences in each of the first k hits; None if hits cannot be mapped"""
     requested: int
     returned: int
     unmapped: int = 0
     stored: tuple[str, ...] | None = None
-    """the texts that the provider lists for the item's history; None if not requested or not supported"""
+    """all stored texts that the provider lists for the item's history; None if they were not read"""
     beyond: tuple[tuple[str, ...], ...] = ()
-    """ids of hits after the k-th, for a provider whose hits are not cut"""
+    """like ``retrieved``, for the hits after the k-th; only for a provider whose hits are not cut at k"""
     flags: tuple[str, ...] = ()
     reason: str = ""
-    """the reason why retrieval metrics do not apply, or the outcome of a deletion; may be empty"""
+    """the reason why retrieval metrics do not apply, or why a deletion was not checked; empty if they apply"""
     cost_usd: str | None = None
-    """decimal text; None = unknown"""
+    """cost as decimal text; None = unknown"""
     priced: bool = False
-    """the search has a price"""
+    """True if the search costs money"""
     replied: str = ""
-    """what a response without hits contained instead; with hits, a warning next to them"""
+    """what the response contained instead of hits, or a warning that it contained together with hits"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> SearchResult:
-        """Return a copy with timings."""
+        """Return a copy of the result with these times."""
         return replace(self, times_us=times_us)
 
     def billed(self, calls: Sequence[Call]) -> SearchResult:
-        """Return a copy with the cost of its model calls added, such as for the embedding of the question."""
+        """Return a copy whose cost includes the model calls of the search, such as the embedding of the question."""
         costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
         if not costs:
             return self
@@ -174,7 +174,7 @@ class SearchResult:
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> SearchResult | None:
-        """Read a stored search; None when its texts were removed from the journal."""
+        """Return the search that a journal row stores; None if the texts of its hits were removed from the journal."""
         hits = entry.payloads.get("hits")
         if hits is None:
             return None
@@ -198,16 +198,16 @@ class SearchResult:
 
 
 CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no_finish", "other_finish", "at_limit"
-"""flags of an answer by its finish: token limit, content filter, stopped without text, no finish, unknown finish,
-stopped with exactly the allowed number of tokens"""
+"""flags for how an answer ended: at the token limit, by a content filter, without text, without a stated reason, for an
+unknown reason, or normally but with exactly the allowed number of tokens"""
 
 
 def flags_of(
     reply: Completion, item: Item, *, prompt: str = "", most: int = 0, context: Sequence[str] = (), exact: bool = False
 ) -> tuple[str, ...]:
-    """Return the flags of an answer for reports: from its finish, its text and its endpoint.
+    """Return the flags of an answer for reports: from how it ended, from its text, and from its endpoint.
 
-    ``most`` is the token limit; ``exact``: some rule compares whole texts.
+    ``most`` is the token limit of the answer. ``exact`` is True if a scoring rule compares whole texts.
     """
     ended = {"length": CUT, "refusal": REFUSED}.get(reply.finish)
     if reply.finish == "other":
@@ -231,11 +231,11 @@ _GUESSES = pattern(
     r"\b(?:but|however|though|although|maybe|perhaps|probably|possibly|likely|(?:I|we) (?:think|believe|guess))\b",
     re.IGNORECASE,
 )
-"""words with which an answer that begins like a refusal continues with a guess"""
+"""words in an answer which show that a guess follows a refusal"""
 
 
 def _declines_with_gold(text: str, item: Item) -> bool:
-    """Return True when a text declines to answer, but contains a gold answer: "no" in "I have no information"."""
+    """Return True if a text declines to answer, but contains a gold answer, such as "no" in "I have no information"."""
     if item.abstention or not is_refusal(text) or _GUESSES.search(text):
         return False
     form = text.lower()
@@ -245,7 +245,7 @@ def _declines_with_gold(text: str, item: Item) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerResult:
-    """The answer of a model with its prompt."""
+    """The answer of a model, and the prompt to which it replied."""
 
     text: str
     """the answer without reasoning"""
@@ -265,28 +265,28 @@ class AnswerResult:
     flags: tuple[str, ...] = ()
     """see `flags_of`"""
     failure: Failure | None = None
-    """the reason why the reply is not an answer"""
+    """the reason why the reply does not count as an answer; None if it does"""
     native_finish: str = ""
     raw: str | None = None
-    """the original text, if it contained reasoning; not read back"""
+    """the original text, if reasoning was removed from it; missing after a resume"""
     reasoning: str = ""
-    """reasoning that was sent separately from the text; not read back"""
+    """reasoning that was sent separately from the text; missing after a resume"""
     reasoning_tokens: int | None = None
     sent_tokens: int | None = None
     """bench's own estimate of the prompt's tokens"""
     messages: tuple[tuple[str, str], ...] = ()
-    """role and content of the messages sent; not read back"""
+    """(role, content) of each message of the prompt; missing after a resume"""
     saved_usd: str | None = None
     """see `bench.model.Completion.saved_usd`"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
-        """Return a copy with timings; empty timings for a cached or batched reply."""
+        """Return a copy of the answer with these times; a cached or batched reply gets no times."""
         return replace(self, times_us={} if self.flags and self.untimed else times_us)
 
     @property
     def untimed(self) -> bool:
-        """Return True when the reply was cached or batched, so that its duration is not that of a call."""
+        """Return True if the reply came from the cache or from a batch, so that it was not measured."""
         return not UNTIMED.isdisjoint(self.flags)
 
     @property
@@ -332,7 +332,10 @@ class AnswerResult:
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> AnswerResult:
-        """Read a stored answer; rows of earlier versions may contain reasoning, or no answer."""
+        """Return the answer that a journal row stores.
+
+        In journals of earlier versions, the text may include reasoning, which is removed, or may be no answer at all.
+        """
         data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
         reply = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
         error = missing_answer_error(reply)
@@ -363,7 +366,10 @@ def phase_row(
     times_us: Mapping[str, int] | None = None,
     calls: tuple[Call, ...] = (),
 ) -> JournaledPhase:
-    """Return the row of a search or an answer; ``times_us`` are its times if there is no result."""
+    """Return the journal row of a search or an answer.
+
+    The times come from ``result``; if it is None, from ``times_us``.
+    """
     return JournaledPhase(
         key=key,
         outcome=OK if failure is None else failure.kind,
@@ -402,14 +408,14 @@ def _hit_from_json(shown: StoredHit) -> Hit:
 
 
 REDACTED_HITS = "hits_redacted"
-"""flag of an item whose hits were redacted"""
+"""flag of a search: a secret was redacted in its hits"""
 TEXTS = ("text", "raw", "reasoning", "model", "fingerprint", "native_finish")
-"""text fields of a completion that the endpoint writes"""
+"""the text fields of a completion whose content comes from the endpoint"""
 _texts_of = attrgetter(*TEXTS)
 
 
 def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Return the hits with every known secret redacted; the same tuple if there is none."""
+    """Return the hits with every known secret redacted; the same tuple if they contain no secret."""
     if not redactor.knows_any:
         return hits
     texts = [f"{hit.id}\n{hit.content}\n{hit.chunks or ''}\n{hit.metadata or ''}" for hit in hits]
@@ -428,7 +434,7 @@ def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 
 def completion_without_secrets(reply: Completion) -> Completion:
-    """Return the completion with every known secret redacted, also in the endpoint's data."""
+    """Return the completion with every known secret redacted, in all its text fields."""
     if not redactor.knows_any:
         return reply
     if not redactor.holds_secret("\n".join(map(str, _texts_of(reply)))):
