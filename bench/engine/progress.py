@@ -1,4 +1,4 @@
-"""Counters of a live run, kept in memory; a phase or item counts when its row is durable. Displays poll them.
+"""The counters of a running process, which displays poll; a phase or item counts as soon as its row is durable.
 
 Example::
 
@@ -44,7 +44,7 @@ class Count:
 
 @dataclass(slots=True)
 class JobProgress:
-    """One job as a table row: bars, states and the running score."""
+    """The progress of one job: the states of its items, and its score so far."""
 
     key: str
     benchmark: str
@@ -53,18 +53,18 @@ class JobProgress:
     judge: str | None
     planned: int = 0
     earlier: int = 0
-    """items that ended in an earlier process"""
+    """number of items that ended in an earlier process"""
     states: Counter[State] = field(default_factory=Counter)
     scores: dict[str, Scores] = field(default_factory=dict)
     """corpus -> its scores so far"""
     clustered: bool = False
-    """the confidence interval is computed over corpora, not items"""
+    """True if the confidence interval is computed over corpora instead of items"""
     stopped: str | None = None
-    """the reason why this job is stopped; None while it runs"""
+    """the reason why this job was stopped; None while it runs"""
 
     @classmethod
     def of(cls, lane: Lane, job: Job) -> JobProgress:
-        """Return the row of a job before any item has ended."""
+        """Return the progress of a job before any item has ended."""
         return cls(
             key=job.key,
             benchmark=lane.benchmark.name,
@@ -86,22 +86,22 @@ class JobProgress:
 
     @property
     def score(self) -> float | None:
-        """Return the mean score so far, or None."""
+        """Return the mean score so far; None if there is no score yet."""
         return sum(total for _, total, _ in self.scores.values()) / self.scored if self.scored else None
 
 
 @dataclass(slots=True)
 class LaneProgress:
-    """The bars that the jobs of a lane share."""
+    """The progress of one lane: the counts of each phase, over all its jobs."""
 
     key: str
     phases: dict[Phase, Count] = field(default_factory=lambda: {phase: Count() for phase in Phase})
     memories: int = 0
-    """memories that the provider acknowledged in this process"""
+    """number of memories that the provider acknowledged in this process"""
 
 
 class Progress:
-    """The counters of one run. ``rate_per_s`` covers the last 30 seconds, ``eta_s`` the whole process."""
+    """The progress of one run, with all its lanes and jobs."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.run_id = ""
@@ -115,7 +115,7 @@ class Progress:
         self.rate_limited = 0
         self.calls = 0
         self.events: deque[str] = deque(maxlen=100)
-        """short messages for people: a corpus reset, a lane that stopped"""
+        """short messages for the user, such as that a lane was stopped"""
         self._clock = clock
         self._started = clock()
         self._ended_at: deque[float] = deque(maxlen=2048)
@@ -125,7 +125,7 @@ class Progress:
     # ---- what the engine reports
 
     def watch(self, http: Http) -> None:
-        """Set the HTTP client that counts requests in flight."""
+        """Set the HTTP client from which the number of requests in flight is read."""
         self._http = http
 
     def watch_rows(self, waiting: Callable[[], int]) -> None:
@@ -142,13 +142,13 @@ class Progress:
         self._ended_at.append(self._clock())
 
     def memories_durable(self, lane: str, count: int) -> None:
-        """Count a durable batch of acknowledged memories."""
+        """Count memories that the provider acknowledged."""
         self.lanes[lane].memories += count
 
     def item_ended(self, job: str, state: State | None, value: float | None, corpus: str = "") -> None:
-        """Count an ended item of a job; errors may be retried later and then count again.
+        """Count an ended item of a job, with its state and its score ``value``.
 
-        Without a state, only one of its epochs has ended, with this value.
+        If ``state`` is None, the item has other open epochs, and only the score of this epoch counts.
         """
         row = self.jobs[job]
         if state is not None:
@@ -171,7 +171,7 @@ class Progress:
 
     @property
     def oldest_s(self) -> float | None:
-        """Return the age in seconds of the oldest request in flight, or None."""
+        """Return the age in seconds of the oldest request in flight; None if no request is in flight."""
         return self._http.oldest_s() if self._http is not None else None
 
     @property
@@ -200,9 +200,9 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Return the seconds until the slowest job is done, at each job's speed so far.
+        """Return the estimated seconds until every job is done, from the speed of each job in this process.
 
-        None while a job with items left has not ended any, because its speed is unknown.
+        None while a job has not ended any item in this process, because its speed is unknown.
         """
         left = [job for job in self.jobs.values() if job.stopped is None and job.ended < job.planned]
         if self.elapsed_s <= 0 or not self.ended or any(job.ended <= job.earlier for job in left):
@@ -213,18 +213,18 @@ class Progress:
 
 
 class Observer(Protocol):
-    """A display or a service that follows a run."""
+    """The interface of a display or service that follows a run."""
 
     def launched(self, progress: Progress) -> None:
-        """Receive ``progress`` to poll; the run is open and locked, and no call was made yet."""
+        """Called before the first call of the run; ``progress`` can be polled from now on."""
         ...
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
-        """Receive the reason of a stop, while the run finishes its requests in flight."""
+        """Called when the run is asked to stop, while it finishes its requests in flight."""
         ...
 
     def finished(self, outcome: Outcome) -> None:
-        """Receive the outcome, after everything is durable."""
+        """Called at the end of the run, after everything is durable."""
         ...
 
 

@@ -1,9 +1,9 @@
-"""Shared state of the workers of a run, and the one place where an exception becomes data.
+"""The state that all workers of a run share, and the function that converts exceptions to failures.
 
 Also in this module:
 
-* The budget of a run, which resume, retry and rescore continue.
-* The scope of a process: all missing work of a plan, a part of it, or a rescore.
+* The budget of a run; a resume, retry or rescore also counts the money that was spent before.
+* The part of a plan that a process runs: all missing work, only some items, or a new scoring.
 
 Example::
 
@@ -15,8 +15,8 @@ Example::
     RunScope(generation=2)                                      # rescore: stored answers, new verdicts
     RunScope(copy_rows=copy_rows_of(source, plan, Phase.ANSWER))  # fork: begin with another run's rows
 
-A failure of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops the
-run. A canceled phase has no outcome.
+A failed action of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops
+the run. A canceled phase is not recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TOO_MANY = 429
 
 
 class Budget:
-    """The budget of a run in USD."""
+    """The budget of a run in USD; the run is asked to stop when it is used up."""
 
     def __init__(self, *, max_usd: Decimal | None, stopping: StopControl, progress: Progress) -> None:
         self._max_usd = max_usd
@@ -55,14 +55,14 @@ class Budget:
         self._progress = progress
 
     def resume(self, spent_usd: Decimal, unknown: int) -> None:
-        """Add the spending in the journal; ask to stop when the budget is used up."""
+        """Add the money that earlier processes spent; ``unknown`` is their number of calls with unknown cost."""
         self._progress.cost_usd += spent_usd
         self._progress.earlier_usd += spent_usd
         self._progress.unknown_costs += unknown
         self._stop_when_spent()
 
     def spend(self, calls: Sequence[Call]) -> None:
-        """Add the cost of calls; ask to stop when the budget is used up."""
+        """Add the cost of calls, and ask the run to stop if the budget is used up."""
         progress = self._progress
         for call in calls:
             progress.calls += 1
@@ -80,14 +80,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScope:
-    """The part of a plan to run."""
+    """The part of a plan that a process runs; by default, all work that is missing in the journal."""
 
     item_ids: frozenset[str] | None = None
     """ids of the items to run; None = all"""
     generation: int = 0
-    """above 0: score every stored answer again as this generation"""
+    """0 = normal run; above 0 = score every stored answer again, as the rescore with this number"""
     copy_rows: Callable[[Journal], Awaitable[None]] | None = None
-    """function that writes rows into the journal before it is read"""
+    """function that copies rows of another run into the journal before the run begins"""
 
     @property
     def is_rescore(self) -> bool:
@@ -106,9 +106,9 @@ REREAD_PAUSES_S = (0.2, 1.0)
 
 
 async def retry_unreadable(look: Callable[[], Awaitable[T]]) -> T:
-    """Run a read-only request, and repeat it up to twice while its response cannot be read.
+    """Run a request that changes nothing; if its response cannot be read, repeat it up to twice.
 
-    An error page with status 200 must not fail a whole corpus.
+    So an error page with status 200 does not fail a whole corpus.
     """
     for pause_s in REREAD_PAUSES_S:
         try:
@@ -120,12 +120,12 @@ async def retry_unreadable(look: Callable[[], Awaitable[T]]) -> T:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt(Generic[T]):
-    """One attempt of a phase: its value or failure, its times and its calls."""
+    """The result of one attempt of an action: its value or its failure, its times and its calls."""
 
     value: T | None
     failure: Failure | None
     times_us: Mapping[str, int]
-    """the total and its four parts; without calls and measured work, the whole time counts as provider time"""
+    """total time, and its parts queue, limiter, network and provider"""
     calls: tuple[Call, ...]
 
     @property
@@ -134,7 +134,7 @@ class Attempt(Generic[T]):
 
     @property
     def unreached(self) -> bool:
-        """Return True when the last request got no response: refused, interrupted or timed out."""
+        """Return True if the attempt failed because its last request got no response."""
         return self.outcome in UNANSWERED and bool(self.calls) and self.calls[-1].status is None
 
     @property
@@ -144,17 +144,17 @@ class Attempt(Generic[T]):
 
 @value_dataclass(frozen=True, slots=True)
 class CallOwner:
-    """The owner of calls that belong to no phase row."""
+    """The lane, job or corpus for which calls are logged that belong to no phase row."""
 
     owner: str
-    """a lane, an answering owner or a job"""
+    """a lane, a lane with its answering model, or a job"""
     corpus: str = ""
     attempt: int = 1
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """A run in progress."""
+    """A run in progress, with everything that its workers share."""
 
     run_id: str
     folder: Path
@@ -167,16 +167,16 @@ class RunContext:
     budget: Budget
     scope: RunScope
     resumed: bool
-    """an earlier process worked on this run: data in the memory of its providers is lost"""
+    """True if an earlier process worked on this run, so that data in the memory of that process is lost"""
     ownerships: dict[str, Ownership] = field(default_factory=dict)
-    """owners of ids and texts, by provider label"""
+    """provider label -> record of which corpus each id and text belongs to"""
     namespace_locks: dict[str, anyio.Lock] = field(default_factory=dict)
-    """lock of each provider with one namespace, by name; the lane whose corpora are in it holds the lock"""
+    """provider with only one namespace -> lock, held by the lane that uses the namespace"""
     logged_places: set[str] = field(default_factory=set)
-    """places in plug-in code whose traceback is already in the log"""
+    """places in plug-in code for which a traceback was already logged"""
 
     async def attempt_and_journal(self, act: Callable[[], Awaitable[T]], call_owner: CallOwner) -> Attempt[T]:
-        """Run an action and journal its calls at once, since they belong to no phase row."""
+        """Run an action like `attempt`, and write its calls to the journal, because they belong to no phase row."""
         done = await self.attempt(act, call_owner)
         self.journal_calls(done.calls, call_owner)
         return done
@@ -184,10 +184,11 @@ class RunContext:
     async def attempt(
         self, act: Callable[[], Awaitable[T]], call_owner: CallOwner, *, measures_work: bool = True
     ) -> Attempt[T]:
-        """Run an action and return its outcome and calls; if it is canceled, journal the calls for ``call_owner``.
+        """Run an action; return its value or failure, its times and its calls.
 
-        ``measures_work`` is False when no provider runs, since the CPU time of this process would count as its time.
-        This is the only broad ``except`` of the engine.
+        If the action is canceled, its calls are written to the journal for ``call_owner``. ``measures_work`` is True if
+        the action runs a provider, so that CPU time of a built-in provider counts as provider time. Only this method of
+        the engine catches every exception.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
         work = cpu_timer() if measures_work else None
@@ -217,7 +218,7 @@ class RunContext:
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
     def journal_calls(self, calls: Sequence[Call], call_owner: CallOwner) -> None:
-        """Journal calls that belong to no phase row."""
+        """Write calls that belong to no phase row to the journal."""
         if calls:
             row = CorpusRow(
                 lane=call_owner.owner,
@@ -229,14 +230,14 @@ class RunContext:
             self.journal.append(row)
 
     def _log_plugin_error(self, failure: Failure, error: Exception) -> None:
-        """Log a plug-in error, with the traceback once per place, because formatting it is slow."""
+        """Log an error of plug-in code; only the first error at each place is logged with its traceback."""
         place = f"{type(error).__name__}{raise_site(error)}"
         log().warning("plugin_error", error=failure.message, exc_info=None if place in self.logged_places else error)
         self.logged_places.add(place)
 
 
 def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> dict[str, int]:
-    """Return the times of a phase; ``work_us`` is the time that a built-in provider worked without waiting."""
+    """Return the total time and its parts; ``work_us`` is the CPU time of a built-in provider."""
     if not calls and work_us is None:
         return {"total": took_us, "queue": 0, "limiter": 0, "network": 0, "provider": took_us}
     queue_us = limiter_us = network_us = 0

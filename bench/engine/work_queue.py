@@ -1,9 +1,9 @@
-"""The pending items of a lane by corpus, and their finished phases in the journal.
+"""The items of a lane that still have work to do, and their phases that are already finished.
 
 Also in this module:
 
-* The bounded work queue between the workers that prepare corpora and the workers that run items.
-* The progress counters, updated on each commit of the journal from the durable rows.
+* The queue of ready corpora, between the workers that prepare corpora and the workers that run items.
+* The progress counters, which each commit of the journal updates.
 
 Example::
 
@@ -14,11 +14,10 @@ Example::
     while (work := await queue.take()) is not None: ...     # an item worker: (ready, item reference)
     journal.on_commit = counter          # called on the event loop with the rows that became durable
 
-Positions are stored as machine integers and finished units as the journal's sets, so that a hundred thousand items need
-little memory. Items with an error are pending again; wrong answers are not.
+An item that ended with an error is pending again; an item with a wrong answer is not.
 
-A corpus is one queue entry; its items come from one shared iterator. There is no task or queue entry per item, so
-memory does not grow with the number of items.
+A queue entry is a corpus with an iterator over its items. There is no task and no queue entry for each item, so that a
+hundred thousand items need little memory.
 """
 
 from __future__ import annotations
@@ -44,35 +43,35 @@ from bench.model import FAILED_STATES, Phase, State
 from bench.plan import NONE, Lane, Plan
 
 LOOK_EVERY = 100
-"""items after which the event loop gets control, to handle signals"""
+"""number of items after which other tasks can run, for example to handle signals"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingItems:
-    """The open items of one lane."""
+    """The open items of one lane: those with a phase that has not succeeded yet."""
 
     lane: Lane
     searched: Finished
     answered: Mapping[str, Finished]
-    """owner of the answers (a lane and an answering model) -> its answered items"""
+    """lane with answering model -> items that have an answer of this model"""
     evaluated: Mapping[str, Finished]
-    """job -> its evaluated items"""
+    """job -> items that it has evaluated"""
     open_positions: dict[str, array[int]] = field(default_factory=dict)
     """corpus -> positions of open items, in file order"""
     stored: tuple[Finished, ...] = ()
-    """phases that an epoch must have finished to be run: in a rescore its search and answers, else none"""
+    """in a rescore, the items with a stored search and those with a stored answer; otherwise empty"""
     unsearched: set[str] = field(default_factory=set)
-    """corpora with an item to search; only these need their provider"""
+    """corpora with an item that is not searched yet; only these corpora need their provider"""
     left_out: dict[str, int] = field(default_factory=dict)
-    """corpus -> number of its open items that this process does not run; the corpus is kept for them"""
+    """corpus -> number of open items that this process does not run; their memories must be kept"""
 
     @classmethod
     async def of(
         cls, journal: Journal, lane: Lane, *, last: Phase, scope: RunScope, stopping: StopControl
     ) -> PendingItems:
-        """Return the lane's items that are not finished in the journal; ``last`` is the last phase of the run.
+        """Read the journal, and return the items of a lane that have not finished the phase ``last`` of the run.
 
-        The result has no open items when the run is asked to stop meanwhile.
+        If the run is asked to stop meanwhile, the result has no open items.
         """
         searched = await journal.finished(lane.key, Phase.SEARCH)
         owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
@@ -100,12 +99,12 @@ class PendingItems:
         return pending
 
     def epochs(self, item: str) -> Iterator[int]:
-        """Yield the epochs of an item that can be run; in a rescore, those with stored rows to score."""
+        """Yield the epochs of an item to run: all epochs or, in a rescore, those with a stored result."""
         every = range(1, self.lane.benchmark.epochs + 1)
         return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
 
     def _is_finished(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
-        """Return True when every epoch of the item is in each of the sets."""
+        """Return True if each of the sets has every epoch of the item."""
         return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
 
     @property
@@ -130,7 +129,7 @@ RefT = TypeVar("RefT")
 
 
 class WorkQueue(Generic[ReadyT, RefT]):
-    """A bounded queue of at most ``bound`` ready corpora; closed when every preparing worker has ended."""
+    """A queue of at most ``bound`` ready corpora, each with an iterator over its items."""
 
     def __init__(self, *, bound: int) -> None:
         self._waiting: deque[tuple[ReadyT, Iterator[RefT]]] = deque()
@@ -140,14 +139,14 @@ class WorkQueue(Generic[ReadyT, RefT]):
         self._changed = anyio.Event()
 
     async def put(self, ready: ReadyT, items: Iterator[RefT]) -> None:
-        """Add a corpus; wait while ``bound`` corpora are waiting."""
+        """Add a corpus; if the queue is full, wait until a corpus is taken."""
         while len(self._waiting) >= self._bound and not self._closed:
             await self._changed.wait()
         self._waiting.append((ready, items))
         self._wake()
 
     def close(self) -> None:
-        """Close the queue: workers end when it is empty."""
+        """Declare that no further corpus will be added, so that workers end when the queue is empty."""
         self._closed = True
         self._wake()
 
@@ -158,7 +157,7 @@ class WorkQueue(Generic[ReadyT, RefT]):
         self.close()
 
     async def take(self) -> tuple[ReadyT, RefT] | None:
-        """Return the next item of a ready corpus; None when the queue is closed and empty."""
+        """Wait for the next item, and return it with its corpus; None if the queue is closed and empty."""
         while True:
             if self._current is not None:
                 ready, items = self._current
@@ -185,19 +184,22 @@ CORPUS_PHASES = {CorpusKind.INGESTED: Phase.INGEST, CorpusKind.READY: Phase.INDE
 
 @dataclass(slots=True)
 class ProgressCounter:
-    """A commit hook of the journal that updates the progress counters from durable rows."""
+    """A function for ``Journal.on_commit`` that updates the progress counters from the rows that became durable."""
 
     plan: Plan
     progress: Progress
     _lane_of: dict[str, str] = field(default_factory=dict)
     _epochs: dict[str, int] = field(default_factory=dict)
-    """number of epochs by job"""
+    """job -> number of epochs"""
     _repeats: dict[Unit, dict[int, EndState]] = field(default_factory=dict)
-    """ended epochs of items with further epochs to come, by epoch"""
+    """(job, corpus, item) -> epoch -> how this epoch ended; only for items with an open epoch"""
 
     @classmethod
     async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> ProgressCounter:
-        """Create the counters of lanes and jobs; a resumed run begins with the durable results, except errors."""
+        """Create the counters of all lanes and jobs.
+
+        For a resumed run, they begin with the results in the journal, without errors, which are tried again.
+        """
         counter = cls(plan, progress)
         for lane in plan.lanes:
             progress.lanes[lane.key] = LaneProgress(lane.key)
@@ -211,9 +213,9 @@ class ProgressCounter:
         return counter
 
     def expect(self, pending_by_lane: Mapping[str, PendingItems], *, rescore: bool = False) -> None:
-        """Set the length of each bar to the work of this process.
+        """Set the total of each progress bar to the amount of work in this process.
 
-        In a rescore, ended items count again, so each job is as long as its number of items to score.
+        In a rescore, the total of a job is its number of items to score.
         """
         for key, pending in pending_by_lane.items():
             for job in pending.lane.jobs if rescore else ():
@@ -243,7 +245,7 @@ class ProgressCounter:
             self.progress.item_ended(row.key.owner, state, value, row.key.corpus)
 
     def _state(self, key: Key, state: State, outcome: str) -> State | None:
-        """Return the final state of an item that ends with this epoch; None if another epoch is still open."""
+        """Return the final state of an item when one of its epochs ends; None if another epoch is still open."""
         epochs, unit = self._epochs[key.owner], (key.owner, key.corpus, key.unit)
         if epochs == 1:
             return state
@@ -274,7 +276,7 @@ class ProgressCounter:
                     await self._recall_repeats(reader, key)
 
     async def _recall_repeats(self, reader: Reader, job: str) -> None:
-        """Load the items with ended and open epochs; failed epochs are run again."""
+        """Read the items of which some epochs have ended and some are open; failed epochs count as open."""
         begun: dict[Unit, dict[int, EndState]] = {}
         async for batch in reader.values(job):
             columns = (batch.corpora, batch.items, batch.epochs, batch.states, batch.outcomes)

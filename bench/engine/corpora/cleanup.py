@@ -5,9 +5,9 @@ Example::
     cleared = await clear_run(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
-Nothing is sent to a provider whose config or address has changed since the start of the run, because another service
-would delete its own data. Settings that clearing does not use, such as a model name, may differ. ``moved`` names
-providers that are the same service at another address or with another config."""
+If the config or address of a provider has changed since the start of the run, nothing is sent, because it may be
+another service with other data. Settings that clearing does not use, such as a model name, may differ. ``moved`` names
+the providers that are still the same service, although their address or config has changed."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment
 
 CLEARING = frozenset({"setup", "teardown", "clear", "verify_clear"})
-"""config blocks whose calls are used to clear a namespace"""
+"""sections of a provider's config whose calls are used to clear a namespace"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnclearedNamespace:
-    """One namespace that was not cleared."""
+    """A namespace that was written and not cleared."""
 
     corpus: str
     space: Space
@@ -67,15 +67,16 @@ async def clear_run(
     orphans: bool = False,
     freed: Collection[str] = (),
 ) -> int:
-    """Clear every namespace that a run has left, record each in the journal, and return their number.
+    """Clear every namespace that a run has left, and return the number of cleared namespaces.
 
-    With ``orphans`` the run itself is kept, so errors suggest ``bench clean`` with ``--orphans``.
+    Each clear is recorded in the journal. ``moved`` names providers whose changed address or config is accepted.
+    ``freed`` names runs that no longer need the memories. ``orphans`` is True if the run itself is kept.
 
     Raises:
-        UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
+        UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.
         IdentityError: a provider or the data has changed, so nothing was sent.
-        CallError: a provider refused; the namespaces of the other providers are cleared and recorded nevertheless.
-        Locked: a run that is not in ``freed`` still searches these memories, or another process holds the run.
+        CallError: a provider refused; the namespaces at the other providers were cleared.
+        Locked: another run still searches these memories, or another process works on the run.
     """
     known = environment or Environment.load(workspace)
     plan = await clearing_plan(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
@@ -105,12 +106,12 @@ async def clear_run(
 
 
 async def forget(folder: Path, names: Collection[str]) -> int:
-    """Mark the namespaces of a run at these providers as abandoned, not as cleared, and return their number.
+    """Mark the namespaces of a run at the named providers as abandoned, and return the number of namespaces.
 
-    Nothing is sent to the providers.
+    Nothing is sent to the providers, so their data is not deleted.
 
     Raises:
-        Locked: another process holds the run.
+        Locked: another process works on the run.
         UsageError, JournalError: there is no journal, or it is damaged.
     """
     chosen = [one for one in await _left_in(folder) if one.is_at(names)]
@@ -131,12 +132,12 @@ async def clearing_plan(
     orphans: bool = False,
     freed: Collection[str] = (),
 ) -> Plan | None:
-    """Return the plan of the lanes with namespaces to clear, after a check that providers and data are unchanged.
+    """Check that the providers and data of a run are unchanged, and return the plan of the lanes to clear.
 
-    Return None when no namespace is left except at the ``forgotten`` providers.
+    Return None if no namespace is left, apart from those at the ``forgotten`` providers.
 
     Raises:
-        UsageError, ConfigError, DataError: the run cannot be planned any more.
+        UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.
         IdentityError: a provider or the data has changed; ``changes`` lists each difference.
         Locked: a run that is not in ``freed`` still searches these memories.
     """
@@ -174,7 +175,7 @@ async def _left_in(folder: Path) -> list[Leftover]:
 
 
 def _request_of_providers(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
-    """Return the request with only these providers; the others may no longer exist."""
+    """Return the request without all other providers, because their configs may no longer exist."""
     ours = tuple(given for given in request.providers if _labels(catalog, request, given) & set(labels))
     others = tuple(f"{given}." for given in request.providers if given not in ours)
     if not others:
@@ -184,9 +185,9 @@ def _request_of_providers(catalog: Catalog, request: RunRequest, labels: Collect
 
 
 def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
-    """Return the labels of a provider in the request of a run, with aliases resolved.
+    """Return the labels that the lanes of a provider have; ``given`` is its name or alias in the request.
 
-    If the provider's config no longer exists, the result is the name itself.
+    If its config no longer exists, the labels begin with ``given`` itself.
     """
     name, at, variant = given.partition("@")
     try:
@@ -197,7 +198,7 @@ def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
 
 
 def _with_moved_addresses(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> RunIdentity:
-    """Return the plan's identity with the previous addresses and requests of the services in ``moved``."""
+    """Return the plan's identity, but with the stored config and address of each provider in ``moved``."""
     stored, now = meta.identity["providers"], dict(plan.identity["providers"])
     for lane in lanes:
         label, config = lane.provider.label, lane.provider.config
@@ -208,7 +209,7 @@ def _with_moved_addresses(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], move
 
 
 def _namespace_identity(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[str, object]:
-    """Return the parts of an identity that locate its namespaces, without prompts and models."""
+    """Return the parts of an identity that say where its namespaces are: providers and datasets."""
     providers, benchmarks = identity["providers"], identity["benchmarks"]
     return {
         "providers": {
@@ -219,7 +220,7 @@ def _namespace_identity(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[st
 
 
 def _clearing_identity(lane: Lane, provider: object) -> object:
-    """Return the identity of a provider without config values that clearing does not use."""
+    """Return the identity of a provider, without the config values that clearing does not use."""
     config = lane.provider.config
     if not isinstance(provider, Mapping) or config.endpoints is None:
         return provider
@@ -229,7 +230,7 @@ def _clearing_identity(lane: Lane, provider: object) -> object:
 
 
 def _sent_to_clear(config: ProviderConfig) -> list[object]:
-    """Return every call that clearing may send; of setup calls only lookups and idempotent ones."""
+    """Return the config of each call that clearing may send; of the setup calls, only lookups and idempotent calls."""
     return [
         call.model_dump(mode="json")
         for path, call in calls_of(config)
@@ -238,7 +239,7 @@ def _sent_to_clear(config: ProviderConfig) -> list[object]:
 
 
 def _retry_command(folder: Path, *, orphans: bool) -> str:
-    """Return the command for a new attempt; without ``--orphans`` it deletes the run."""
+    """Return the command with which the user can try again."""
     return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
 
 
@@ -261,7 +262,7 @@ def _forget_hint(again: str, labels: Collection[str]) -> str:
 
 @contextmanager
 def _catch_refusal(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
-    """Catch a refusal of the provider and add it to ``refused``, with a hint for ``bench clean``, not ``bench run``."""
+    """Catch a CallError of the ``with`` block, and add it to ``refused`` with a hint on how to continue."""
     try:
         yield
     except CallError as problem:
@@ -270,7 +271,10 @@ def _catch_refusal(again: str, lane: Lane, refused: list[CallError]) -> Iterator
 
 
 def uncleared_namespaces(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[UnclearedNamespace]:
-    """Return the namespaces of a lane that were written and not cleared; ``run_ids`` maps journal ids to run ids."""
+    """Return the namespaces of a lane that were written and not cleared.
+
+    ``run_ids`` maps the id of each source journal to its run id.
+    """
     found = []
     for rows in left.rows:
         corpus, origin = rows[0].corpus, rows[0].origin
@@ -281,7 +285,7 @@ def uncleared_namespaces(lane: Lane, left: Leftover, run_ids: Mapping[str, str])
 
 
 def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
-    """Return the embedder with which a provider is opened and searched after a clear; None if it uses none."""
+    """Return the embedder that a provider needs; None if it gets no vectors from bench."""
     from bench.models import open_embedder
 
     rule = lane.provider.config.client_embeddings
@@ -295,9 +299,9 @@ def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[s
 async def _clear(
     journal: Journal, lane: Lane, left: Sequence[UnclearedNamespace], context: ProviderContext, *, proven: int
 ) -> int:
-    """Clear namespaces of a lane and return their number, or 0 if the provider cannot clear.
+    """Clear namespaces of a lane, and return their number; 0 if the provider cannot clear.
 
-    The first ``proven`` of them are searched afterwards.
+    The first ``proven`` namespaces are searched afterwards, to check that they are empty.
 
     Raises:
         CallError: a clear was refused, or memories are still found after it.

@@ -1,15 +1,16 @@
-"""Ingest one corpus into one namespace, batch by batch, so that a crash leaves only batches in flight in doubt.
+"""Ingest one corpus into one namespace in batches; after a crash, only the batches in flight are in doubt.
 
 Example::
 
     complete = await IngestPass.after(history, lane, corpus, anonymized).run()     # True, False or a Failure
 
-Batches are sent one after the other if the provider requires it (``ingest.order: serial``) or the benchmark wants a
-pause between them; else up to `PARALLEL_BATCHES` are in flight. Each is in doubt from its intent to its row.
+A batch is in doubt if it is unknown whether the provider stored it. Up to `PARALLEL_BATCHES` batches are in flight at
+a time. They are sent one after the other if the provider requires it (``ingest.order: serial``), or if the benchmark
+wants a pause between batches.
 
-Journal rows: per batch, a durable intent with its position, then a row with the provider's response; at the end
-``ingested``, or ``clean_stop`` when the run stops between two batches. A store in the memory of the process has no
-intents, because a resumed run cannot use it.
+For each batch, the journal gets a durable intent row before the batch is sent, and a row with the response afterwards.
+The last row is ``ingested``, or ``clean_stop`` if the run stopped between two batches. A store in the memory of this
+process gets no intent rows, because a resumed run cannot use it.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from bench.providers.batching import batches, pieces
 
 PARALLEL_BATCHES = 8
 EMBEDDED_AHEAD = 8
-"""requests to the embedding model that are sent ahead of the batches with their texts"""
+"""number of requests to the embedding model that are sent together, before the batches that need their vectors"""
 DOUBTFUL = frozenset({"unavailable", "timeout"})
-"""kinds of errors after which it is unknown whether the batch was stored"""
+"""kinds of errors that leave it unknown whether the batch was stored"""
 NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
-"""kinds of errors that mean the batch was not stored: the ingest can continue with this batch"""
+"""kinds of errors which show that the batch was not stored, so that it can be sent again"""
 
 Batch = tuple[int, tuple[Memory, ...]]
 NO_IDS: Mapping[str, tuple[str, ...]] = {}
@@ -56,7 +57,7 @@ NO_IDS: Mapping[str, tuple[str, ...]] = {}
 
 @dataclass(slots=True, kw_only=True)
 class IngestPass:
-    """The ingest of the batches of a corpus that are not stored yet."""
+    """One process's work on the ingest of a corpus: it sends the batches that are not stored yet."""
 
     lane: OpenLane
     corpus: str
@@ -68,16 +69,16 @@ class IngestPass:
     failure: Failure | None = None
     last_ack_us: int = 0
     has_namespace_row: bool = False
-    """a row of this attempt contains the name of its namespace"""
+    """True if a journal row of this attempt already has the name of its namespace"""
     embedding: anyio.Lock = field(default_factory=anyio.Lock)
     embedded: set[str] = field(default_factory=set)
     """ids of the memories whose texts are already embedded"""
     upcoming: Iterator[Memory] = field(default_factory=lambda: iter(()))
-    """the memories to send that are not embedded yet"""
+    """the memories that are not embedded yet, in the order in which they are sent"""
 
     @classmethod
     def after(cls, history: CorpusState, lane: OpenLane, corpus: str, anonymized: AnonymizedCorpus) -> IngestPass:
-        """Return the ingest that continues at the state in the journal."""
+        """Return the ingest that continues at ``history``, the state of the corpus in the journal."""
         return cls(
             lane=lane,
             corpus=corpus,
@@ -92,9 +93,9 @@ class IngestPass:
     # ---- the steps
 
     async def check_unoccupied(self) -> Failure | None:
-        """Return a failure when the only namespace of a service is not empty.
+        """If the service has only one namespace, check that it is empty; return the failure, or None.
 
-        No row records the content that was found, so a cleanup does not delete it.
+        The content that was found is not recorded in the journal, so that a cleanup does not delete it.
         """
         chosen = samples(self.anonymized.memories)
         if not self.lane.single or not chosen:
@@ -107,7 +108,7 @@ class IngestPass:
         return looked.failure
 
     async def set_up(self) -> Failure | None:
-        """Set up the namespace and check that it is empty; return the failure, or None."""
+        """Create the namespace at the provider, and check that it is empty; return the failure, or None."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
         entered = await self.lane.run.attempt_and_journal(self._prepare_empty, self.call_owner)
@@ -116,9 +117,9 @@ class IngestPass:
         return entered.failure
 
     async def run(self) -> bool | Failure:
-        """Send the missing batches, then call the provider's ``finish`` if it has one.
+        """Send the missing batches, then call the provider's ``finish``, if it has this method.
 
-        Return True when the ingest is complete, False when it was stopped between two batches, or its failure.
+        Return True if the ingest is complete, False if it was stopped between two batches, or its failure.
         """
         began = monotonic_us()
         done = frozenset(self.done)
@@ -146,32 +147,38 @@ class IngestPass:
         return True
 
     def accept(self, position: int, given: Mapping[str, tuple[str, ...]]) -> None:
-        """Record a batch in doubt as stored; of the lost response only the ids in ``given`` are known."""
+        """Record that a batch in doubt is stored; ``given`` has the ids that are known without its response."""
         self.done.add(position)
         got = self._assumed(self.batch(position), given)
         self._collect(got)
         self._append_row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def can_accept(self, position: int) -> bool:
-        """Return True when hits of a batch can be mapped without its lost response; else they would count as misses."""
+        """Return True if the hits of a batch can be mapped to memories although its response is lost."""
         return all(self._assumed(self.batch(position), {}).ids.values())
 
     def count_similar(self, memory: Memory, *, besides: int) -> int:
-        """Count the memories whose text could be mistaken for this one, in all acknowledged batches but ``besides``."""
+        """Count the stored memories whose text equals or contains that of ``memory``, or is contained in it.
+
+        The batch ``besides`` and batches without a response do not count.
+        """
         others = (batch for position, batch in self._batches() if position in self.done - {besides})
         return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
 
     def batch(self, position: int) -> tuple[Memory, ...]:
-        """Return the memories of one batch."""
+        """Return the memories of the batch at this position; empty if there is no such batch."""
         return next((memories for at, memories in self._batches() if at == position), ())
 
     @property
     def sent(self) -> int:
-        """Return the number of memories in acknowledged batches; each piece of a memory counts."""
+        """Return the number of memories in acknowledged batches; each piece of a split memory counts."""
         return sum(len(memories) for position, memories in self._batches() if position in self.done)
 
     def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
-        """Return the namespace as if these batches in doubt were stored, so that they can be mapped and cleared."""
+        """Return the namespace with the values that it would have if these batches in doubt were stored.
+
+        With it, their hits can be mapped, and they can be cleared.
+        """
         captures = self.space.captures
         for position in positions:
             captures = merge_captures(captures, self._assumed(self.batch(position), given).captures)
@@ -215,9 +222,9 @@ class IngestPass:
 
     @property
     def _may_be_own(self) -> bool:
-        """Return True when content in a new namespace may be from an earlier process of this run, and can be cleared.
+        """Return True if an earlier process of this run may have written to this new namespace, and it can be cleared.
 
-        Without intents, a process can end after it sent a batch and before it wrote the first row.
+        A process that writes no intent rows can end after it sent a batch and before it wrote the first row.
         """
         provider = self.lane.provider
         return self.lane.run.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
@@ -270,7 +277,7 @@ class IngestPass:
         return got
 
     async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:
-        """Embed the texts of the next batches ahead in full requests, so that the embedder has them cached."""
+        """Embed the texts of the next batches in full requests, so that the embedder has their vectors in its cache."""
         size, embedder = self.lane.batching.embeds, self.lane.models.embedders.get(self.lane.key)
         if not size or embedder is None:
             return
@@ -313,7 +320,7 @@ class IngestPass:
         self.lane.run.journal.append(self._corpus_row(kind, **fields))  # type: ignore[arg-type]
 
     def _corpus_row(self, kind: CorpusKind, data: Mapping[str, object] | None = None, **fields: object) -> CorpusRow:
-        """Return a row with what later processes need to clear the namespace."""
+        """Return a journal row with the values that a later process needs to clear the namespace."""
         prepared = {"prepared": dict(self.prepared)} if self.prepared else {}
         name = {} if self.has_namespace_row else {"namespace": self.space.namespace}
         self.has_namespace_row = True

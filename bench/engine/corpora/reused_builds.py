@@ -252,7 +252,7 @@ def _row_data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, objec
 async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
     """Compare the contents of a build's namespaces with its record, and return the differences.
 
-    Before that, the other run is told not to clear the namespaces; this is undone if the contents differ.
+    Before that, a file tells the other run not to clear the namespaces; it is removed if the contents differ.
     """
     lend(stored.folder, to=run.run_id)
     different: Changes = []

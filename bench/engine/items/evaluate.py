@@ -1,12 +1,12 @@
-"""The evaluate phase of one item of one job: run every evaluator, then set the state and the metric values.
+"""The evaluate phase of one item of one job: run the evaluators, and compute the state and the metric values.
 
 Example::
 
     done = await run.attempt(lambda: evaluate_item(lane, job, ready, item, 1, search, answer, memo), call_owner)
     journal.append(done.value.journal_row(key, done))
 
-Without an answer, evaluators that need one do not run. The item then has the state from the other evaluators, or
-``measured`` if there are none.
+If an item has no answer, evaluators that need an answer do not run. The other evaluators then decide the state; if
+there are none, the state is ``measured``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from bench.values import dataclass
 JUDGE_PROMPTS = "judge_prompts"
 """name of the payload with the prompts that were sent to judges for an item"""
 SentPrompt = tuple[str, Prompt]
-"""name of an evaluator, and its prompt"""
+"""name of an evaluator, and the prompt that it sent to the judge"""
 
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 Memo = list[tuple[str, Prompt, Completion]]
-"""judge replies for one item and epoch, so that the same prompt is not paid twice"""
+"""judge, prompt and reply of each judge call for one item and epoch, so that no prompt is paid twice"""
 
 
 StoredReplies = Mapping[tuple[str, str], Completion]
@@ -65,10 +65,11 @@ async def evaluate_item(
     *,
     known_replies: StoredReplies | None = None,
 ) -> ItemEvaluation:
-    """Run all evaluators and metrics, in a rescore also for the corrected answer.
+    """Run the evaluators and compute the metrics for one item.
 
-    ``known_replies`` are earlier replies of the judge, which are not requested again; by default, those in the journal
-    in a rescore, else none.
+    ``memo`` has the judge calls for this item so far. ``known_replies`` are earlier replies of the judge, which are not
+    requested again; a rescore reads them from the journal if there are none. A rescore also evaluates against a
+    corrected gold answer, if the benchmark has one.
     """
     benchmark, judge = lane.plan.benchmark, lane.models.judge(job.judge)
     configured: Sequence[Evaluator] = lane.models.evaluators(lane.plan)
@@ -120,7 +121,7 @@ async def _verdicts(
     answer: AnswerResult | None,
     judge: MemoizedJudge | None,
 ) -> list[Verdict]:
-    """Return the verdict of each evaluator; an answer without text is always incorrect.
+    """Return the verdict of each evaluator; an answer without text is incorrect, whatever the evaluator decides.
 
     Raises:
         EvaluatorFailed: an evaluator returned something other than a verdict.
@@ -142,8 +143,8 @@ async def _verdicts(
 def scored_item(ready: ReadyCorpus, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
     """Return the part of an item that evaluators may see.
 
-    ``stored`` has the texts that the provider lists. If it is given, the evidence texts are all turns of the evidence
-    sessions, not only the evidence turns.
+    ``stored`` has all stored texts that the provider lists. If it is given, the evidence texts are all turns of the
+    evidence sessions instead of only the evidence turns.
     """
     texts, turns = ready.content.turn_texts, item.evidence.turns
     if stored is not None:
@@ -168,7 +169,7 @@ def scored_item(ready: ReadyCorpus, item: Item, stored: tuple[str, ...] | None =
 
 
 def _state(evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, search: SearchResult) -> State:
-    """Return the state from the verdict of the benchmark's first evaluator that could run."""
+    """Return the state of an item, from the verdict of the first evaluator that ran."""
     if search.reason == MISSING:
         return State.UNSCORED
     if not verdicts:
@@ -177,7 +178,7 @@ def _state(evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: I
 
 
 def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple[str, ...]:
-    """Return the evidence that no memory of the corpus holds."""
+    """Return the ids of the evidence that is in no memory of the corpus, so that no search can find it."""
     anonymized = ready.content.anonymized
     if lane.plan.level != "text":
         return anonymized.missing(row.relevant, lane.plan.level)
@@ -187,7 +188,7 @@ def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple
 
 
 def _replayed(replies: Sequence[Completion]) -> list[Call]:
-    """Return the usage of cached replies as calls without cost, because the call log has no row for a cached reply."""
+    """Return a call without cost for each cached reply, so that its tokens count; the call log has none."""
     return [
         Call(
             endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
@@ -210,15 +211,15 @@ def _saved(replies: Sequence[Completion]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemEvaluation:
-    """The result of one item in one job."""
+    """The result of the evaluate phase of one item in one job."""
 
     item: Item
     row: Row
     values: dict[str, float | None]
     not_sent: tuple[str, ...] = ()
-    """evidence that no memory of the corpus holds"""
+    """ids of the evidence that is in no memory of the corpus"""
     corrected: dict[str, float | None] | None = None
-    """metric values against the corrected answer of an overlay"""
+    """metric values with the corrected gold answer; None if the item has no correction"""
     flags: tuple[str, ...] = ()
     """flags from the judges' endpoints, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
@@ -227,7 +228,7 @@ class ItemEvaluation:
     """the prompts that were sent to the judges"""
 
     def journal_row(self, key: Key, done: Attempt[ItemEvaluation], generation: int = 0) -> JournaledPhase:
-        """Return the journal row, with the judge's calls."""
+        """Return the journal row of this evaluation, with the times and calls of ``done``."""
         payloads: dict[str, object] = {"item": item_payload(self.item)}
         if self.judge_prompts:
             payloads[JUDGE_PROMPTS] = [
@@ -255,15 +256,15 @@ class ItemEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoizedJudge:
-    """A judge that is called only once per prompt, item and epoch, in all jobs and scorings."""
+    """A judge that answers a repeated prompt for the same item and epoch from memory, without another call."""
 
     judge: Judge
     memo: Memo
     stored: StoredReplies = field(default_factory=dict)
     evaluator: str = ""
-    """the evaluator that calls the judge"""
+    """name of the evaluator that calls the judge"""
     max_tokens: int | None = None
-    """token limit of a reply, instead of the evaluator's"""
+    """token limit of a reply; None = the limit that the evaluator sets"""
     epoch: int = 1
     prompts: list[SentPrompt] = field(default_factory=list)
 
@@ -272,7 +273,7 @@ class MemoizedJudge:
         return self.judge.name
 
     def for_evaluator(self, evaluator: Evaluator) -> MemoizedJudge:
-        """Return a copy for one evaluator."""
+        """Return a copy for use by one evaluator; both share the replies."""
         return MemoizedJudge(
             judge=self.judge,
             memo=self.memo,
@@ -298,9 +299,10 @@ class MemoizedJudge:
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> StoredReplies:
-    """Return earlier replies of this judge on this answer; for equal prompts, the newest reply.
+    """In a rescore, return the judge's earlier replies on this answer; otherwise none.
 
-    Evaluators that share a name are left out, because their replies cannot be distinguished; they call the judge again.
+    If the same prompt was sent twice, the newest reply is returned. If two evaluators have the same name, their replies
+    are left out, because it is unknown to which evaluator they belong.
     """
     if not lane.run.scope.is_rescore:
         return {}
@@ -310,7 +312,7 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
 
 
 def stored_replies(verdicts: Iterable[Verdict]) -> StoredReplies:
-    """Return the judge's replies behind verdicts; the first reply per call is used."""
+    """Return the judge's replies from which verdicts were made; for a repeated prompt, the first reply."""
     found: dict[tuple[str, str], Completion] = {}
     for one in verdicts:
         if one.judged and one.value is not None:
