@@ -81,7 +81,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
 
 
 def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkPlan:
-    """Return the plan with ``k`` as the number of hits; metrics that name no k use this value too."""
+    """Return a copy of the plan with ``k`` hits per search; metrics without their own k use this k too."""
     if k == planned.k:
         return planned
     scoring = Scoring.of(planned.config, request, k=k, prompts=planned.prompts, pack=planned.pack)
@@ -106,7 +106,7 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
     """Return the errors that can only be found by reading the data.
 
-    These are names in prompts that no item has a value for, and an overlay that does not fit the data. Call
+    An error is a name in a prompt without a value in any item, or an overlay that does not fit the data. Call
     `scoring_problems` first: this function raises the errors that `scoring_problems` returns.
     """
     config = dataset.config
@@ -134,10 +134,10 @@ def filters_of(request: RunRequest) -> Selection:
 
 
 def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
-    """Return the prompt pack that a config names; None if the config names none.
+    """Return the prompt pack that a config names; None if the config names no pack.
 
     Raises:
-        ConfigError: the pack is unknown, an official text in it was changed, or the config sets a key that it seals.
+        ConfigError: the pack is unknown, an official text in it was changed, or the config sets a key that the pack fixes.
     """
     name = config.evaluation.pack
     if name is None:

@@ -176,7 +176,7 @@ def _model_names(flags: Sequence[str], own: str | None) -> list[str]:
 
 
 def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
-    """Return a message with the operations that the provider lacks for the benchmark; None if it has all."""
+    """Return a message with the operations that the benchmark needs and the provider lacks; None without such."""
     from bench.providers.adapters import declared_capabilities
 
     if provider.built_in == "oracle":
@@ -222,8 +222,8 @@ def _spread_flag(request: RunRequest) -> str | None:
 def _check_single_namespace(lanes: Sequence[Lane], request: RunRequest) -> None:
     """Raise UsageError if the run breaks a rule for a service with one namespace.
 
-    Only one process may use such a service. If the run has several corpora, it must search, answer or evaluate, because
-    each corpus replaces the one before.
+    Only one process may use such a service. If the run has several corpora, the run must search, answer or evaluate,
+    because each corpus replaces the corpus before.
     """
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:

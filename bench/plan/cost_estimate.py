@@ -48,8 +48,8 @@ LOWEST = Decimal("0.005")
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
     """Return the prices of a provider's calls.
 
-    Each price comes from the first of these that sets it: the run's price for the variant, the run's price for the
-    provider, the run's price for an alias of the provider, the provider's config.
+    The run's price for the variant is used first, then the run's price for the provider, then the run's price for an
+    alias of the provider. If the run sets none of them, the price of the provider's config is used.
     """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
@@ -216,7 +216,7 @@ class Estimate:
     def least_s(self) -> float | None:
         """Return the shortest possible time of the run in seconds; None without rate limits.
 
-        It is the time of the endpoint whose calls take longest at its rate limit.
+        The endpoint whose calls take longest at its rate limit decides this time.
         """
         return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
 
@@ -392,8 +392,7 @@ def _model_estimate(plan: Plan, name: str, role: str, calls: int, tokens_in: int
 def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
     """Return the rate limit of an endpoint in calls per second; None if no limit is known.
 
-    The first limit that is set is used: the run's limit for this endpoint, the run's limit for the endpoint's owner,
-    the ``declared`` limit.
+    The run's limit for the endpoint is used first, then the run's limit for the endpoint's owner, then ``declared``.
     """
     given = plan.request.rates_per_s()
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None

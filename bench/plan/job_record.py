@@ -144,12 +144,12 @@ class JobRecord:
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingested the corpora; it owns their rows in the journal."""
+        """Return the key of the lane that ingested the corpora; the journal's rows of corpora belong to this key."""
         return self.shares or self.lane
 
     @property
     def owners(self) -> tuple[str, str, str]:
-        """Return the three keys that own the job's rows: of search, answer and evaluate rows."""
+        """Return three keys: the owner of the job's search rows, of its answer rows, and of its evaluate rows."""
         return self.lane, self.answer_owner, self.key
 
     @property
@@ -323,8 +323,8 @@ def merged_jobs(
     """Return the jobs of merged runs as JSON data.
 
     A merged job has every item that the filters select, even if no range covers the item. With ``--sample`` or
-    ``--limit``, it has only the items that some range selected. ``shared`` maps owner and phase to the number of items
-    that several ranges have; an item in three ranges counts twice.
+    ``--limit``, a merged job has only the items that some range selected. ``shared`` maps (owner, phase) to the number
+    of items that several ranges have. An item in three ranges counts twice.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:

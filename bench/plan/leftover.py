@@ -33,7 +33,7 @@ class Leftover:
     provider: str
     """label of the provider; a variant is ``name@label``"""
     attempts: Mapping[str, int]
-    """corpus -> number of its last attempt with a namespace that was not cleared"""
+    """corpus -> number of the last ingest attempt whose namespace was not cleared"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
     """the rows of each ingest attempt that was not cleared; in a merged run, each journal has its own entry"""
 

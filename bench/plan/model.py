@@ -60,7 +60,7 @@ class PlannedOverlay:
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
-    """Return the overlay of disputed gold answers that a config names; None if the config names none.
+    """Return the overlay (list of disputed gold answers) that a config names; None if the config names no overlay.
 
     Raises:
         ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.
@@ -155,13 +155,13 @@ class BenchmarkPlan:
     """messages about answer prompts that show the gold answer, the evidence or the question type"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """Return the corrected gold answer that the overlay has for an item; None if it has none."""
+        """Return an item's corrected gold answer from the overlay; None if the overlay corrects no answer of this item."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """Return the names of the item properties by which metrics are broken down, each once."""
+        """Return the names of the item properties by which metrics are broken down, without duplicates."""
         return tuple(dict.fromkeys(name for metric in self.scoring.metrics for name in metric.breakdown))
 
 
@@ -224,7 +224,7 @@ class Lane:
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingests the memories; it owns the rows of the corpora."""
+        """Return the key of the lane that ingests the memories; the journal's rows of corpora belong to this key."""
         return self.shares or self.key
 
     @property
@@ -266,7 +266,7 @@ class Lane:
 class Plan:
     """Everything that a run will do.
 
-    It does not depend on a run id, a folder or the clock. The ``digest`` also does not depend on the ranges.
+    A plan does not depend on a run id, a folder or the clock. Its ``digest`` also does not depend on the ranges.
     """
 
     request: RunRequest
@@ -303,5 +303,5 @@ class Plan:
 
     @property
     def building(self) -> tuple[Lane, ...]:
-        """Return the running lanes that ingest memories; other lanes search the memories of one of these."""
+        """Return the running lanes that ingest memories; every other running lane searches memories of such a lane."""
         return tuple(lane for lane in self.running if not lane.shares)

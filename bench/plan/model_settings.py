@@ -29,7 +29,7 @@ UNSEEDED = "anthropic"
 
 
 def call_settings(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
-    """Return role -> settings, for each role that a model fills and that has settings."""
+    """Return role -> settings with which the role's model is called; roles without settings are left out."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
         "max_tokens": answer_tokens(benchmark, plan.request),
@@ -66,7 +66,7 @@ def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
 def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
     """Return the token limit of a verdict: from the flag, else from the benchmark.
 
-    None means that the limit of the evaluator applies.
+    The result is None if neither sets a limit; then the evaluator's own limit applies.
     """
     return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
 

@@ -51,7 +51,7 @@ SHARE = 0.2
 LONG_WORDS, LONG_TEXT = 3, 10
 """minimum number of words, or of characters, with which a single gold answer in a prompt's text is a leak"""
 SHORT_TEXT, SHORT_GOLDS = 4, 3
-"""minimum length in characters of a shorter gold answer, and number of such gold answers that are a leak"""
+"""minimum length in characters of a short gold answer, and minimum number of such answers in a prompt, for a leak"""
 EVIDENCE_TEXT = 24
 """minimum length in characters of an evidence turn in a prompt that is a leak"""
 
@@ -150,8 +150,8 @@ class _FieldCheck:
     def _chosen_by_type(self) -> bool:
         """Return True if the question type alone seems to decide the value of the field.
 
-        This is so if there are several types, each value occurs with only one type, and each value occurs three times
-        on average.
+        There must be several types, each value must occur with only one type, and a value must occur at least three
+        times on average.
         """
         types = {kind for kinds in self.kinds.values() for kind in kinds}
         alone = all(len(kinds) == 1 for kinds in self.kinds.values())

@@ -191,7 +191,7 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
 def read_prompt(text: str, folder: Path) -> str:
     """Return the content of the file that ``text`` names, else ``text`` itself.
 
-    It names a file if it is ``@file`` or an existing path in ``folder``.
+    ``text`` names a file if it has the form ``@file``, or if it is an existing path in ``folder``.
 
     Raises:
         ConfigError: ``@file`` or a single word is not a file, or the file is not text.
@@ -228,7 +228,7 @@ SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 @dataclass(slots=True, kw_only=True)
 class _PromptCheck:
-    """One prompt, with the names in it that no item has filled so far."""
+    """One prompt, and the names in this prompt for which no item had a value so far."""
 
     role: str
     name: str
@@ -254,7 +254,7 @@ class _PromptCheck:
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:
-        """Return the position in the config file that sets the prompt; without one, the source of the template."""
+        """Return the position of the prompt in the config file; if the config does not set it, the template's source."""
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
         given = prompts.default if self.name == "default" else prompts.by_question_type.get(self.name)
@@ -262,7 +262,7 @@ class _PromptCheck:
 
 
 def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
-    """Return an error for each name in an answer prompt that no item has a value for.
+    """Return an error for each name in an answer prompt for which no item has a value.
 
     With ``judged``, also check the judge prompts.
     """
@@ -294,9 +294,9 @@ def _read_items(dataset: Dataset, asked: dict[str | None, list[_PromptCheck]]) -
 
 
 def _filled_names(item: Item, corpus: Corpus) -> set[str]:
-    """Return the names that the item has a value for, normalized by `fold_key`.
+    """Return the names for which the item has a value, normalized by `fold_key`.
 
-    They are the keys of the metadata of item and corpus, and the filled fields of the item.
+    A name is a key in the metadata of the item or its corpus, or a field of the item that is not empty.
     """
     named = {**corpus.metadata, **item.metadata}
     parts = {

@@ -148,9 +148,9 @@ def _has_alias(config: ProviderConfig, name: str) -> bool:
 def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
     """Return the name of the embedding model for lists, plans, results and receipts.
 
-    If bench embeds the texts, it is ``own`` (the model of the run's flag), or the config's model if ``own`` is None. If
-    the service embeds them, it is the service's model, or ``(builtin)`` if this model is unknown. It is None if nothing
-    embeds, or if it is unknown whether the service embeds.
+    If bench embeds the texts, the model is ``own`` (from the run's flag), or the config's model if ``own`` is None. If
+    the service embeds the texts, the model is the service's model, or ``(builtin)`` if the service's model is unknown.
+    The result is None if no texts are embedded, or if it is unknown whether the service embeds texts.
     """
     from bench.providers.description import EMBEDS_ITSELF, embedding_model, service_embedding_model
 

@@ -154,8 +154,8 @@ class Scoring:
 def written_metric_problems(path: Path) -> list[ConfigError]:
     """Return the errors in the metrics of a benchmark file.
 
-    The file may also have other errors, so that one check can show all of them. The result is empty if the file cannot
-    be read.
+    Other parts of the file may be invalid; their errors are not returned. The result is empty if the file cannot be
+    read.
     """
     try:
         source = Source.read(path)

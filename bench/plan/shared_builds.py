@@ -52,7 +52,7 @@ def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 
 def can_share(lane: Lane) -> bool:
-    """Return True if other lanes can search the lane's memories without changing its results."""
+    """Return True if several lanes can search the lane's memories without changing each other's results."""
     config = lane.provider.config
     return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
 

@@ -1,4 +1,4 @@
-"""Check a job's judge: missing verdicts, error rates, and whether it is of the answering model's family.
+"""Check a job's judge: missing verdicts, error rates, and a model family shared with the answering model.
 
 Also in this module:
 
@@ -41,7 +41,7 @@ ONE_NAME = {
 
 
 def is_judged(record: JobRecord) -> bool:
-    """Return True if a judge decides which state the job's items have."""
+    """Return True if a judge's verdicts decide the states of the job's items."""
     return record.models.judge not in (None, "none") and not JUDGED.isdisjoint(record.evaluators[:1])
 
 
@@ -100,7 +100,7 @@ def n_missing_verdicts(found: Sequence[MissingVerdicts]) -> int:
 
 
 def n_scored(states: Mapping[State, int]) -> int:
-    """Return the number of items with a verdict; if ``states`` counts repeats, the number of repeats with one."""
+    """Return the number of items with a verdict (or of item repeats, if ``states`` counts repeats)."""
     return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
 
 
@@ -180,7 +180,8 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
 def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
     """Return the reason why the verdicts of a job's judge must not be used; "" if they may be used.
 
-    They may be used if the judge is better than chance or was not calibrated, or if no judge decides the job's items.
+    The verdicts may be used if the judge is better than chance or was not calibrated. If no judge decides the states of
+    the job's items, the result is also "".
     """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):
