@@ -137,7 +137,7 @@ def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
     """Return the prompt pack that a config names; None if the config names no pack.
 
     Raises:
-        ConfigError: the pack is unknown, an official text in it was changed, or the config sets a key that the pack fixes.
+        ConfigError: the pack is unknown or its official text was changed, or the config sets a key that the pack fixes.
     """
     name = config.evaluation.pack
     if name is None:

@@ -43,8 +43,8 @@ class Build:
     lent_to: tuple[str, ...]
     """ids of other runs that search these memories and are not complete"""
     fingerprint: str | None
-    """digest of the ingested memories and the settings; None if a corpus is missing or was ingested by another run, and for
-    journals of older versions, which have no digests"""
+    """digest of the ingested memories and the settings; None if a corpus is missing or was ingested by another run, or if
+    the journal of an older version has no digests"""
     version: str | None
     upstream_version: str | None
     embedding: str | None
@@ -123,8 +123,8 @@ class BuildTotals:
     def fingerprint(self) -> str | None:
         """Return the digest of all memories and settings; None if it cannot be computed.
 
-        It cannot be computed if a corpus is missing or was ingested by another run. The journal of an older version lacks
-        the digests.
+        The digest cannot be computed if a corpus is missing or was ingested by another run, or if the journal of an
+        older version lacks the digests of memories.
         """
         texts, identity = self.texts, self.identity
         if not texts or self.n_reused or len(texts) != self.n_begun or None in texts.values() or not identity:

@@ -155,7 +155,7 @@ class BenchmarkPlan:
     """messages about answer prompts that show the gold answer, the evidence or the question type"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """Return an item's corrected gold answer from the overlay; None if the overlay corrects no answer of this item."""
+        """Return an item's corrected gold answer from the overlay; None if the overlay does not correct it."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 

@@ -254,7 +254,7 @@ class _PromptCheck:
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:
-        """Return the position of the prompt in the config file; if the config does not set it, the template's source."""
+        """Return the prompt's position in the config file; if it is not set there, the template's source."""
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
         given = prompts.default if self.name == "default" else prompts.by_question_type.get(self.name)

@@ -53,7 +53,7 @@ DEFAULT_DIMENSIONS = ("question_type", "group")
 class IsolationProof:
     """The results of the isolation checks of a lane.
 
-    They check that a new namespace is empty, and that a search finds no memory of another corpus.
+    The checks show whether a new namespace is empty, and whether a search finds memories of another corpus.
     """
 
     level: str
@@ -84,8 +84,8 @@ class JobReport:
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
     spent: Mapping[str, Mapping[str, UsageTotals]]
-    """key that owns journal rows (of the lane, the answers or the job) -> role -> its calls; several jobs can share a
-    key"""
+    """key that owns journal rows (of the lane, the answers or the job) -> role -> totals of the calls; several jobs can
+    share a key"""
     isolation: IsolationProof
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
     """metric -> score with and without doubtful gold answers; empty if the benchmark has no overlay"""
@@ -99,7 +99,7 @@ class JobReport:
     calibration: tuple[JudgeCalibration, ...] = ()
     """error rates of the job's judge on the built-in probes, one entry per judge prompt; empty if not measured"""
     reused: Mapping[str, object] = field(default_factory=dict)
-    """data on the run that ingested the corpora, with its cost; empty if this run ingested them"""
+    """data on another run that ingested the corpora, with the cost of the ingest; empty if this run ingested them"""
     memory_cost: MemoryCost | None = None
     """cost of building the memory and of each question; None if nothing was searched"""
 
@@ -135,7 +135,7 @@ class JobReport:
     def headline(self) -> Measurement | None:
         """The measurement that ranks the job; None if the job is INVALID or has no metrics.
 
-        It is the benchmark's first metric with a value, or its first metric if none has a value.
+        The measurement is the benchmark's first metric with a value. If no metric has a value, it is the first metric.
         """
         if not self.valid:
             return None
@@ -205,9 +205,9 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Add a note to jobs whose retrieval metrics are not comparable with another job of the benchmark.
+    """Yield all jobs, with a note on jobs whose retrieval metrics are not comparable with another job.
 
-    These are jobs that find evidence on another level (turn, session or text) than the other job.
+    Retrieval metrics are not comparable if the jobs find evidence on different levels (turn, session or text).
     """
     for job in jobs:
         others = [
@@ -354,8 +354,8 @@ async def job_invalid_reasons(
 async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State, int]) -> list[str]:
     """Return notes on a job's judge.
 
-    They report a model family shared with the answering model, missing verdicts, error rates on probes, and labels by
-    people.
+    The notes report a model family shared with the answering model, missing verdicts, error rates on probes, and labels
+    by people.
     """
     judge = record.models.judge
     if judge in (None, "none"):
@@ -387,7 +387,7 @@ def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
 def _max_error_rate(reader: Reader) -> float:
     """Return the share of failed items above which a job is INVALID.
 
-    It is the setting of the last process of the run.
+    The value is the setting of the run's last process.
     """
     latest = reader.resumes[-1].data.get("operation") if reader.resumes else None
     settings = {**reader.meta.request, **(latest if isinstance(latest, Mapping) else {})}

@@ -238,7 +238,7 @@ ANSWER = "answer"
 
 
 async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measure]) -> dict[str, GoldScores]:
-    """Return the scores of each answer metric with and without the items with a doubtful gold answer.
+    """Return each answer metric's score with all items, and its score without items with doubtful gold answers.
 
     A metric is left out if a value is outside 0..1 or if a lower value is better. The result is empty if the benchmark
     has no overlay (file of doubtful gold answers).
@@ -275,7 +275,7 @@ async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> di
 async def _corrected_values(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
     """Return item -> metric -> value against the corrected gold answer.
 
-    It has the items of the overlay for which a rescore computed such values.
+    The result has the items of the overlay that a rescore scored against a corrected gold answer.
     """
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:
@@ -305,8 +305,8 @@ def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> GoldSectio
 def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
     """Return one note per metric on the effect of doubtful gold answers.
 
-    It has the raw score, the corrected score and the highest possible score, and whether the raw score is higher than
-    possible.
+    The note has the raw score, the corrected score and the highest possible score (ceiling). It also reports a raw
+    score above the ceiling.
     """
     found = []
     for name, one in scores.items():

@@ -88,8 +88,8 @@ class BuildCost:
     lane: str
     """key of the lane in the run ``paid_by`` that ingested the corpora"""
     corpora: int | None
-    """number of ingested corpora, in which a repeated ingest counts again; None if an older version did not record
-    it"""
+    """number of ingested corpora; a corpus that is ingested twice counts twice; None if an older version did not record
+    the number"""
     memories: int
     price: CallTotals
     """cost of the ingest, even if another run paid it"""
@@ -119,7 +119,7 @@ class ContextSize:
     tokens: int
     """total tokens of all contexts"""
     corpus_tokens: int | None
-    """total tokens of the whole corpora, with one addend per answer; None if the size of a corpus is unknown"""
+    """total tokens of the whole corpora; a corpus counts once per answer; None if the size of a corpus is unknown"""
     corpora: int
 
     @property
@@ -136,7 +136,7 @@ class BreakEven:
     """
 
     questions: int | None
-    """number of questions; None if the memory is never cheaper or if it is unknown, as ``reason`` explains"""
+    """number of questions; None if the memory is never cheaper or the number is unknown (see ``reason``)"""
     never: bool = False
     reason: str = ""
     full_context_usd_per_question: Decimal | None = None
@@ -205,7 +205,7 @@ async def read_context(reader: Reader, record: JobRecord) -> ContextSize | None:
 def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
     """Return the build cost that this run paid.
 
-    It is zero for a lane that searches the corpora of another lane.
+    The cost is zero for a lane that searches the corpora of another lane.
     """
     price = CallTotals(
         calls=totals.calls,

@@ -23,7 +23,7 @@ from bench.report.tables import by_benchmark, job_texts, number
 from bench.visible import counted
 
 MAX_TESTED_ITEMS = 200_000
-"""number of items above which the end of a run does not test the best system against the second"""
+"""maximum number of items for which the best system is tested against the second at the end of a run"""
 RULE_READER = "builtin/extractive"
 RULE_READER_NOTE = (
     f"The reader, {RULE_READER}, is a fixed rule, not a language model: its accuracy only shows that everything works, "
@@ -137,7 +137,7 @@ def _bounds(one: Measurement) -> str:
 
 
 async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dict[str, str]) -> str:
-    """Return a sentence on the lead of the best system: its size, and whether it is significant."""
+    """Return a sentence on the best system's lead: the size of the lead, and whether it may be chance."""
     one, other = _headline(best), _headline(second)
     if one.value == other.value:
         return f"{names[second.record.key]} has the same score."
@@ -176,7 +176,7 @@ def _p(value: float) -> str:
 def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str]:
     """Return sentences on what limits the score of the best system: its memory or its answering model.
 
-    They are based on the evidence that was found, and on the scores of the controls oracle and no-memory.
+    The sentences use the evidence that was found, and the scores of the controls oracle and no-memory.
     """
     one = _headline(best)
     if best.record.models.answering is None or one.metric != "accuracy" or one.value is None:

@@ -15,14 +15,14 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord
 
 NAMED_BY_USERS = frozenset({"azure"})
-"""vendors that let users choose the model names, which are then names of deployments"""
+"""vendors whose model names are names of deployments, which the users choose"""
 VERSION = r"(?:\d{4}-\d\d-\d\d|\d\d-\d{4}|\d\d-\d\d|\d{8}|\d{6}|\d{4}|\d{3}|v\d+(?:-\d+)*|latest|preview|exp|free)"
 VERSIONS = re.compile(f"(?:-{VERSION})+")
 ALIAS = re.compile(r"(?:-(?:latest|preview|exp|free|nitro|floor))+$")
 
 
 def same_model(requested: str, reported: str) -> bool:
-    """Return True if the names allow that the reply is from the requested model, such as a dated name of it."""
+    """Return True if the reported name means the requested model; a date, version or alias suffix is ignored."""
     one, other = _plain(requested), _plain(reported)
     short, long = sorted((ALIAS.sub("", one), ALIAS.sub("", other)), key=len)
     return long == short or (long.startswith(short) and VERSIONS.fullmatch(long[len(short) :]) is not None)

@@ -65,7 +65,7 @@ class JobSummaryDocument(TypedDict):
 class SharedBuild(TypedDict, total=False):
     """The memories that a job searches, if other jobs search them too or another run ingested them.
 
-    It holds the lane that ingested, the number of jobs, and the run that paid.
+    The fields are the lane that ingested, the number of jobs, and the run that paid.
     """
 
     build: Json
@@ -155,7 +155,7 @@ def results_json(report: Report) -> ResultsDocument[JobDocument]:
 def report_json(report: Report) -> ReportDocument:
     """Return the document ``report.json``.
 
-    Results that identical runs share are separate from measured values.
+    Results that are equal in identical runs are separate from measured values.
     """
     jobs: list[DeterministicJob] = []
     measured: list[MeasuredJob] = []

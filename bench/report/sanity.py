@@ -190,9 +190,9 @@ async def _contrary_verdicts(found: Sequence[EndedItem], golds: _GoldAnswers) ->
 
 
 def _contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
-    """Return True if an answer contains a gold answer, and False if it shares no word with any.
+    """Return True if an answer contains a gold answer, and False if it shares no word with any gold answer.
 
-    None means that the answer shares words with a gold answer and does not contain one.
+    If the answer only shares some words with a gold answer, return None.
     """
     answer_words, form = set(words(answer)), form_of(answer)
     if any(gold and form_of(gold) in form for gold in golds):
@@ -214,7 +214,7 @@ def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
 
 
 Result = tuple[EndedItem, tuple[object, ...]]
-"""(item, ids of its hits); for hits without ids, their texts"""
+"""(item, ids of the item's hits); a hit without ids is represented by its text"""
 
 
 async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:

@@ -37,9 +37,9 @@ A memory system that extracts facts can return a fact that has no single source 
 score of their provider, so the job is not INVALID."""
 
 FEW = 0.1
-"""share of searches above which a flag is reported that a few searches can have by chance"""
+"""minimum share of searches to report a flag that a few searches can have by chance"""
 MOST = 0.5
-"""share of searches above which a flag is reported that is normal for services which split memories into chunks"""
+"""minimum share of searches to report a flag that is normal for services which split memories into chunks"""
 SHOWN_REPLIES = 3
 FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
@@ -181,9 +181,10 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield one tuple of totals if any corpus has fewer of ``had`` than of ``whole``.
+    """Yield totals over the corpora if the number ``had`` of a probe is below its number ``whole``; else yield nothing.
 
-    The tuple is (corpora with too few, checked corpora, sum of ``had``, sum of ``whole``).
+    The totals are (corpora with too few, checked corpora, sum of ``had``, sum of ``whole``). The sums are over corpora
+    with too few.
     """
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))

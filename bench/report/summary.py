@@ -112,7 +112,7 @@ def _known_cost(spent: Iterable[UsageTotals]) -> str | None:
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
     """Return the median search latency of a job in milliseconds; None if no search was timed.
 
-    It is the value of the latency metric; without such a value, it is computed from the stored times.
+    The value of the latency metric is used. If this metric has no value, the median is computed from stored times.
     """
     known = job.metrics.get("latency_p50")
     if known is not None and known.value is not None:

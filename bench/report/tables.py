@@ -316,7 +316,9 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _keyless(job: JobReport, role: str) -> bool:
-    """Return True if the job has no embedding model, which is not counted as a different model."""
+    """Return True if ``role`` is embedding and the job has no embedding model.
+
+    Such a job does not count as a job with a different model."""
     return role == "embedding" and job.record.models.embedding is None
 
 
@@ -350,7 +352,7 @@ def with_interval(one: Measurement) -> str:
 
 
 def number(value: float | None, unit: str | None = None) -> str:
-    """Format a number with a precision that fits it.
+    """Format a number with a precision that fits its size and unit.
 
     A share has four decimals, and a larger number has one. Milliseconds have two decimals below 100 and none above; USD
     has up to six.

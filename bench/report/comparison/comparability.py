@@ -151,7 +151,7 @@ def _prompt_digests(side: Side, role: str) -> object:
 
 
 def _definitions(side: Side, both: tuple[Side, Side], metrics: Sequence[str]) -> object:
-    """Return ``the same`` if both sides define all metrics alike; else this side's definitions that differ."""
+    """Return ``the same`` if both sides define all metrics alike; else this side's differing definitions."""
     tables = [{one.name: one.definition for one in each.record.metrics} for each in both]
     differing = [name for name in metrics if len({table[name] for table in tables if name in table}) > 1]
     own = {one.name: one.definition for one in side.record.metrics}

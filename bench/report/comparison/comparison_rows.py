@@ -147,9 +147,9 @@ def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
-    """Return the reasons why no item could be paired, for the first headline row.
+    """Return the reasons why no item could be paired; "" if items were paired.
 
-    The result is "" if items were paired, and for any other row.
+    Only the first headline row has such a text; for any other row, the result is "".
     """
     if row.found.n or row is not one.headlines[0]:
         return ""

@@ -259,7 +259,8 @@ async def newest_targets(
 def _newest_comparable(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
     """Return the newest job of each provider, if possible with settings that all providers share.
 
-    Several sets of settings may be shared. Then the set is used in which the oldest job is the most recent.
+    If the providers share several sets of settings, each set gives one job per provider. The set whose oldest job is
+    most recent is used.
     """
     shared = set.intersection(*({_comparable_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:

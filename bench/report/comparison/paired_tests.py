@@ -41,7 +41,7 @@ class PairedValues:
     right: Sequence[float]
     clusters: Sequence[Hashable] | None = None
     units: Sequence[int]
-    """number of the cluster of each pair; without clusters, the number of its item"""
+    """for each pair, the number of its cluster; without clusters, the number of its item"""
     n_units: int
     labels_in: Callable[[str], Sequence[str]]
     """function that returns the label of each pair for one item property"""
@@ -153,7 +153,7 @@ def _compare_times(pairs: PairedValues, scale: int, excluded: int) -> Comparison
 def has_item_differences(measure: Measure) -> bool:
     """Return True if the metric has one difference per pair.
 
-    Percentiles and macro means do not.
+    Percentiles and macro means have no difference per pair.
     """
     return not isinstance(measure.arithmetic.fold, Percentile | Macro)
 

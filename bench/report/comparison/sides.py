@@ -54,7 +54,7 @@ def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
 def _rate_limits(stored: object, provider: str) -> dict[str, str]:
     """Return endpoint -> rate limit, without the provider's name in the keys.
 
-    Thus equal limits of two providers compare as equal.
+    Without the name, equal limits of two providers compare as equal.
     """
     plain = provider.partition("@")[0]
     found = {}
@@ -210,7 +210,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
 async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
     """Return the highest error rate that was measured for the job's judge, with any prompt.
 
-    It is a false positive or false negative rate. The result is None if the judge was not calibrated.
+    An error rate is a false positive or false negative rate. The result is None if the judge was not calibrated.
     """
     if record.models.judge is None:
         return None

@@ -18,7 +18,7 @@ from bench.plan.job_record import JobRecord, read_jobs
 from bench.scalars import list_texts
 
 NO_HIT = "(nothing)"
-"""document id for a query without hits; without it, some tools leave the query out of their averages"""
+"""document id for a query without hits; without a document, some tools leave the query out of their averages"""
 
 
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
@@ -41,8 +41,8 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
 def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
     """Return a file name without suffix that is not taken.
 
-    It consists of benchmark and provider. If it is taken, the models are added; if that is taken too, a number is
-    added.
+    The name consists of benchmark and provider. If this name is taken, the names of the models are added. If the longer
+    name is taken too, a number is added.
     """
     plain, models = f"{record.benchmark}__{record.provider}", record.models
     names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
@@ -80,7 +80,7 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
     """Return one document id per hit; no id is used twice.
 
-    The document of a hit is the hit's evidence id with the highest grade. Ids that an earlier hit contains do not
+    The document of a hit is the hit's evidence id with the highest grade. Evidence ids of earlier hits do not
     count. If no evidence id is left, the document is the hit's first id. A repeated document becomes ``ID#dupN``.
     """
     covered: set[str] = set()

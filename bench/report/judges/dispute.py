@@ -29,7 +29,7 @@ class DisputeSide:
 
     panel: Panel
     source: str
-    """the run, receipt or file that the answers are from; for a file, also how much of it could not be read"""
+    """the run, receipt or file that the answers come from; for a file, also how much of the file could not be read"""
     context: str = UNKNOWN
     """share of the corpus in the prompt of the answering model, as text"""
     leaks: str = UNKNOWN
@@ -46,7 +46,7 @@ class DisputeSide:
     def label_sentence(self) -> str | None:
         """A sentence on labels by people; None without labels.
 
-        It has the corrected accuracy, and the cells whose judge error is lowest.
+        The sentence has the corrected accuracy, and the cells whose judge error is lowest.
         """
         known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
         if not known:
@@ -61,7 +61,7 @@ class DisputeSide:
     def to_json(self) -> Json:
         """Return the set of answers as JSON.
 
-        With labels by people, it includes the judge error of each cell and the corrected accuracy.
+        With labels by people, the JSON includes the judge error of each cell and the corrected accuracy.
         """
         found = self.panel.to_json()
         known = next((one.corrected for one in self.reviews if one is not None), None)

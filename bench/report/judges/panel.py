@@ -62,7 +62,7 @@ class PanelCell:
 
     @property
     def value(self) -> float | None:
-        """The share of answers with a verdict that the cell calls right; None without verdicts."""
+        """The share that the cell calls right, among the answers with a verdict; None without verdicts."""
         found = self.decided.values()
         return sum(found) / len(found) if found else None
 
@@ -134,10 +134,10 @@ class Panel:
         return sum(one is True for one in given), sum(one is False for one in given)
 
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
-        """Return (share, its interval, number of decided answers, number of ties) of the votes of all cells.
+        """Return (share that the majority calls right, its interval, number of decided answers, number of ties).
 
-        The share is the part of the decided answers that more cells call right than wrong. A tie is an answer that as
-        many cells call right as wrong; it is not a decided answer.
+        An answer is decided if more cells call it right than wrong, or more cells call it wrong than right. Only
+        decided answers count in the share. In a tie, as many cells call the answer right as wrong.
         """
         votes = {key: self.votes(key) for key in sorted(self.types)}
         decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}

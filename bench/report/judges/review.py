@@ -60,7 +60,7 @@ class SampledAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSample:
-    """Sampled answers that people label, and the strata that they were drawn from.
+    """Sampled answers that people label, and the strata (groups) from which the answers were drawn.
 
     All judges of these answers share the sample. Its strata never change, so that it can also be used for a judge that
     is added later.
@@ -71,7 +71,7 @@ class ReviewSample:
     seed: int
     n: int
     strata: tuple[tuple[str, int, float], ...]
-    """(name of the stratum, number of its answers, share of them that the judges call right)"""
+    """(name of the stratum, number of its answers, share of its answers that the judges call right)"""
     drawn: tuple[SampledAnswer, ...]
 
     def to_event(self) -> Event:
@@ -102,7 +102,7 @@ class ReviewSample:
     def id_of(self, key: AnswerKey) -> str:
         """Return the id under which people see an answer.
 
-        It reveals no provider, and it is the same for all judges.
+        The id reveals no provider, and it is the same for all judges.
         """
         return hashlib.sha256("\0".join([self.answers, *map(str, key)]).encode()).hexdigest()[:ID_LENGTH]
 
@@ -119,7 +119,7 @@ class Review:
     error: CorrectedShare
     """share of all answers on which the judge is wrong"""
     accepted_wrong: tuple[int, int]
-    """(labelled answers that the judge calls right and people call wrong, all labelled answers that it calls right)"""
+    """(labelled answers that only the judge calls right, all labelled answers that the judge calls right)"""
     refused_right: tuple[int, int]
     kappa: float | None
     kappa_by_type: Mapping[str, float | None]
@@ -174,7 +174,7 @@ async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None 
 
 
 async def read_review(reader: Reader, record: JobRecord) -> Review | None:
-    """Return what people's labels show about a job's newest verdicts; None without labels."""
+    """Return the judge's accuracy and error for a job's newest verdicts, from people's labels; None without labels."""
     events = [event for _, event in await reader.events()]
     if sample_of(events, record) is None:
         return None
@@ -182,7 +182,7 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
 
 
 def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
-    """Compare ``verdicts`` with people's labels of a job's answers; None without labels."""
+    """Compare ``verdicts`` with people's labels of a job's answers; return None without labels."""
     sample = sample_of(events, record)
     if sample is None:
         return None

@@ -33,10 +33,10 @@ DIFFER = "judges differ"
 
 
 def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
-    """Return the name of an answer's stratum.
+    """Return the name of an answer's stratum (group for sampling).
 
-    It is ``judges differ`` if the verdicts differ. Otherwise it is the shared verdict, with ``, doubtful`` added if
-    ``doubtful`` is true.
+    The name is ``judges differ`` if the verdicts differ. Otherwise the name is the shared verdict, followed by
+    ``, doubtful`` if ``doubtful`` is true.
     """
     if len(set(verdicts)) > 1:
         return DIFFER
@@ -93,7 +93,7 @@ class JudgedAnswer:
 
 
 async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[AnswerKey, JudgedAnswer]:
-    """Return every answer that a judge has a verdict on."""
+    """Return answer -> verdicts of all judges, for each answer with a verdict."""
     generations = range(1 + sum(event.kind == RESCORED for _, event in await reader.events()))
     newest = [await verdicts_of(reader, record) for record in jobs]
     scorings = [await verdicts_of(reader, record, generation) for record in jobs for generation in generations]

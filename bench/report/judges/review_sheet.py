@@ -47,9 +47,9 @@ class ReviewSheet:
         return sum(name in self.labels for name in self.entries)
 
     def pending(self, after: str | None = None) -> SheetEntry | None:
-        """Return the next entry without a label; None if every entry has one.
+        """Return the next entry without a label; None if every entry has a label.
 
-        The search starts after the entry with the id ``after``, or at the first entry.
+        The search starts after the entry with the id ``after``; without ``after``, it starts at the first entry.
         """
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0

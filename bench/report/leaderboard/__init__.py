@@ -1,6 +1,6 @@
-"""The leaderboard: the newest complete valid job of each provider and set of models, in tables of comparable rows.
+"""Rank the newest complete valid job of each provider and set of models, in tables of comparable rows.
 
-All values come from the derived database; the command line and the web pages share them::
+All values come from the results database. The command line and the web pages show the same values::
 
     board = await load_board(Path("."), ["locomo"])
     tables = tables_of(board, "benchmark")

@@ -18,7 +18,7 @@ Views:
 * ``type``: the same tables, with values per question type.
 * ``provider``: one table per set of models, one column per benchmark.
 * ``model``: one table per provider, one row per answering model.
-* ``overall``: the mean over all benchmarks, for the providers that have all of them.
+* ``overall``: the mean over all benchmarks, for the providers with results of all benchmarks.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RankedJob:
     def task(self) -> str:
         """A text that is equal for jobs whose values are comparable.
 
-        It contains all settings that must be equal; provider and models are not among them.
+        The text contains all settings that must be equal. Provider and models are not in the text.
         """
         job, dataset = self.job, self.job.data.get("dataset")
         content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
@@ -108,7 +108,7 @@ class RankedJob:
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """The settings by which a job without a value is put in the table of other jobs."""
+        """The settings that decide in which table a job without a value is shown."""
         job = self.job
         selection = json.dumps(job.data.get("selection"), sort_keys=True, default=str)
         return (job.benchmark, job.benchmark_version, str(job.data.get("k")), selection, *self.models)
@@ -226,7 +226,7 @@ def _by_model(board: Sequence[RankedJob]) -> list[RankingTable]:
 def _by_provider(board: Sequence[RankedJob]) -> list[RankingTable]:
     """Return one table per answering model, judge and track.
 
-    It has one row per provider, and one column per benchmark with settings.
+    Each table has one row per provider, and one column per benchmark with settings.
     """
     return [
         RankingTable(
@@ -313,8 +313,8 @@ def ranked_by_type(table: RankingTable, question_type: str) -> RankingTable:
 def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
     """Return the best and worst possible rank of each row, from the 95 % intervals.
 
-    Two rows have different ranks only if their intervals do not overlap. A control or a row without an interval has
-    None.
+    Two rows have different ranks only if their intervals do not overlap. The entry of a control, or of
+    a row without an interval, is None.
     """
     shown = [one.first.headline if len(one.places) == 1 and not one.first.bound else None for one in table.standings]
     spans = [None if one is None or one.low is None or one.high is None else (one.low, one.high) for one in shown]
@@ -393,7 +393,7 @@ def _value(one: Standing) -> str:
 
 
 def _proof(first: Standing, second: Standing) -> str:
-    """Return the command that tests whether the lead may be chance."""
+    """Return a text with the command that tests whether the lead may be chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
     return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tests the difference"
