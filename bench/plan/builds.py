@@ -43,8 +43,8 @@ class Build:
     lent_to: tuple[str, ...]
     """ids of other runs that search these memories and are not complete"""
     fingerprint: str | None
-    """digest of the ingested memories and the settings; None if a corpus is missing or was ingested by another run, or if
-    the journal of an older version has no digests"""
+    """digest of the ingested memories and the settings; None if a corpus is missing or was ingested by another run, or
+    if the journal of an older version has no digests"""
     version: str | None
     upstream_version: str | None
     embedding: str | None
