@@ -157,7 +157,7 @@ class Dataset:
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """Return group name -> number of items whose question type belongs to the group."""
+        """Return a map from each group name to the number of items whose question type belongs to the group."""
         types = self.counts.question_types
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
@@ -181,7 +181,10 @@ class Dataset:
         return array("I", (index + 1 for index in select(self, selection)))
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
-        """Return question type -> number of items at the given positions. Items without a type are not counted."""
+        """Return a map from question type to the number of items at the given positions.
+
+        Items without a type are not counted.
+        """
         found = Counter(self._index.type_of[position - 1] for position in positions)
         return {kind: count for number, count in sorted(found.items()) if (kind := self._index.types[number])}
 
@@ -275,9 +278,9 @@ class Dataset:
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
     def check_coverage_once(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
-        """Run ``check``, but not if it has already passed for all items with the same memory unit and text.
+        """Run ``check``. It is not run again if it has already passed for all items with this memory unit and text.
 
-        ``whole`` means that ``check`` covers all items. Then a passed check is stored and not run again.
+        ``whole`` means that ``check`` covers all items. Only then is a passed check stored.
         """
         way = f"{unit} {text or ''}"
         if way in self._index.coverage_checks:

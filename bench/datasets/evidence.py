@@ -54,8 +54,7 @@ class EvidenceLookup:
     turns: dict[str, str] = field(default_factory=dict)
     """turn id -> id of the turn's session; turns are in corpus order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
-    """row index -> ids of the row's turns that a flag marks as evidence; of sessions with one id, only the first counts
-    """
+    """row index -> ids of the row's turns with an evidence flag; if sessions share an id, only the first is included"""
     renamed_ids: dict[tuple[int, str], str] = field(default_factory=dict)
     """(row index, id in this row) -> id in the corpus, if the two ids differ"""
     ids_by_quote: dict[str, str] | None = None
@@ -179,9 +178,7 @@ class EvidenceRule:
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:
-        """Yield each evidence reference of the item, together with the id of the session or turn that the reference
-        means.
-        """
+        """Yield each evidence reference of the item, with the id of the session or turn that the reference means."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.ids_by_quote is not None:
@@ -202,9 +199,9 @@ class EvidenceRule:
     def _without_removed(
         self, sessions: set[str], turns: set[str], lookup: EvidenceLookup, flags: set[str]
     ) -> tuple[set[str], set[str]]:
-        """Return the sessions and turns without turns that are not ingested.
+        """Return the evidence sessions and turns that are ingested.
 
-        If the evidence names turns, a session without an evidence turn is removed too.
+        If the evidence names turns, a session whose evidence turns are all removed is left out too.
         """
         kept = turns - lookup.removed
         holding = {lookup.turns[turn] for turn in kept}

@@ -339,7 +339,7 @@ class Scanner:
         )
 
     def _drop_undeclared_flags(self) -> None:
-        """Reset the counts of missing evidence that only the default turn flag causes, if no turn has this flag."""
+        """Reset the counts of evidence that is missing only because no turn has the default turn flag."""
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.flag_found:
             counts.flags.pop(TURNS_MISSING, None)
@@ -401,7 +401,7 @@ def similar_type_notes(types: Iterable[str]) -> Iterator[str]:
 def count_corpus(
     counts: DatasetCounts, config: BenchmarkConfig, built: BuiltCorpus, items: Sequence[Item], parser: RowParser
 ) -> None:
-    """Add the figures of one corpus, as it is ingested, and of the corpus's items to ``counts``."""
+    """Add one ingested corpus and its items to ``counts``."""
     sessions = built.corpus.sessions
     counts.corpora += 1
     counts.sessions += len(sessions)

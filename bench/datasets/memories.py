@@ -302,9 +302,9 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
 
 
 def evidence_sentences(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
-    """Return evidence id -> evidence text, for metrics that count texts.
+    """Return a map from evidence id to evidence text, for metrics that count texts.
 
-    The texts are the dataset's quotes. If the item has no quotes, the texts of its evidence turns are returned.
+    The texts are the dataset's quotes. If the item has no quotes, the texts of its evidence turns are used.
     """
     ids = gold_ids(item, "text", score_retrieval=True)
     return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))

@@ -369,7 +369,7 @@ class QuestionReader:
         return self.pattern.search(item_id) is not None
 
     def _metadata(self, scopes: list[object], place: RowPlace, *, kind_id: str | None) -> dict[str, object]:
-        """Return the metadata of an item as field -> value.
+        """Return the metadata of an item as a map from field to value.
 
         Each field is looked up in the question first, then in the row, then in the history.
         """

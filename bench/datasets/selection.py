@@ -168,7 +168,7 @@ def _sample_key(seed: int, benchmark: str, item_id: str) -> bytes:
 
 
 def allocate_sample(sizes: Counter[str], sample: int) -> dict[str, int]:
-    """Return question type -> number of items to sample, by the method of largest remainder.
+    """Return a map from question type to the number of items to sample, by the method of largest remainder.
 
     A type never gets more items than it has. If two remainders are equal, the type that is first by name gets the item.
     """

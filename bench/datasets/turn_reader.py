@@ -79,7 +79,7 @@ class TurnReader:
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
-        """true: a turn can also be a list, a text or a number, because the config reads it with a general path"""
+        """true: a turn can be a list, a text or a number instead of an object"""
         self.text_parts = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
@@ -199,7 +199,7 @@ def _text_field_order(dialogue: str) -> tuple[str, str]:
 
 
 def _turn_paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
-    """Return part of a turn -> paths to try, in order."""
+    """Return a map from each part of a turn to the paths to try, in order."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}

@@ -83,7 +83,7 @@ class JudgePrompt:
 
 
 def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, str]:
-    """Return name -> value for the placeholders of a judge prompt.
+    """Return a map from placeholder name to value for a judge prompt.
 
     Empty values are left out, except question and response.
     """

@@ -421,7 +421,7 @@ def open_evaluator(
 
 
 def catalog() -> dict[str, str]:
-    """Return evaluator name -> one sentence that describes the evaluator. Plug-ins are not imported.
+    """Return a map from each evaluator name to one sentence about the evaluator. Plug-ins are not imported.
 
     A built-in name that an installed plug-in also uses is described as refused, because every plan with this name
     fails.

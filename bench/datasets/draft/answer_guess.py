@@ -75,7 +75,7 @@ class AnswerGuess:
     def unanswered(self) -> tuple[str, int, int] | None:
         """Return the answer field, the number of questions with an empty answer, and the number of all questions.
 
-        None if no question has an empty answer, or if all have.
+        None if no question or every question has an empty answer.
         """
         every = self.place.questions()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0

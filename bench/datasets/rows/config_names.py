@@ -297,9 +297,10 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Return field of a turn -> the path or template that ``itemSchema`` gives for this field.
+    """Return a map from each field of a turn to the path or template in ``itemSchema``.
 
-    Fields that the config removes are left out, except the text of the turn. Empty if there is no ``itemSchema``.
+    Fields that the config removes are left out, except the text of the turn. The map is empty if there is no
+    ``itemSchema``.
     """
     schema = context.item_schema
     if schema is None or config.fields_by_name:

@@ -91,7 +91,7 @@ class AddedField(ABC):
         self.names = NameGroup.of_paths("no joined row has this field", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> Mapping[str, object]:
-        """Return the name of the new field -> its value, which can be None.
+        """Return a map from the name of the new field to its value, which can be None.
 
         The id of the value is added to ``joined_ids`` under the name of the field.
         """

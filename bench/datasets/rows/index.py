@@ -165,13 +165,13 @@ Value = TypeVar("Value")
 
 
 FEW = 12
-"""maximum number of values that may fill the whole size limit"""
+"""maximum number of values for which the whole size limit applies"""
 MANY_SHARE = 8
 """with more than `FEW` values, the limit is divided by this number, because small values need much extra memory"""
 
 
 class SizedCache(Generic[Value]):
-    """A cache that removes the values that were not used for longest, if their total size exceeds a limit.
+    """A cache that removes the least recently used values if the total size of all values exceeds a limit.
 
     The newest value always stays.
     """

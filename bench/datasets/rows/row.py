@@ -124,7 +124,7 @@ def loads_lenient(raw: bytes) -> object:
 
 
 def strict_json(text: str) -> object:
-    """Parse JSON strictly: repeated keys and NaN raise a ValueError too."""
+    """Parse JSON strictly. Malformed JSON, repeated keys and NaN raise a ValueError."""
     return _STRICT.decode(text)
 
 
