@@ -176,7 +176,10 @@ def _model_names(flags: Sequence[str], own: str | None) -> list[str]:
 
 
 def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
-    """Return a message with the operations that the benchmark needs and the provider lacks; None without such."""
+    """Return a message with the operations that the benchmark needs and the provider lacks.
+
+    None if the provider has all operations.
+    """
     from bench.providers.adapters import declared_capabilities
 
     if provider.built_in == "oracle":
