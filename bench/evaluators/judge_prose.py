@@ -237,7 +237,7 @@ _LABELED = pattern(
 )
 _HEADING = pattern(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
 _WEAK = frozenset({"answer", "result", "match", "matches"})
-"""labels that can also introduce the judged answer; they count only before a colon, and never with a number"""
+"""labels that can also introduce the judged answer; they are not read before ``is``, and never with a number"""
 _WORDS_TOO = frozenset({"correct", "right"})
 """labels that are also verdict words; before a dash, such a word is the verdict itself"""
 _ECHO = pattern(

@@ -222,7 +222,7 @@ def _date_formats(layout: DataLayout) -> list[str]:
 def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
     """Return an item id for data without an id field.
 
-    This is ``$row``, the number of the row. If there is only one row, its first field is used.
+    This is ``$row``, the number of the row. A single row at the top level of its file uses its first field instead.
     """
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path

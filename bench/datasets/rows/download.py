@@ -124,7 +124,7 @@ async def download(
     source: str | None = None,
     progress: Progress | None = None,
 ) -> DownloadResult:
-    """Download or copy the data files into the workspace. Nothing is done for files that are there already.
+    """Download or copy the data files into the workspace. Without ``source``, files that are there already are kept.
 
     ``source`` is a file or URL to use instead of the URL of the config. Every digest is checked.
 
