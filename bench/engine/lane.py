@@ -1,14 +1,14 @@
-"""Run one lane: a pool prepares corpora, and workers run their items.
+"""Run one lane: some workers prepare corpora, other workers run the items of ready corpora.
 
 Example::
 
     await run_lane(lane)        # an OpenLane of `bench.engine.lane_setup.open_lanes`
 
-The lane that ingests a build also runs the lanes that search the same build: a corpus is prepared once, then each of
-its items is run for all of these lanes. Rows about the corpus are written once, under the key of the lane that ingests.
+Several lanes can search the same build. Then the lane that ingests it also runs the items of the others: a corpus is
+prepared once, and each of its items is run for all of these lanes. Rows about the corpus belong to the ingesting lane.
 
-A corpus worker uses an ingest slot only for the ingest, not while it waits for an index. Item workers take items from
-the work queue, so there is one task per worker, not per item. A refusal stops only the jobs that it concerns.
+A worker that prepares a corpus needs an ingest slot only for the ingest, not while it waits for the index. Workers take
+items from a queue, so there is one task for each worker, not for each item.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from bench.providers import Versioned
 
 ItemQueue = WorkQueue[ReadyCorpus, LaneItem]
 CORPORA_A_SLOT = 8
-"""corpora in preparation per ingest slot; most of them wait for an index"""
+"""number of corpora in preparation for each ingest slot, because most of them wait for their index"""
 CLEARERS = 4
 """number of namespaces that are cleared concurrently"""
 
 
 async def run_lane(build: OpenLane) -> None:
-    """Prepare every corpus with open items, and run the items."""
+    """Prepare every corpus that has open items, and run these items; ``build`` is the lane that ingests."""
     if not build.open_items:
         return
     with bind(job=build.key):
@@ -73,7 +73,10 @@ async def _run_build(build: OpenLane, corpora: Iterator[str]) -> None:
 
 
 async def _prepare_corpora(build: OpenLane, corpora: Iterator[str], queue: ItemQueue) -> None:
-    """Prepare corpora concurrently; if the provider has an index to wait for, more than there are ingest slots."""
+    """Prepare several corpora at a time, then close the queue.
+
+    If the provider has an index to wait for, more corpora are in preparation than there are ingest slots.
+    """
     width = build.ingest_width * (1 if build.provider.wait.by == "nothing" else CORPORA_A_SLOT)
     async with anyio.create_task_group() as workers:
         for _ in range(1 if build.single else min(width, len(build.open_corpora))):
@@ -82,7 +85,7 @@ async def _prepare_corpora(build: OpenLane, corpora: Iterator[str], queue: ItemQ
 
 
 async def _prepare_next(build: OpenLane, corpora: Iterator[str], queue: ItemQueue) -> None:
-    """Prepare corpora one after the other and queue their items."""
+    """Prepare corpora one after the other, and put each ready corpus into the queue."""
     for corpus_id in corpora:
         if build.is_build_stopped:
             return
@@ -125,7 +128,7 @@ async def _run_items(build: OpenLane, queue: ItemQueue, done: MemoryObjectSendSt
 
 
 async def _clear_finished(build: OpenLane, finished: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
-    """Clear the corpora whose items have all ended, concurrently with the item workers."""
+    """Clear each corpus whose items have all ended, while other items still run."""
     wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
     async with finished:
         async for ready in finished:
@@ -137,7 +140,7 @@ async def _clear_finished(build: OpenLane, finished: MemoryObjectReceiveStream[R
 
 
 async def _clear_remaining(build: OpenLane) -> None:
-    """Clear the remaining namespaces: for ``--cleanup run``, and those of an earlier process."""
+    """At the end of the run, clear the namespaces that are left: with ``--cleanup run``, or after a resume."""
     rule = build.run.plan.request.cleanup
     if (
         rule == "never"
@@ -155,10 +158,10 @@ async def _clear_remaining(build: OpenLane) -> None:
 
 
 async def _record_failed_corpus(build: OpenLane, corpus_id: str, failure: Failure) -> None:
-    """Record the failure of a corpus for each of its items, and stop the lanes if the failure requires this.
+    """Record that every item of a corpus failed, because the corpus could not be prepared.
 
-    Items of a corpus that found its only namespace occupied stay pending. After another failure, the only namespace of
-    a service is cleared for the next corpus.
+    Some failures also stop the lanes. If the only namespace of a service was occupied, the items stay pending instead.
+    After any other failure, the only namespace of a service is cleared for the next corpus.
     """
     for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
         if build.run.stopping.requested:
@@ -183,7 +186,10 @@ def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> N
 
 
 async def _single_namespace_order(build: OpenLane) -> list[str]:
-    """Return the corpora in order for a service with one namespace; a corpus that is already in it comes first."""
+    """Return the corpora with open items in the order for a service that has only one namespace.
+
+    The corpus that is already in the namespace comes first. If it has no open items, it is cleared.
+    """
     held = {name: history async for name, history in _corpus_states(build) if history.holds_memories}
     wanted = build.open_corpora
     first = next(iter(held), None)
@@ -196,7 +202,7 @@ async def _single_namespace_order(build: OpenLane) -> list[str]:
 
 
 async def _record_version(build: OpenLane) -> None:
-    """Record the version of the memory system for the receipt."""
+    """Write the version of the memory system and the identity of the build to the journal."""
     upstream = None
     if isinstance(build.provider, Versioned):
         upstream = (await build.run.attempt_and_journal(build.provider.upstream_version, CallOwner(build.key))).value
@@ -213,6 +219,6 @@ async def _record_version(build: OpenLane) -> None:
 
 
 async def _corpus_states(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
-    """Yield the state of each corpus of the selection."""
+    """Yield the id and the journaled state of each corpus of the selection."""
     for name in build.corpus_ids:
         yield name, CorpusState.of(await build.run.journal.corpus(build.key, name))

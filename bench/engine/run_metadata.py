@@ -1,9 +1,9 @@
-"""The metadata of a run in its journal, written at the start and by each process that continues the run.
+"""The metadata that the journal of a run stores, at its start and each time that it is resumed.
 
 Also in this module:
 
-* The state of the code: git commit, tag, dirty flag. It is read before the run's first write.
-* The environment: machine, interpreter, packages, the installed code. It is in the journal before the first call.
+* The state of the code: git commit, tag, and whether files were changed.
+* The environment: machine, Python version, packages, and a hash of the installed code.
 
 Example::
 
@@ -12,8 +12,9 @@ Example::
     CodeState.read(environment)    # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
     describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
-``dirty`` ignores files that runs write (results/, checkpoints/, datasets/) and is None without a checkout. The commit
-of an image is in ``MEMORYBENCH_GIT_COMMIT``, the commit of a wheel in its metadata.
+``dirty`` is True if files were changed since the commit, and None if the code is not a git checkout. Files that runs
+write (results/, checkpoints/, datasets/) do not count. A container image has its commit in ``MEMORYBENCH_GIT_COMMIT``,
+a wheel in its metadata.
 
 The host name is stored only as a hash salted with the run id.
 """
@@ -61,7 +62,7 @@ class CodeState:
 
     @classmethod
     def read(cls, environment: Environment) -> CodeState:
-        """Read the version from the git checkout of this package, else from the image or the wheel."""
+        """Read the version from the git checkout of this package; without a checkout, from the image or wheel."""
         root = Path(__file__).resolve().parents[2]
         git = shutil.which("git")
         if git is not None and (root / ".git").exists():
@@ -77,7 +78,7 @@ class CodeState:
 
 
 def _ask(git: str, root: Path, *arguments: str) -> str | None:
-    """Return the output of a git command; None when it fails or takes too long."""
+    """Return the output of a git command; None if it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments
             [git, "-C", str(root), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -92,7 +93,7 @@ LOCK = "requirements.lock"
 
 
 def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
-    """Return a description of this machine and installation, with the container image if its build declared one."""
+    """Return a description of this machine and installation; ``run_id`` is the salt of the hash of the host name."""
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -121,7 +122,7 @@ def cpu_name() -> str:
 
 
 def memory_bytes() -> int:
-    """Return the physical memory in bytes; 0 when unknown."""
+    """Return the size of the physical memory in bytes; 0 if it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -130,9 +131,9 @@ def memory_bytes() -> int:
 
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
-    """Return the version of every installed distribution by normalized name, and of SQLite, which computes ``bm25``.
+    """Return the version of every installed package, and of SQLite, which computes the scores of ``bm25``.
 
-    Names and versions are read from the names of the ``.dist-info`` folders, 50 times as fast as from their metadata.
+    They are read from the names of the ``.dist-info`` folders, which is 50 times as fast as reading their files.
     """
     found = {"sqlite": sqlite3.sqlite_version}
     for folder in map(Path, sys.path):
@@ -143,14 +144,14 @@ def packages() -> dict[str, str]:
 
 
 def lock_sha256() -> str | None:
-    """Return the SHA-256 of the checkout's lock file; None in an installation without a lock file."""
+    """Return the SHA-256 of ``requirements.lock``; None if the installation does not contain this file."""
     path = PACKAGE.parent / LOCK
     return sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 @lru_cache(maxsize=1)
 def code_tree_sha256() -> str:
-    """Return one SHA-256 for the package's files: of the sorted lines ``path NUL sha256 LF``."""
+    """Return one SHA-256 for all files of this package: the hash of the sorted lines ``path NUL sha256 LF``."""
     tree = sha256()
     for name, path in sorted(_files()):
         tree.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -165,7 +166,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 
 def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
-    """Return the metadata of a run for reports, receipts and resume."""
+    """Return the metadata of a new run, which reports, receipts and a resume need."""
     return RunMeta(
         run_id=run_id,
         plan_digest=plan.digest,
@@ -188,15 +189,15 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
 
 
 def resume_data(plan: Plan, code: CodeState) -> Mapping[str, object]:
-    """Return the data that can change between processes of a run."""
+    """Return the metadata that can differ between the processes of a run: versions, code state, run-time settings."""
     return {"versions": dict(plan.versions), "code_state": asdict(code), "operation": plan.request.operation()}
 
 
 def check_identity(meta: RunMeta, plan: Plan) -> None:
-    """Check that the plan is the one of the run.
+    """Check that a plan is equal to the plan with which a run was started.
 
     Raises:
-        IdentityError: anything that can change a result differs; ``changes`` lists each difference.
+        IdentityError: something that can change a result differs; ``changes`` lists each difference.
     """
     if meta.plan_digest == plan.digest:
         return
@@ -206,9 +207,9 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """Return a hint when only builds differ, because this version shares them, or when a service address has changed.
+    """Return a hint on two kinds of differences between plans; None for all others.
 
-    Return None for any other difference.
+    The two are: this version shares builds between jobs and the other did not; the address of a service has changed.
     """
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
         return "continue with the version of bench that started the run: in this version, these jobs share one ingest"

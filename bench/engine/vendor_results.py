@@ -1,12 +1,12 @@
-"""Answers in result files of vendors, mapped to the item ids of a benchmark.
+"""Read answers from the result files of vendors, and map them to the items of a benchmark.
 
 Example::
 
     found = read_vendor(Path("mem0_results.json"), dataset)
     found.shape, len(found.rows), found.unmapped           # "mem0", 1539, ("...",)
 
-A row is mapped by its id, or else by its question; if several items have the question, also by the expected answer.
-Rows that map to no item, or to an item that already has a row, are counted and left out.
+A row is mapped by its id. If its id is unknown, it is mapped by its question and, if several items have this question,
+also by its expected answer. Rows that map to no item, or to an item that already has a row, are only counted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bench.model import Item
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorShape:
-    """The field names in one vendor's rows."""
+    """A known format of result files: the names of the fields in its rows."""
 
     name: str
     question: str
     answer: tuple[str, ...]
-    """possible answer fields; the first one present is used"""
+    """possible names of the answer field; the first name that the row has is used"""
     expected: str
     id: str | None = None
 
@@ -39,7 +39,7 @@ class VendorShape:
         return all(name in row for name in needed) and self.answer_of(row) is not None
 
     def answer_of(self, row: Mapping[str, object]) -> str | None:
-        """Return the answer of a row, or None."""
+        """Return the answer in a row; None if it has none."""
         found = next((row[name] for name in self.answer if name in row), None)
         if isinstance(found, dict) and found:
             found = _at_largest_k(found)
@@ -67,20 +67,20 @@ HINT = 'known formats: mem0, zep, memorybench, amb, evermemos, or JSON lines {"i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorAnswers:
-    """The content of a vendor's file as rows of the benchmark."""
+    """The content of a vendor's file, mapped to the items of a benchmark."""
 
     shape: str
     rows: tuple[ExternalRow, ...]
     n: int
     """number of rows in the file"""
     unmapped: tuple[str, ...]
-    """id or question of each row that maps to no item"""
+    """id or question of each row that was mapped to no item"""
     repeated: int = 0
-    """number of rows whose item already had a row"""
+    """number of rows that were ignored because an earlier row has the same item"""
 
     @property
     def text(self) -> str:
-        """Return a note on the rows that were not mapped, with the first one."""
+        """Return a note with the number of mapped and unmapped rows, and the first unmapped row."""
         first = f', first "{self.unmapped[0][:80]}"' if self.unmapped else ""
         again = f", {self.repeated} for an item that already has a row" if self.repeated else ""
         return (
@@ -90,11 +90,11 @@ class VendorAnswers:
 
 
 def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
-    """Read a vendor's file and map its rows.
+    """Read a vendor's file, and map its rows to the items of ``dataset``.
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: it is not JSON, has an unknown format, or no row can be mapped.
+        DataError: the file is not JSON, has an unknown format, or no row can be mapped.
     """
     try:
         tree: object = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -126,14 +126,17 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
 
 
 def _at_largest_k(cutoffs: Mapping[str, object]) -> object:
-    """Return the answer at the largest k of several: {"top_10": {"generated_answer": ...}, ...}."""
+    """Return the answer with the largest k from answers for several k: {"top_10": {"generated_answer": ...}, ...}."""
     k = {name: "".join(filter(str.isdecimal, name)) for name in cutoffs}
     found = cutoffs[max(k, key=lambda name: (len(k[name]), k[name]))]
     return found.get("generated_answer") if isinstance(found, dict) else None
 
 
 def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]:
-    """Return the first format of ``SHAPES`` that any row of the tree has, and all its rows; (None, []) if none fits."""
+    """Return the first format of ``SHAPES`` that some object in the file has, and all objects with this format.
+
+    Return (None, []) if the file has no known format.
+    """
     every = list(_objects(tree))
     for shape in SHAPES:
         found = [row for row in every if shape.fits(row)]
@@ -143,7 +146,7 @@ def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]
 
 
 def _objects(tree: object) -> Iterator[Mapping[str, object]]:
-    """Yield every object of a tree, in order."""
+    """Yield every JSON object in a JSON value, at any depth, in order."""
     pending = [tree]
     while pending:
         one = pending.pop()
@@ -156,7 +159,7 @@ def _objects(tree: object) -> Iterator[Mapping[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class ItemIndex:
-    """The benchmark's items by id and by question."""
+    """An index by which an item of a benchmark is found by its id or its question."""
 
     dataset: Dataset
     by_question: Mapping[str, Sequence[Item]]

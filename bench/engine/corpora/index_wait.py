@@ -1,10 +1,11 @@
-"""The wait for the index of a provider, by its status calls and by a sentinel. It uses no ingest slot.
+"""Wait until an ingested corpus is searchable, by status calls and by searches for some of its memories (sentinel).
 
 Example::
 
     failure = await IndexWait(lane=lane, corpus=corpus, space=space, anonymized=anonymized, ingested=ingested).wait()
 
-A timeout is `NotReady`, a failed index `IngestFailed`; neither counts as a wrong answer.
+If the wait takes too long, the failure is `NotReady`; if the provider reports a failed index, it is `IngestFailed`.
+Neither counts as a wrong answer.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from bench.providers import AtLeast, Counts, is_reusable, merge_captures
 
 GROWTH = 1.5
 PATIENCE_S = 30
-"""seconds to wait for a single missing memory when the others are found"""
+"""seconds to wait for missing sample memories after the corpus is searchable"""
 
 
 @dataclass(slots=True, kw_only=True)
 class IndexWait:
-    """The wait for the index of one corpus after its ingest."""
+    """The wait until one corpus is searchable after its ingest."""
 
     lane: OpenLane
     corpus: str
@@ -46,16 +47,16 @@ class IndexWait:
     anonymized: AnonymizedCorpus
     ingested: Ingested
     last_ack_us: int = 0
-    """time of the last acknowledged batch in microseconds; 0 when an earlier process sent it"""
+    """monotonic time of the last acknowledged batch in microseconds; 0 if an earlier process sent this batch"""
     status_captures: dict[str, object] = field(default_factory=dict)
-    """captures from status calls"""
+    """values that were captured from the responses to status calls"""
     pending: str = ""
-    """detail of the last status if it was pending, else empty"""
+    """detail of the last status response, if it was pending; otherwise empty"""
 
     async def wait(self) -> Failure | None:
-        """Wait until the corpus is ready; return the failure, or None.
+        """Wait until the corpus is ready, and record this in the journal; return the failure, or None.
 
-        After a request to stop, return None without a journal row.
+        If the run is asked to stop, return None and record nothing.
         """
         began = monotonic_us()
         thorough = self.lane.thorough_checks_left > 0
@@ -103,7 +104,7 @@ class IndexWait:
         return None
 
     async def _look(self, sentinel: Sentinel) -> bool:
-        """Run one round: status calls, then the sentinel."""
+        """Ask once whether the corpus is searchable: first by a status call, then by the sentinel."""
         status = await retry_unreadable(lambda: self.lane.provider.ready(self.space, self.ingested))
         if status.state == "failed":
             raise IngestFailed(status.detail or f"the provider reports that indexing {self.corpus} failed")
@@ -120,9 +121,9 @@ class IndexWait:
         return await retry_unreadable(sentinel.found)
 
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
-        """Count the sample memories that the service finds, and retry missing ones while they may still appear.
+        """Count how many sample memories a search finds; search again for missing ones while they may still appear.
 
-        After one wait without success, the other corpora of the lane stop at their first retry without success.
+        If a memory of one corpus is still missing at the end, the other corpora stop at their first failed retry.
         """
         if self.lane.plan.provider.built_in is not None:
             return {}
@@ -155,7 +156,10 @@ class IndexWait:
         }
 
     async def _count_held(self) -> dict[str, int]:
-        """Count the memories in the namespace, if the service can; repeat while the number grows."""
+        """Ask the service for the number of memories in the namespace, again while the number grows.
+
+        Return nothing if the service cannot count.
+        """
         provider, sent = self.lane.provider, len(self.anonymized.memories)
         if not isinstance(provider, Counts):
             return {}
@@ -169,7 +173,7 @@ class IndexWait:
         return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:
-        """Record the contents of a namespace that outlives the run, for runs that reuse it."""
+        """Return a record of the contents of the namespace, if another run may reuse it; otherwise an empty one."""
         lane = self.lane
         provider = lane.provider
         keeps_memories = lane.run.plan.request.cleanup == "never" or not lane.runs_items

@@ -38,16 +38,16 @@ from bench.model import (
 from bench.providers.ranking import in_order, reversed_scores, text_flags
 
 OVER_RETURNED = "over_returned"
-"""flag: the provider returned more than k hits, which were cut"""
+"""flag: the provider returned more than k hits, of which only the first k are used"""
 K_CAPPED = "k_capped"
-"""flag: the provider only accepts a smaller k"""
+"""flag: the provider accepts only a k smaller than that of the benchmark"""
 DAY_S = 86_400
 Sources = Sequence[Sequence[RenderedMemory]]
-"""the memories that each hit refers to"""
+"""for each hit, the memories to which it refers"""
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
-    """Return a query with this text and with the k, date and limits of the item's benchmark."""
+    """Return a query with this text, the date of the item's question, and the k and limits of the benchmark."""
     benchmark = lane.plan.benchmark
     return Query(
         text=text,
@@ -67,7 +67,11 @@ def map_hits(
     reason: str = "",
     sentences: Mapping[str, str] | None = None,
 ) -> SearchResult:
-    """Return the search result with hits cut to k and mapped to dataset ids or evidence sentences, with flags."""
+    """Convert the hits of a search to a search result: cut to k, mapped to ids of the dataset, with flags.
+
+    If ``sentences`` (the evidence sentences of the item) is given, hits are mapped to these by their text. ``reason``
+    says why retrieval metrics do not apply.
+    """
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
     sources = [anonymized.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
@@ -104,7 +108,7 @@ def map_hits(
 
 
 def stored_flags(anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sources) -> list[str]:
-    """Return flags for hits in the order of storing, and for hits whose text differs from the memory."""
+    """Return flags for a search whose hits are in the order in which they were stored, or have changed texts."""
     alone = [(hit, known[0].memory) for hit, known in zip(hits, sources, strict=True) if len(known) == 1]
     ordered = len(alone) == len(hits) < len(anonymized.memories) and in_order(
         [anonymized.places[one.id] for _, one in alone]
@@ -116,7 +120,7 @@ def stored_flags(anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sou
 def date_hits(
     anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sources
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Give hits without a date the date of their memory, so that all contexts have dates; return hits and flags."""
+    """Give each hit without a date the date of its memory; return the hits, and flags for their dates."""
     found, flags, missing = list(hits), set[str](), False
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
         own = [one.memory.when for one in known if one.memory.when is not None] if known else []
@@ -134,15 +138,15 @@ def date_hits(
 
 
 def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
-    """Return True when a hit's date is more than 24 hours from all dates of its memories; zones may differ."""
+    """Return True if a hit's date differs by more than 24 hours from every date of its memories."""
     return all(abs((when - date).total_seconds()) > DAY_S for date in own)
 
 
 def empty_text_flags(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...]:
-    """Return a flag for hits without text, unless the memory has none either.
+    """Return a flag if a hit has no text although its memory has one.
 
     Raises:
-        MappingError: no hit has text.
+        MappingError: no hit has text, although their memories have texts.
     """
     if all(map(str.strip, [hit.content for hit in hits])):
         return ()
@@ -157,7 +161,7 @@ def empty_text_flags(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[
 
 
 def report_flags(lane: OpenLane, result: SearchResult) -> None:
-    """Report the flags of a lane's searches as events, once per lane."""
+    """Report the flags of a search as events; each flag is reported once for each lane."""
     name, config = lane.provider.name, lane.plan.provider.config
     texts = {
         OVER_RETURNED: f"returned more hits than k = {result.requested}: only the first k are used",

@@ -1,11 +1,11 @@
-"""Run one item: search, answer, evaluate, in every epoch. Phases in the journal are not repeated.
+"""Run one item in every epoch: search, answer, evaluate. Phases that are finished in the journal are not repeated.
 
 Example::
 
     good = await run_item(lane, ready, ref)      # True when no phase failed and none is missing
 
-A failed phase ends the item as ``error(kind)`` for every job that depends on it, and later phases do not run. A run
-that was asked to stop ends between two phases, and the item stays pending.
+If a phase fails, the item ends as an error for every job that needs the phase, and later phases do not run. If the run
+is asked to stop, the item stays pending after its current phase.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 async def run_item(lane: OpenLane, ready: ReadyCorpus, ref: ItemRef) -> bool:
-    """Run one item in every epoch; return True when no phase failed or is missing."""
+    """Run one item in every epoch; return True if every phase is finished and none failed."""
     item = lane.plan.benchmark.dataset.item(ref)
     timeout_s = lane.run.plan.request.item_timeout
     good = True
@@ -61,11 +61,11 @@ class ItemEpoch:
     item: Item
     epoch: int
     deadline: float | None = None
-    """time of the event loop's clock at which the item's phases must end"""
+    """time of the event loop's clock by which all phases must have ended; None = no limit"""
     memo: Memo = field(default_factory=list)
 
     async def run(self) -> bool:
-        """Run the missing phases; return True when all are done and none failed."""
+        """Run the phases that are not finished yet; return True if afterwards all are finished and none failed."""
         search = await self._search()
         if not isinstance(search, SearchResult):
             return self._record_failure(search, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
@@ -143,7 +143,7 @@ class ItemEpoch:
         return result if failure is None else failure
 
     async def _evaluate(self, job: Job, search: SearchResult, answer: AnswerResult | None) -> bool:
-        """Run the evaluate phase of one job; return True when it has a result."""
+        """Run the evaluate phase of one job; return True if it succeeded."""
         if job.key in self.lane.breaker.stopped_jobs:
             return False
         done = await self._attempt(
@@ -165,7 +165,7 @@ class ItemEpoch:
         return True
 
     async def _attempt(self, owner: str, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
-        """Run a phase within the item's deadline; return None without running it when the lane is stopped."""
+        """Run a phase within the item's deadline. If the lane is stopped, run nothing and return None."""
         if self.lane.is_stopped:
             return None
         with bind(phase=phase):
@@ -181,9 +181,10 @@ class ItemEpoch:
     def _record_failure(
         self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
     ) -> bool:
-        """Record the item as failed for these jobs; without a failure (the run stops) it stays pending. Return False.
+        """Record the item as failed for these jobs, and return False.
 
-        A refusal stops the jobs that it ``concerns``.
+        If ``failure`` is None because the run stops, record nothing, so that the item stays pending. A failure that
+        would repeat for every item stops the jobs in ``concerns``.
         """
         if failure is not None:
             for job in jobs:
@@ -203,7 +204,7 @@ class ItemEpoch:
 
 
 async def _run_together(acts: Sequence[Callable[[], Awaitable[bool]]]) -> bool:
-    """Run actions concurrently, so that they share a batch; return True when all succeed."""
+    """Run actions at the same time, so that their model calls can be in one batch; return True if all return True."""
     results: list[bool] = []
 
     async def run(act: Callable[[], Awaitable[bool]]) -> None:
@@ -221,7 +222,7 @@ async def _run_before(deadline: float, act: Callable[[], Awaitable[T]]) -> T:
 
 
 async def record_failed_item(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
-    """Record an item whose corpus could not be prepared as failed, in every job without a result for it."""
+    """Record that an item failed because its corpus could not be prepared, in every job that has no result for it."""
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:
         for epoch in range(1, lane.plan.benchmark.epochs + 1):

@@ -1,4 +1,4 @@
-"""The row of an item: the input of metrics, and the metadata that the journal stores with its values.
+"""The input of the metrics for one item, and the data that the journal stores with the item's values.
 
 Example::
 
@@ -36,7 +36,7 @@ def row_of(
     state: State,
     judging: Sequence[Call],
 ) -> Row:
-    """Return the metric input of one item; ``judging`` are the calls of its judge."""
+    """Return the input of the metrics for one item; ``judging`` has the calls of its judge."""
     relevant, no_gold = gold(lane, item)
     return Row(
         benchmark=lane.benchmark.name,
@@ -64,19 +64,22 @@ def row_of(
 
 
 def gold(lane: Lane, item: Item) -> tuple[tuple[str, ...], str]:
-    """Return the evidence at the lane's level; if empty, also the reason why retrieval metrics do not apply."""
+    """Return the ids of an item's evidence, and the reason why retrieval metrics do not apply; "" if they apply.
+
+    The ids are those of sessions, turns or sentences, depending on the lane.
+    """
     scored = lane.benchmark.config.abstention.score_retrieval
     ids = gold_ids(item, lane.level, score_retrieval=scored)
     return ids, "" if ids else "abstention" if item.abstention and not scored else "no_evidence"
 
 
 def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
-    """Return the grade of each relevant id; 1.0 for an ungraded id."""
+    """Return the relevance grade of each id; 1.0 for an id without a grade."""
     return tuple(item.evidence.grades.get(name, 1.0) for name in relevant)
 
 
 def labels(lane: Lane, item: Item) -> dict[str, str]:
-    """Return the dimensions by which reports break down: question type, group, and the breakdowns of metrics."""
+    """Return the values by which reports group the item, such as its question type, by name."""
     found = {} if item.question_type is None else {"question_type": item.question_type}
     for name, types in lane.benchmark.config.groups.items():
         if item.question_type in types:
@@ -89,7 +92,7 @@ def labels(lane: Lane, item: Item) -> dict[str, str]:
 
 
 def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledPhase:
-    """Return the evaluate row of an item that failed before it could be evaluated."""
+    """Return the evaluate row of an item that failed in an earlier phase or in its evaluation."""
     states = {"not_ready": State.NOT_READY, "unsupported": State.UNSUPPORTED}
     state = states.get(failure.kind, State.ERROR)
     outcome = "ok" if state is State.UNSUPPORTED else failure.kind
@@ -107,7 +110,7 @@ def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledP
 
 
 def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
-    """Yield the evaluate rows of a lane whose provider lacks a capability that the benchmark requires."""
+    """Yield an ``unsupported`` row for each item of a lane whose provider cannot run the benchmark."""
     failure = Failure(kind="unsupported", message=lane.skipped or "")
     dataset = lane.benchmark.dataset
     for ref in dataset.items(lane.benchmark.selection):
@@ -119,7 +122,7 @@ def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
 
 
 def item_payload(item: Item) -> dict[str, object]:
-    """Return the item as pages and exports show it; it is stored once for all jobs."""
+    """Return the question, answers and evidence of an item, as pages and exports show them."""
     return {
         "question": item.question,
         "answers": list(item.answers),
@@ -131,7 +134,7 @@ def item_payload(item: Item) -> dict[str, object]:
 
 
 def item_data(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
-    """Return the data of an item that reports and the items file need besides its metric values."""
+    """Return the data of an item that reports and the items file show next to its metric values."""
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),
@@ -151,7 +154,7 @@ def _times(search: SearchResult, answer: AnswerResult | None) -> dict[str, int]:
 
 @cache
 def _spent_in(phase: str, part: str) -> str:
-    """Return the metric name for a part of a phase's time."""
+    """Return the name under which a part of a phase's time is stored, such as ``search.network``."""
     return phase if part == "total" else f"{phase}.{part}"
 
 
@@ -167,7 +170,7 @@ def _costs(search: SearchResult, answer: AnswerResult | None) -> dict[str, str |
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
-    """Return the tokens of the judge's calls: empty without calls, None where no call reported its usage."""
+    """Return the total tokens of the judge's calls; None if no call reported its usage, empty if there was no call."""
     if not calls:
         return {}
     known = [call.usage for call in calls if call.usage is not None]
