@@ -38,7 +38,7 @@ _SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
 
 
 def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
-    """Return the fields that formatTemplate reads from a session object itself; empty if it reads none."""
+    """Return the names of the session fields that formatTemplate inserts; empty if it inserts none."""
     template = config.ingestion.preprocessing.format_template
     if template is None or not any(context.session for context in config.fields.contexts):
         return ()
@@ -46,7 +46,7 @@ def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
 
 
 def session_names(config: BenchmarkConfig) -> tuple[str, ...]:
-    """Return the names that formatTemplate can use."""
+    """Return the names of all values that formatTemplate can insert."""
     return (*SESSION_NAMES, *session_fields(config))
 
 
@@ -58,7 +58,7 @@ SUFFIXES: Mapping[str, Format] = {
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a file name in lower case, without a ``.gz`` at its end."""
+    """Return the suffix of a file name in lower case. An ending ``.gz`` is ignored."""
     return PurePath(name.removesuffix(".gz")).suffix.lower()
 
 
@@ -101,14 +101,14 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def contexts_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, ContextSection]]:
-    """Yield each history section with its key path."""
+    """Yield (key path, section) for each history section."""
     one = not isinstance(config.fields.context, tuple)
     for index, context in enumerate(config.fields.contexts):
         yield ("schema", "context") if one else ("schema", "context", index), context
 
 
 def questions_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, Questions]]:
-    """Yield each section of nested questions with its key path."""
+    """Yield (key path, section) for each section of nested questions."""
     several = isinstance(config.fields.questions, tuple)
     for index, questions in enumerate(config.fields.question_lists):
         yield ("schema", "questions", index) if several else ("schema", "questions"), questions
@@ -118,7 +118,7 @@ OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "dat
 
 
 def _context(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that each history section sets only keys that its type reads."""
+    """Check that each history section sets only keys that are read for its type."""
     for place, context in contexts_of(config):
         kind = context.type
         unread = {"array": (*OF_KEYS, "id"), "object": (*OF_LISTS, "id"), "session": (*OF_LISTS, *OF_KEYS),
@@ -222,9 +222,10 @@ _MEAN_ANSWERABLE = frozenset((
 
 
 def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that ``equals`` has a ``field``, and that a field named like ``answerable`` has ``equals``.
+    """Check that ``abstention.equals`` comes with a ``field``.
 
-    Without ``equals``, a true value of the field means that there is no answer.
+    Also check that a field with a name like ``answerable`` has ``equals``. Without ``equals``, a true value of the
+    field means that there is no answer.
     """
     rule = config.abstention
     if rule.field is None:
@@ -249,7 +250,10 @@ def _texts(tree: object) -> Iterator[str]:
 
 
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that no gold field is sent to a provider, and that ``id`` is not copied from a row to its children."""
+    """Check that no gold field is sent to a provider.
+
+    Also check that a row does not copy its ``id`` to its children.
+    """
     fields, evidence = config.fields, config.evidence
     named = (
         fields.answer,
@@ -279,7 +283,7 @@ def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
-    """Yield every template of a config: its key path, its text, and the names that it may use."""
+    """Yield (key path, text, usable names) for every template of a config."""
     template = config.ingestion.preprocessing.format_template
     if template is not None:
         yield ("ingestion", "preprocessing", "formatTemplate"), template, session_names(config)
@@ -297,7 +301,7 @@ def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple
 
 
 def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
-    """Return the notes for the user; they do not stop a run."""
+    """Return notes about the config for the user. A note does not stop a run."""
     return tuple(text for check in (_runtime_notes, _data_notes, _prompt_notes) for text in check(config))
 
 
@@ -344,7 +348,9 @@ MAX_EXTENDS = 10
 
 
 def read_benchmark(path: Path, *, find: FindBenchmark, workspace: Path | None = None) -> BenchmarkConfig:
-    """Read one benchmark file of either dialect; prompt files are looked up next to it, then in the workspace.
+    """Read one benchmark file, in YAML or as a manifest.
+
+    Prompt files are looked up next to the file, then in the workspace.
 
     Raises:
         ConfigError: the file has problems; the error lists all of them.
@@ -370,7 +376,7 @@ def _is_manifest(source: Source) -> bool:
 
 
 def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
-    """Return the sources of a file and of the files that it extends; the file itself comes first."""
+    """Return the content of a file and of all files that it extends. The file itself comes first."""
     sources = [Source.read(path)]
     while (name := sources[-1].tree.get("extends")) is not None:
         parent = find(name) if isinstance(name, str) else None
@@ -385,7 +391,7 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
 
 
 def _merged_source(origin: ConfigOrigin) -> Source:
-    """Return one source with the merged tree; each place is in the nearest file that has the key."""
+    """Return the merged content of several files as one source. The place of a key is in the first file that has it."""
     if len(origin.sources) == 1:
         return origin.sources[0]
     tree = origin.tree() | _own(origin.sources[0])
@@ -393,12 +399,12 @@ def _merged_source(origin: ConfigOrigin) -> Source:
 
 
 def _own(child: Source) -> dict[str, object]:
-    """Return the keys that are never inherited, with the child's own values: aliases."""
+    """Return the keys of the file that are never inherited: ``aliases``."""
     return {"aliases": child.tree.get("aliases") or []}
 
 
 class _MergedSource(Source):
-    """Several merged files as one source; the place of a key is in the file that has the key."""
+    """Several merged files as one source. The place of a key is in the file that has the key."""
 
     __slots__ = ("origin",)
     origin: ConfigOrigin
@@ -412,7 +418,10 @@ class _MergedSource(Source):
 
 
 def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
-    """Return the config, and an error for each prompt file that cannot be read; the prompt then stays ``@file``."""
+    """Return the config, and an error for each prompt file that cannot be read.
+
+    The text of such a prompt stays ``@file``.
+    """
     file = load(_merged_source(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)
@@ -423,9 +432,10 @@ def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkC
 
 
 def _set_local_path(values: dict[str, object], origin: ConfigOrigin) -> None:
-    """Set the local path of the data.
+    """Set the local path of the data in ``values``.
 
-    The folder of a download is named after the config that defines it, so that all configs that extend it share it.
+    The folder of a download has the name of the config that defines the download. All configs that extend this config
+    share the folder.
     """
     data = values["data"]
     assert isinstance(data, dict)
@@ -449,7 +459,7 @@ _PROMPTS: tuple[TreePath, ...] = (
 
 
 def _insert_prompts(evaluation: object, origin: ConfigOrigin, workspace: Path | None) -> list[ConfigError]:
-    """Replace each ``@file`` with the text of the file; return an error for each file that cannot be read."""
+    """Replace each ``@file`` by the text of the file. Return an error for each file that cannot be read."""
     problems: list[ConfigError] = []
     for section, key in _PROMPTS:
         holder = evaluation[section]  # type: ignore[index]
@@ -494,7 +504,10 @@ def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigEr
 
 
 def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
-    """Read the type_instructions_file next to the manifest: question type -> instruction; empty without such a file."""
+    """Return question type -> instruction, from the type_instructions_file of the manifest.
+
+    The result is empty if the manifest names no such file.
+    """
     if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
         return {}
     path: TreePath = ("evaluation", "type_instructions_file")

@@ -22,7 +22,7 @@ from bench.errors import ConfigError
 
 
 def _text(value: object) -> object:
-    """Convert ids and answers that are numbers to text."""
+    """Convert an id or answer that is a number to text; return any other value unchanged."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 

@@ -122,7 +122,7 @@ PLUG_INS = "bench.evaluators"
 
 
 def _known_method(name: str) -> str:
-    """Return the name if it is a built-in method or an installed evaluator; reject any other name."""
+    """Return the name of a built-in method or installed evaluator unchanged; raise ValueError for any other name."""
     if name in METHODS or name in {point.name for point in plug_ins(PLUG_INS)}:
         return name
     listed = ", ".join(f"'{method}'" for method in METHODS)
@@ -138,7 +138,7 @@ UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "tu
 class ConfigOrigin:
     """The files of one config: the file itself first, then the files that it extends.
 
-    ``aliases`` maps a key path of the config model to the key path in the files, where the two differ.
+    ``aliases`` is key path in the config model -> key path in the files, for paths that differ.
     """
 
     sources: tuple[Source, ...]
@@ -151,41 +151,41 @@ class ConfigOrigin:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the config file; files that the config names are looked up there first."""
+        """Return the folder of the config file. Files that the config names are first looked up in this folder."""
         return self.path.parent
 
     def tree(self) -> dict[str, object]:
-        """Return the merged tree of all files; the nearest file takes precedence."""
+        """Return the merged content of all files. A file takes precedence over the files that it extends."""
         merged: dict[str, object] = {}
         for source in reversed(self.sources):
             merged = merge(merged, source.tree)
         return merged
 
     def place(self, path: TreePath) -> str:
-        """Return ``file:line:column`` of a key, in the nearest file that has it."""
+        """Return ``file:line:column`` of a key, in the first file that has the key."""
         path = self.spelt(path)
         return self.source_of(path).place(path)
 
     def written(self, path: TreePath) -> str:
-        """Return a key path joined with dots, in the spelling of the file that has the key."""
+        """Return a key path as a text with dots, in the spelling of the file that has the key."""
         path = self.spelt(path)
         return ".".join(map(str, self.source_of(path).locate(path)))
 
     def sets(self, path: TreePath) -> bool:
-        """Return True when one of the files has the key."""
+        """Return True if one of the files has the key."""
         path = self.spelt(path)
         return len(self.source_of(path).locate(path)) == len(path)
 
     def folder_of(self, path: TreePath) -> Path:
-        """Return the folder of the file that sets a value."""
+        """Return the folder of the file that sets the key."""
         return self.source_of(self.spelt(path)).path.parent
 
     def source_of(self, path: TreePath) -> Source:
-        """Return the file that has the most keys of the path; of several such files, the nearest one."""
+        """Return the file that has the longest part of the key path; the first one if several have equally much."""
         return max(self.sources, key=lambda source: len(source.locate(path)))
 
     def spelt(self, path: TreePath) -> TreePath:
-        """Return the key path of the config model as a key path of the files."""
+        """Convert a key path of the config model to the key path in the files."""
         for end in range(len(path), 0, -1):
             if path[:end] in self.aliases:
                 return self.aliases[path[:end]] + path[end:]
@@ -193,10 +193,10 @@ class ConfigOrigin:
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Return ``base`` with ``over`` merged into it.
+    """Return ``base`` with the keys of ``over`` merged into it.
 
-    Maps are merged, lists and scalars are replaced, and null removes a key. Two spellings of a key, such as ``itemId``
-    and ``item_id``, are the same key.
+    Maps are merged. Lists and single values are replaced, and null removes a key. ``itemId`` and ``item_id`` are one
+    key.
     """
     merged = dict(base)
     for key, value in over.items():

@@ -1,4 +1,4 @@
-"""Config values that are read from a row: a path, a template, or a list of alternatives.
+"""Values of a config that are read from a row of data: a path, a template, or a list of alternatives.
 
 ::
 
@@ -7,8 +7,8 @@
     compile_value(["answer", "ideal"]).get(row)        # the first value that is not null
     compile_value("$keys[-1]").get(turn)               # the key or index that the last [*] matched
 
-A value of the data may have a `RowScope`: its file, its row, and the keys that each ``[*]`` matched. Such a value
-supports ``$file``, ``$row`` and ``$keys[n]``. `elements` gives each element its own scope.
+A value of the data can have a `RowScope`: its file, its row, and the keys that each ``[*]`` matched. ``$file``,
+``$row`` and ``$keys[n]`` can be read from such a value. `elements` gives each element its own scope.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ ValueText = str | Sequence["str | Sequence[str]"]
 
 
 class KeyMissing(LookupError):
-    """An error for ``$keys[n]`` when the path has too few ``[*]``."""
+    """Raised for ``$keys[n]`` if the path of the value has too few ``[*]``."""
 
 
 class Value(Protocol):
-    """A compiled config value: a path, a template or a list of alternatives. Its methods read it from data."""
+    """A compiled path, template or list of alternatives. Its methods read values from data."""
 
     @property
     def text(self) -> str:
-        """Return the value as the config writes it."""
+        """Return the text of this path or template in the config."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Return the steps of a path; empty for other values."""
+        """Return the steps of the path; empty for a template or a list of alternatives."""
 
     @property
     def single(self) -> bool:
-        """Return True when at most one value can match."""
+        """Return True if this reads at most one value."""
 
     def get(self, value: object) -> object | None:
-        """Return the first value that is not null; None if there is none."""
+        """Read the first value that is not null from ``value``; None if there is none."""
 
     def all(self, value: object) -> list[object]:
-        """Return every value."""
+        """Read every value that this path finds in ``value``."""
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Return every value with the keys that the ``[*]`` of the path matched for it."""
+        """Return (keys, value) for each value; the keys are those that each ``[*]`` of the path matched."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
     """The location of a value in the data.
 
-    ``file`` is the file name as the config writes it, without suffixes; ``row`` counts from 0 in the file; ``keys`` are
-    the keys that each ``[*]`` of the path matched.
+    ``file`` is the file name in the config, without suffixes. ``row`` counts from 0. ``keys`` are the keys or indexes
+    that each ``[*]`` of the path matched.
     """
 
     file: str
     row: int
     keys: tuple[Key, ...] = ()
     joined_ids: Mapping[str, str] = field(default_factory=dict)
-    """name of a field that ``data.with`` added -> identity of its content"""
+    """name of a field that ``data.with`` added to the row -> an identity of the added content"""
 
     def deeper(self, keys: tuple[Key, ...]) -> RowScope:
-        """Return the scope of the value to which ``keys`` lead from here."""
+        """Return the scope of a value inside this one; ``keys`` lead to it."""
         return RowScope(self.file, self.row, self.keys + keys)
 
 
@@ -96,7 +96,7 @@ Kind = TypeVar("Kind")
 
 
 def scoped(value: Kind, scope: RowScope | None) -> Kind:
-    """Return the value with a scope attached; a number, a boolean or null is returned unchanged."""
+    """Return a copy of the value with the scope attached. A number, a boolean or null is returned without a scope."""
     made: Any = value
     if scope is not None and isinstance(value, dict):
         made = _ScopedDict(value)
@@ -116,10 +116,10 @@ def scope_of(value: object) -> RowScope | None:
 
 
 def elements(path: Value, value: object) -> list[tuple[str, object]]:
-    """Return the elements that a path finds, each with its place as text, such as ``sessions[2]``.
+    """Return (place, element) for each element that a path finds; a place is a text such as ``sessions[2]``.
 
-    For a path with ``[*]`` these are its values except null, otherwise the elements of the list at the path. Each
-    element has a scope if ``value`` has one.
+    For a path with ``[*]``, the elements are its values without nulls. For any other path, they are the elements of the
+    list at the path. Each element has a scope if ``value`` has one.
     """
     scope = scope_of(value)
     if path.single:
@@ -131,7 +131,7 @@ def elements(path: Value, value: object) -> list[tuple[str, object]]:
 
 
 def _path_text(path: Value, keys: tuple[Key, ...]) -> str:
-    """Return a path with keys in place of each ``[*]``: ``sessions[2].questions[0]``."""
+    """Return a path with a key filled in for each ``[*]``, such as ``sessions[2].questions[0]``."""
     rest = list(keys)
     steps = [step if isinstance(step, str | int) else rest.pop(0) for step in path.steps] + rest
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
@@ -140,7 +140,7 @@ def _path_text(path: Value, keys: tuple[Key, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _MultiPath:
-    """A path that may match several values."""
+    """A path that can match several values."""
 
     path: Path
     single: bool = False
@@ -165,7 +165,7 @@ class _MultiPath:
 
 @dataclass(frozen=True, slots=True)
 class _ListPath(_MultiPath):
-    """A path whose values are read as one list, for the filter ``join``."""
+    """A path whose values are read together as one list, for the filter ``join``."""
 
     def get(self, value: object) -> object | None:
         found = [one for one in self.path.all(value) if one is not None]
@@ -174,7 +174,7 @@ class _ListPath(_MultiPath):
 
 @dataclass(frozen=True)
 class _ScopeValue:
-    """One of ``$keys[n]``, ``$file`` and ``$row``."""
+    """The value ``$keys[n]``, ``$file`` or ``$row``."""
 
     text: str
     name: str
@@ -210,7 +210,7 @@ class _Constant(_ScopeValue):
 
 @dataclass(frozen=True)
 class _TemplateValue(_ScopeValue):
-    """A template; its value is None when one of its parts has no value."""
+    """A template. Its value is None if one of its parts has no value."""
 
     parts: tuple[str | tuple[Value, tuple[Filter, ...]], ...] = ()
 
@@ -231,7 +231,7 @@ class _TemplateValue(_ScopeValue):
 
 @dataclass(frozen=True)
 class _Alternatives(_ScopeValue):
-    """Alternative values, of which the first that is not null is used."""
+    """A list of alternatives. The first one with a value is used."""
 
     values: tuple[Value, ...] = ()
 
@@ -240,9 +240,9 @@ class _Alternatives(_ScopeValue):
 
 
 def first_missing_part(path: Value, value: object) -> Value | None:
-    """Return the first part of a template that has neither a value nor a default; None if all parts have one.
+    """Return the first part of a template that has neither a value nor a default.
 
-    The result is None for a value that is not a template.
+    Return None if there is no such part, or if ``path`` is not a template.
     """
     for part in path.parts if isinstance(path, _TemplateValue) else ():
         if not isinstance(part, str) and not _has_default(part[1]) and part[0].get(value) is None:
@@ -251,12 +251,12 @@ def first_missing_part(path: Value, value: object) -> Value | None:
 
 
 def alternatives(path: Value) -> tuple[str, ...]:
-    """Return the texts of the alternatives; empty for a value that is not a list of alternatives."""
+    """Return the texts of a list of alternatives; empty for any other value."""
     return tuple(one.text for one in path.values) if isinstance(path, _Alternatives) else ()
 
 
 def compile_value(given: ValueText, *, where: str | None = None) -> Value:
-    """Compile a value of the config; raise ConfigError when it is neither a path nor a template."""
+    """Compile a path, a template or a list of alternatives. Raise ConfigError for any other text."""
     if not isinstance(given, str):
         values = tuple(compile_value(one, where=where) for one in given)
         return values[0] if len(values) == 1 else _Alternatives(values[0].text, "first", values=values)
@@ -288,7 +288,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
 
 
 def paths_in(given: ValueText) -> Iterator[str]:
-    """Yield the paths that a value requires; a list of alternatives requires none."""
+    """Yield the paths that must match something. A list of alternatives has no such path."""
     if not isinstance(given, str):
         return
     for value in _leaves(compile_value(given), needed=True):
@@ -297,7 +297,7 @@ def paths_in(given: ValueText) -> Iterator[str]:
 
 
 def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
-    """Yield the paths and constants of a value; with ``needed``, parts with a default are left out."""
+    """Yield the paths and constants inside a template or list. With ``needed``, skip parts that have a default."""
     if isinstance(value, _TemplateValue):
         for part in value.parts:
             if not isinstance(part, str) and not (needed and _has_default(part[1])):
@@ -310,7 +310,7 @@ def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
 
 
 def _has_default(filters: tuple[Filter, ...]) -> bool:
-    """Return True when the filters give a missing value a default."""
+    """Return True if one of the filters gives a missing value a default."""
     found: object = None
     for step in filters:
         found = step(found)
@@ -318,14 +318,14 @@ def _has_default(filters: tuple[Filter, ...]) -> bool:
 
 
 def roots_of(given: ValueText | None) -> set[str]:
-    """Return the names of the row fields that a value reads; ``$`` means the whole row."""
+    """Return the names of the row fields that are read; ``$`` means the whole row."""
     leaves = [] if given is None else list(_leaves(compile_value(given)))
     firsts = [leaf.steps[0] if leaf.steps else "$" for leaf in leaves if not isinstance(leaf, _Constant)]
     return {name for first in firsts for name in (first if isinstance(first, tuple) else (str(first),))}
 
 
 def is_general(given: ValueText | None) -> bool:
-    """Return True when the value can be read from a text or list too, not only from an object."""
+    """Return True if a path can also be read from a text or a list, not only from an object."""
     return given is not None and any(
         isinstance(leaf, Path | _MultiPath) and not (leaf.steps and isinstance(leaf.steps[0], str))
         for leaf in _leaves(compile_value(given))
@@ -333,7 +333,7 @@ def is_general(given: ValueText | None) -> bool:
 
 
 def uses_scope(tree: object) -> bool:
-    """Return True when any text in the tree uses ``$keys``, ``$file`` or ``$row``."""
+    """Return True if a text in ``tree`` uses ``$keys``, ``$file`` or ``$row``."""
     if isinstance(tree, str):
         return _SPECIAL.search(tree) is not None
     if isinstance(tree, dict):

@@ -1,8 +1,6 @@
-"""Body trees: JSON with paths, variables and operators, compiled once and filled for each call.
+"""Templates of request bodies: JSON with paths, variables and operators.
 
-Also in this module:
-
-* The nodes of a body tree: constants, paths, texts, maps, lists and operators, each with a method ``fill``.
+A template is compiled once into a tree of nodes. The method ``fill`` of a node returns its value for one call.
 
 Example::
 
@@ -31,11 +29,11 @@ from bench.config.provider.sections import ITEM_VARIABLES, OPERATORS, TURN_VARIA
 from bench.errors import ConfigError
 
 Place = tuple[str | int, ...]
-"""key path of a node in the file, relative to its call"""
+"""key path of a node in the file, starting at its call"""
 
 
 class ValueMissing(LookupError):
-    """An error when a tree is filled: a path matches nothing, or a value has the wrong type."""
+    """Raised when a body is filled and a path matches nothing, or a value has the wrong type."""
 
     def __init__(self, path: str, problem: str = "nothing there") -> None:
         super().__init__(f'"{path}": {problem}')
@@ -43,7 +41,7 @@ class ValueMissing(LookupError):
 
 
 class _Absent:
-    """The type of ``ABSENT``, the result of a node that is left out."""
+    """The type of ``ABSENT``, the value of a node that is left out of the body."""
 
 
 ABSENT = _Absent()
@@ -51,17 +49,17 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The values that fill a tree: the request variables, and the current element inside ``$each``."""
+    """The values that fill a body: the request variables, and the current element inside ``$each``."""
 
     values: Mapping[str, object]
     element: object = ABSENT
 
 
 class Node(Protocol):
-    """One compiled node of a tree."""
+    """One node of a compiled body."""
 
     def fill(self, scope: Scope) -> object:
-        """Return the value for this scope; ``ABSENT`` when the node is left out.
+        """Return the value of the node for these variables; ``ABSENT`` if the node is left out.
 
         Raises:
             ValueMissing: a path matches nothing, or a value has the wrong type.
@@ -69,7 +67,7 @@ class Node(Protocol):
         ...
 
     def uses(self) -> Iterator[tuple[str, Place]]:
-        """Yield the name of each request variable that the node needs, with its place."""
+        """Yield (name, key path) for each request variable that the node uses."""
         ...
 
 
@@ -88,9 +86,9 @@ class ConstantNode:
 
 @dataclass(frozen=True, slots=True)
 class PathNode:
-    """A path into the request variables (``$``) or into the current element of ``$each`` (``@``).
+    """A node that is a path: ``$`` into the request variables, or ``@`` into the current element of ``$each``.
 
-    Its value keeps its type. ``variable`` is the name of the request variable, None for a path of the element.
+    The value keeps its type. ``variable`` is the name of the request variable; None for a path into the element.
     """
 
     text: str
@@ -113,7 +111,10 @@ class PathNode:
 
 @dataclass(frozen=True, slots=True)
 class TextNode:
-    """A string with ``${name}`` variables; ``parts`` are literal texts and variable names in turn, a text first."""
+    """A node that is a string with ``${name}`` variables.
+
+    ``parts`` alternates between literal texts and variable names, and begins with a text.
+    """
 
     parts: tuple[str, ...]
     place: Place = ()
@@ -122,7 +123,7 @@ class TextNode:
         return self.join(scope.values, str)
 
     def join(self, values: Mapping[str, object], encode: Callable[[str], str]) -> str:
-        """Return the text with the value of each variable encoded by ``encode``, for example percent-encoded."""
+        """Return the string with its variables inserted. ``encode`` is applied to each value first."""
         return "".join(
             part if index % 2 == 0 else encode(as_text(part, values)) for index, part in enumerate(self.parts)
         )
@@ -134,7 +135,7 @@ class TextNode:
 
 @dataclass(frozen=True, slots=True)
 class ObjectNode:
-    """A JSON object; a key with an absent value is left out."""
+    """A node that is a JSON object. A key is left out if its value is absent."""
 
     entries: tuple[tuple[str, Node], ...]
 
@@ -149,7 +150,7 @@ class ObjectNode:
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    """A JSON list; an absent element is left out."""
+    """A node that is a JSON list. Absent elements are left out."""
 
     elements: tuple[Node, ...]
 
@@ -164,7 +165,7 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class EachNode:
-    """A list of filled trees: one for each element of another list."""
+    """The operator ``$each``: it fills ``do`` once for each element of the list ``source``."""
 
     source: PathNode
     do: Node
@@ -183,7 +184,7 @@ class EachNode:
 
 @dataclass(frozen=True, slots=True)
 class OmitIfNullNode:
-    """A tree that is left out when its value is null or missing."""
+    """The operator ``$omit_if_null``: the inner node is left out if its value is null or missing."""
 
     inner: Node
 
@@ -200,7 +201,7 @@ class OmitIfNullNode:
 
 @dataclass(frozen=True, slots=True)
 class JsonTextNode:
-    """A tree that is sent as one JSON string."""
+    """The operator ``$json``: the value of the inner node is sent as one string of JSON."""
 
     inner: Node
 
@@ -213,14 +214,17 @@ class JsonTextNode:
 
 
 class JsonLines(str):
-    """JSON values, one per line. The text is the whole body and is sent unchanged."""
+    """A text with one JSON value per line. It is the whole body and is sent unchanged."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLinesNode:
-    """A list whose elements are sent as lines of JSON; an element that is a list gives one line per element."""
+    """The operator ``$lines``: each element of a list is sent as one line of JSON.
+
+    An element that is itself a list gives one line per inner element.
+    """
 
     inner: Node
     place: Place = ()
@@ -242,7 +246,7 @@ def _line(value: object) -> str:
 
 
 def as_text(name: str, values: Mapping[str, object]) -> str:
-    """Return the value of a variable as text: a string unchanged, any other value as JSON.
+    """Return the value of the variable ``name`` as text: a string unchanged, any other value as JSON.
 
     Raises:
         ValueMissing: there is no such variable, or its value is null.
@@ -264,12 +268,12 @@ _ELEMENT = re.compile(r"@(?:$|[.\[])")
 
 
 def variable_names(text: str) -> list[str]:
-    """Return the names of all ``${NAME}`` in a text; an escaped ``$${`` is not counted."""
+    """Return the name of each ``${NAME}`` in a text. The escaped form ``$${`` is not a variable."""
     return [match[2] for match in _VARIABLE.finditer(text) if not match[1]]
 
 
 class TreeError(ValueError):
-    """An error in a tree that cannot be compiled; ``place`` is its key path from the root of the tree."""
+    """Raised for a body that cannot be compiled. ``place`` is the key path of the error, from the root of the body."""
 
     def __init__(self, message: str, place: Place, hint: str | None = None) -> None:
         super().__init__(message)
@@ -278,15 +282,15 @@ class TreeError(ValueError):
 
 
 Fields = frozenset[str] | None
-"""known fields of the current element of ``$each``; empty = any field is allowed, None = outside of ``$each``"""
+"""known fields of the current element of ``$each``; empty = any field can be used, None = not inside ``$each``"""
 
 Resolve = Callable[[str], str]
-"""function that replaces the environment variables (``${UPPER_CASE}``) in a text"""
+"""a function that replaces the environment variables (``${UPPER_CASE}``) in a text"""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """The compiler of body trees; ``resolve`` replaces environment variables."""
+    """Compiles bodies to trees of nodes. ``resolve`` replaces environment variables in texts."""
 
     resolve: Resolve = field(default=lambda text: text)
 
@@ -306,7 +310,7 @@ class Compiler:
         return ConstantNode(value)
 
     def string(self, text: str, place: Place = (), element: Fields = None) -> Node:
-        """Compile a string: a path, or a text that may contain variables.
+        """Compile a string, which is a path or a text with variables.
 
         Raises:
             TreeError: the path is invalid, or ``@`` is used outside of ``$each``.
@@ -326,7 +330,7 @@ class Compiler:
         return self.text(text, place)
 
     def text(self, text: str, place: Place = ()) -> Node:
-        """Compile a text that may contain variables; a path in it is plain text."""
+        """Compile a text that can contain variables. A path in the text is not replaced."""
         parts: list[str] = [""]
         end = 0
         for match in _VARIABLE.finditer(text):
@@ -343,7 +347,7 @@ class Compiler:
         return TextNode(tuple(parts), place) if len(parts) > 1 else ConstantNode(parts[0])
 
     def path(self, text: str) -> Node:
-        """Compile the URL path of a call; the value of an environment variable is percent-encoded as one segment."""
+        """Compile the URL path of a call. Values of environment variables are percent-encoded as one segment."""
         return Compiler(lambda variable: quote(self.resolve(variable), safe="")).text(text)
 
     def _mapping(self, value: Mapping[object, object], place: Place, element: Fields) -> Node:
@@ -400,12 +404,12 @@ class Compiler:
 
 
 def _fields_of(source: PathNode) -> frozenset[str]:
-    """Return the fields of the elements of a list; empty when they are unknown, which means that all are allowed."""
+    """Return the known fields of the elements of a list; empty if they are unknown, so any field can be used."""
     if source.text == "$.items":
         return ITEM_VARIABLES
     return TURN_VARIABLES if source.text in {"$.messages", "@.messages"} else frozenset()
 
 
 def compile_tree(value: object, resolve: Resolve = str) -> Node:
-    """Compile a body, query value or header; see :meth:`Compiler.tree`."""
+    """Compile a body, a query value or a header; see :meth:`Compiler.tree`."""
     return Compiler(resolve).tree(value)

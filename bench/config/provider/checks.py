@@ -1,6 +1,7 @@
 """The checks of a provider file that compare several of its blocks.
 
-A check is a function of the file and its config. It yields every problem with its place. `CHECKS` lists all checks.
+A check is a function that takes the file and its parsed config. It yields one error per problem, with line and column.
+`CHECKS` lists all checks.
 
 Example::
 
@@ -108,7 +109,7 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that a service with only one namespace can clear it, so that a corpus can follow another."""
+    """Check that a service with only one namespace can clear it before the next corpus is stored."""
     endpoints = config.endpoints
     cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
     if config.scoping.single and cannot:
@@ -126,7 +127,7 @@ def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that each call of an MCP server has a tool, and that each call of any other provider has a method."""
+    """Check that each call names its target: a tool for an MCP server, a method and path for any other provider."""
     for path, call in calls_of(config):
         if (call.tool is not None) != (config.type == "mcp") and not getattr(call, "steps", ()):
             word = "tool" if config.type == "mcp" else "method and path"
@@ -209,7 +210,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that each name in ``captured`` is the name of an ``id_map`` or ``capture`` of some call."""
+    """Check that each name in ``captured`` is defined by an ``id_map`` or ``capture`` of a call."""
     endpoints = config.endpoints
     forms = endpoints.search.response.id_from if endpoints else None
     if endpoints is None or not isinstance(forms, list):
@@ -235,7 +236,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], RequestSection]]:
-    """Yield every call of a config with its key path."""
+    """Yield (key path, call) for every call of a config."""
     for index, call in enumerate(config.setup):
         yield ("setup", index), call
         if call.existing is not None:

@@ -51,7 +51,7 @@ def load_provider(source: Source | Path) -> ProviderConfig:
 
 
 def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
-    """Return the problems that validation by the model does not find; ``config`` is None if it fails."""
+    """Return the problems that the pydantic model does not find. ``config`` is None if the model rejects the file."""
     found = [*template_problems(source), *answer_path_problems(source)]
     if config is not None:
         for check in (*CHECKS, unused_problems):
@@ -62,7 +62,7 @@ def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigErr
 
 
 def warnings_of(source: Source, config: ProviderConfig) -> list[str]:
-    """Return the warnings on a valid file, each with its place."""
+    """Return the warnings about a valid file, each with line and column."""
     return [f"{source.place(path)}: {text}" for path, text in _warnings(config)]
 
 
@@ -99,7 +99,7 @@ def _is_repeatable(call: RequestSection) -> bool:
 
 
 def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
-    """Return the problem of an ``adapter`` value; None if it is valid."""
+    """Return the error for an invalid value of ``adapter``; None if the value is valid."""
     where = source.place(("adapter",))
     name, _, class_name = adapter.partition(":")
     if name.endswith(FOREIGN_SUFFIXES):
@@ -152,7 +152,7 @@ EMBEDDING = frozenset({"embedding", "embedder"})
 
 
 def unused_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Yield a problem for every block that this kind of provider does not read."""
+    """Yield an error for each block of the file that this kind of provider ignores."""
     unread = _beside_an_adapter(config) if config.adapter else _without_adapter(config)
     for path, why in unread:
         where = source.locate(path)

@@ -1,15 +1,12 @@
-"""Check the templates of a provider file before the run: each variable must be known.
-
-Also in this module:
-
-* The check of all paths that read a response: each must be a valid path.
+"""Check a provider file before the run: each variable in a template must be known, each response path valid.
 
 Example::
 
     chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; no capture defines it
     chroma.yaml:33:21: "$.documents[" is not a valid JSONPath: expected an index
 
-Both checks read the raw tree, so that a file with unknown keys is checked too and all its errors are reported together.
+The checks read the file before it is converted to a model. So a file with unknown keys is checked too, and all errors
+are reported together.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ CALL_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """One template of a call: its place, the function that compiles it, and the names that it may use."""
+    """One template of a call, with the function that compiles it and the variable names that it can use."""
 
     place: TreePath
     compile: Callable[[], Node]
@@ -60,7 +57,7 @@ class _Template:
 
 
 def template_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every template of every call, and yield a problem for each invalid template and unknown variable."""
+    """Compile every template of every call. Yield an error for each invalid template and each unknown variable."""
     compiled: list[TreePath] = []
     for path, call, names in _calls(source.tree):
         for template in _templates(path, call, names):
@@ -77,7 +74,7 @@ PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
 
 
 def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[ConfigError]:
-    """Yield a problem for each ``${NAME}`` outside of templates, because it would be used as literal text.
+    """Yield an error for each ``${NAME}`` in a text that is not a template, because it would be sent literally.
 
     Environment variables in the blocks of `FROM_ENVIRONMENT` are allowed.
     """
@@ -160,9 +157,9 @@ def _compiling_form(compiler: Compiler, text: str, *, is_pattern: bool) -> Calla
 
 
 def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
-    """Yield every call of the raw tree: its key path, its tree, and the names that it may use.
+    """Yield (key path, content, usable variable names) for every call of a file.
 
-    A setup call may use only the captures of earlier setup calls.
+    A setup call can use only the captures of earlier setup calls.
     """
     known = COMMON_VARIABLES | frozenset(_mapping(_get(tree, "vars")))
     if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
@@ -237,7 +234,7 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _get(tree: Mapping[str, object], name: str) -> object:
-    """Return the value of a key in either spelling."""
+    """Return the value of a key, which can be written in camelCase or snake_case."""
     if name in tree:
         return tree[name]
     return next((value for key, value in tree.items() if fold_key(str(key)) == fold_key(name)), None)
@@ -261,7 +258,7 @@ REQUEST_BLOCKS = frozenset({"query", "headers", "body", "multipart", "foreach"})
 
 
 def answer_path_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every path that reads a response, and yield an error for each invalid path."""
+    """Compile every path that reads a response. Yield an error for each invalid path."""
     for path, text in _answer_paths(source.tree):
         if text == PATH_WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
             continue
@@ -277,7 +274,7 @@ def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
 
 
 def _paths_in(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
-    """Yield each path in a block, with its key path; blocks of the request are skipped."""
+    """Yield (key path, path) for each response path in a block. Blocks of the request are skipped."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             name = str(key)
