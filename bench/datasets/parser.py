@@ -249,7 +249,7 @@ class RowParser:
         return replace(built, corpus=replace(built.corpus, sessions=kept))
 
     def _check_cuts(self, items: Sequence[RawItem], sessions: Sequence[RawSession], place: RowPlace) -> None:
-        """Raise a DataError if an item has a date as its cut-off, but no session or turn of its history has a date."""
+        """Raise a DataError if an item's cut-off is a date, but the history of the item contains no dates."""
         dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
         cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
         if cut is not None and sessions and not dated:

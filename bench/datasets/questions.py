@@ -85,7 +85,7 @@ class RawItem:
 
 
 class QuestionReader:
-    """Read the questions of each row as items, and count the questions and children that are left out."""
+    """Read the questions of each row as items, and count the questions that are left out."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader, names: ConfigNames) -> None:
         self.config = config

@@ -151,7 +151,7 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
-    """Add a sample key to a heap, which keeps the ``size`` smallest keys.
+    """Add a sample key to a heap that keeps only the ``size`` smallest keys.
 
     Each key is stored with inverted bytes, so that the largest kept key is on top of the heap.
     """

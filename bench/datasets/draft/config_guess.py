@@ -183,7 +183,7 @@ def map_at(row: Row, name: str) -> Row:
 
 
 def merged_fields(rows: Iterable[Row]) -> dict[str, object]:
-    """Return every field that occurs in the rows, with the first value of the field that is not null or empty."""
+    """Return a map of all fields in the rows. Each field has its first value that is not null or empty."""
     merged: dict[str, object] = {}
     for row in rows:
         for key, value in row.items():

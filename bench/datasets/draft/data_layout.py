@@ -197,7 +197,7 @@ def _part(name: str) -> str:
 
 
 def _parallel_lists(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and path of each list in the row, or in a map of the row, that has ``length`` elements."""
+    """Yield the name and the path of each list with ``length`` elements, in the row or in a map of the row."""
     for name, value in row.items():
         if isinstance(value, list) and len(value) == length and name != skip:
             yield name, name

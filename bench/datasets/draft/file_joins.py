@@ -65,9 +65,9 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """Add a file of relevance judgments as gold. Return False if the file contains no judgments.
+    """Add the relevance judgments in a file as gold. Return False if the file contains none.
 
-    Each row of such a file contains a question id, a document id and a grade, or is a map from document id to grade.
+    Each row of such a file has a question id, a document id and a grade, or maps document ids to grades.
     """
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)

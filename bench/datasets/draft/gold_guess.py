@@ -79,7 +79,7 @@ class GoldGuess:
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:
-        """Return the evidence keys for objects that contain an id and a grade, or None if the grades do not differ."""
+        """Return the evidence keys of the config for objects with an id and a grade. None without different grades."""
         name, _, part = path.removeprefix("$.").partition("[*].")
         found = [one for row in self.place.questions() for one in nested_objects(row.get(name))] if part else []
         grade = first_field(merged_fields(found), GRADES, (int, float))
@@ -139,7 +139,8 @@ def _short_path(path: str, name: str) -> str:
 def _scalar_paths(value: object, path: str, deep: int = 3) -> Iterator[str]:
     """Yield the path of each text or number in a value.
 
-    In a list of pairs, the path leads to the first text of each pair, and for pairs of numbers also to the second.
+    In a list of pairs of numbers, both paths are yielded. In any other list of pairs, only the path of the first text
+    is yielded.
     """
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):

@@ -219,7 +219,7 @@ def has_question_field(part: Row) -> bool:
 
 
 def question_turns(row: Row) -> bool:
-    """Return True when the question field of a row is a list of turns, of which the last is the question."""
+    """Return True when the question field of a row is a list of turns. The last turn is the question."""
     name = first_field(row, QUESTIONS)
     return name is not None and _last_turn_text(row[name]) is not None
 

@@ -45,7 +45,10 @@ NameAt = tuple[TreePath, str]
 
 @dataclass(slots=True, kw_only=True)
 class ConfigName:
-    """A name in the config that no row has contained yet, and the names that the rows have instead."""
+    """A name in the config that was not found in the data yet.
+
+    ``seen`` contains the names that the data has instead.
+    """
 
     key: TreePath
     text: str

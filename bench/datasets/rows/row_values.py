@@ -66,7 +66,7 @@ def in_braces(text: str) -> str:
 
 
 def path_hint(text: str, row: object) -> str:
-    """Return a hint for a field name that looks like a path and would find a value as a path. Empty otherwise."""
+    """Return a hint if a field name was probably meant as a path. Empty otherwise."""
     if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
         return ""
     try:
