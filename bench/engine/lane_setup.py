@@ -1,4 +1,4 @@
-"""Open the lanes of a run, each with its provider and pending items, or record that a lane is skipped.
+"""Open the lanes of a run, each with its provider and open items, or record that a lane is skipped.
 
 Example::
 
@@ -38,7 +38,9 @@ MS = 1000
 
 
 async def open_lanes(stack: AsyncExitStack, run: RunContext, models: OpenModels, width: int) -> list[OpenLane]:
-    """Open every lane to run. The lane that ingests a build has a list of the lanes that share it.
+    """Open every lane that is not skipped.
+
+    If several lanes search the same build, the lane that ingests the build has the others in ``followers``.
 
     Raises:
         ConfigError: a provider cannot be opened.
@@ -74,7 +76,10 @@ async def open_lane(
     stored: bool,
     builder: OpenLane | None,
 ) -> OpenLane:
-    """Open a lane; its provider stays open until the stack closes. ``builder`` is the lane that ingests for it.
+    """Open a lane; its provider stays open until ``stack`` is closed.
+
+    ``stored`` is True if all searches are in the journal, so that no provider is opened. ``builder`` is the other lane
+    whose build this lane searches; None if this lane ingests its own.
 
     Raises:
         ConfigError: the provider cannot be opened.
@@ -104,7 +109,7 @@ async def open_lane(
 
 
 async def skip_lane(run: RunContext, lane: Lane) -> None:
-    """Record every item of a lane as unsupported, unless an earlier process did."""
+    """Record that every item of a lane is unsupported, except items for which an earlier process did so."""
     done = {job.key: await run.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
     for row in unsupported_rows(lane):
         if run.stopping.requested:
@@ -115,7 +120,7 @@ async def skip_lane(run: RunContext, lane: Lane) -> None:
 
 
 def last_phase(phases: tuple[Phase, ...]) -> Phase:
-    """Return the last phase of the run."""
+    """Return the phase that comes last in the order of work."""
     return max(phases, key=list(Phase).index)
 
 
@@ -154,7 +159,7 @@ def _provider(
 
 
 def _run_config(run: RunContext, lane: Lane) -> ProviderConfig:
-    """Return the provider's config with the timeout and call prices of the run."""
+    """Return the provider's config, changed to the timeout and the call prices of the run."""
     request, config = run.plan.request, lane.provider.config
     changes: dict[str, object] = {}
     if request.timeout is not None:
@@ -164,7 +169,7 @@ def _run_config(run: RunContext, lane: Lane) -> ProviderConfig:
 
 
 async def _events(run: RunContext) -> list[tuple[int, Event]]:
-    """Return the events that earlier processes of this run recorded."""
+    """Return the events that earlier processes of this run wrote to the journal."""
     if not run.resumed:
         return []
     async with Reader.open(run.folder) as reader:

@@ -1,4 +1,4 @@
-"""The models of a run, each opened once: answering models, judges, embedders; and each benchmark's evaluators.
+"""Open the answering models, judges, embedders and evaluators of a run, each model only once.
 
 Example::
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenModels:
-    """The open models of a run by full name."""
+    """The open models of a run: models and judges by full name, embedders and evaluators by lane."""
 
     models: Mapping[str, Model]
     judges: Mapping[str, Judge]
@@ -39,7 +39,7 @@ class OpenModels:
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
     unbatched_judges: Mapping[str, Judge] = field(default_factory=dict)
-    """the judges without batching, for use where a call must not wait for a batch"""
+    """the same judges, but each call is sent at once instead of in a batch"""
 
     def model(self, name: str) -> Model:
         return self.models[name]
@@ -60,11 +60,11 @@ class OpenModels:
 
 @dataclass(frozen=True, slots=True)
 class CallPricing:
-    """The price of a model call: from the run file, or else from the price table."""
+    """A function that returns the cost of a model call, from the prices of the run file or the price table."""
 
     prices: Mapping[str, Mapping[str, Decimal]]
     _unknown: set[str] = field(default_factory=set)
-    """names without a price, remembered because a lookup takes half a millisecond"""
+    """models without a known price, kept because a lookup takes half a millisecond"""
 
     def __call__(
         self, name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False
@@ -84,7 +84,7 @@ def open_models(run: RunContext) -> OpenModels:
     """Open every model that a lane of the run uses.
 
     Raises:
-        ConfigError: an unknown name or an unset environment variable.
+        ConfigError: a model is unknown, or an environment variable that it needs is not set.
     """
     from bench.models.chat import SchemaJudge
 
@@ -110,7 +110,7 @@ def open_models(run: RunContext) -> OpenModels:
 
 
 def open_cache(run: RunContext) -> CallCache | None:
-    """Open the workspace's call cache, if the run uses it."""
+    """Open the cache of model calls in the workspace; None if the run does not use it."""
     mode = run.plan.request.cache
     if mode is None:
         return None
@@ -123,14 +123,14 @@ def open_cache(run: RunContext) -> CallCache | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelOpener:
-    """The settings with which a run opens its models: prices, call cache and batches."""
+    """Opens the models of a run, all with the same prices, cache and batches."""
 
     run: RunContext
     price: CallPricing
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
     _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
-    """one embedder per model and options, so that lanes share vectors"""
+    """one embedder for each model with its options, so that lanes share vectors"""
 
     def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
         from bench.models import open_model
@@ -148,13 +148,13 @@ class ModelOpener:
         )
 
     def embedder(self, lane: Lane) -> Embedder:
-        """Return the embedder of a provider that gets vectors from bench, with the options of its config."""
+        """Return the embedder for a provider that gets its vectors from bench."""
         rule = lane.provider.config.client_embeddings
         assert rule is not None and lane.provider.embedding is not None
         return self._embedder(lane.provider.embedding, embedding_options(rule))
 
     def scorer(self, lane: Lane) -> Embedder | None:
-        """Return the embedder of evaluators that compare meanings, or None."""
+        """Return the embedder with which evaluators compare meanings; None if the benchmark has no such evaluator."""
         name = lane.benchmark.scoring.embedding
         return None if name is None else self._embedder(name, None)
 
@@ -170,7 +170,7 @@ class ModelOpener:
 
 
 def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
-    """Return the embedding options of a provider's config."""
+    """Convert the embedding settings of a provider's config to options for the embedder."""
     from bench.models.embedding import EmbeddingOptions
 
     return EmbeddingOptions(

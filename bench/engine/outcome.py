@@ -5,7 +5,8 @@ Example::
     outcome.status, outcome.exit_code       # "complete", 0
     outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
 
-Exit codes in order of precedence: 130 or 143 after a signal, 3 stopped but resumable, 4 a job is INVALID, else 0.
+The exit code is the first that applies: 130 or 143 after a signal; 3 if the run stopped and can be resumed; 4 if a job
+is INVALID; 0.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bench.plan.validity import calibrations, invalid_reasons, useless_judge
 from bench.values import dataclass as value_dataclass
 
 SIGNALLED = 128
-"""exit codes above this belong to signals"""
+"""an exit code above this number means that a signal stopped the run"""
 STOPPED_EXIT = 3
 INVALID_EXIT = 4
 LONGEST_HINT = 500
@@ -36,7 +37,7 @@ PLUGIN = "plugin"
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failure as data: its kind, its message, what to do about it, and what it stops."""
+    """A failure as data: its kind, its message, and advice. ``stops_lane`` is True if every item would fail alike."""
 
     kind: str
     message: str
@@ -45,7 +46,10 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """Return the failure for an exception; its kind is that of a bench error, ``timeout``, or else ``plugin``."""
+        """Convert an exception to a failure; secrets in its texts are redacted.
+
+        An exception that is neither a `BenchError` nor a timeout gets the kind ``plugin``.
+        """
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, BenchError):
@@ -66,12 +70,12 @@ class JobOutcome:
     benchmark: str
     provider: str
     planned: int
-    """number of items; with epochs an item ends with its last epoch"""
+    """number of items of the job"""
     states: Mapping[State, int]
     failed: bool = False
-    """some item failed in some epoch, so a resume has something to retry"""
+    """True if an item failed in any epoch, so that a resume tries it again"""
     invalid: str | None = None
-    """the reason why the numbers may not be used; None for a valid job"""
+    """the reason why the scores of the job must not be used; None for a valid job"""
     skipped: str | None = None
     stopped: str | None = None
 
@@ -111,7 +115,10 @@ class Outcome:
 
 
 async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure]) -> tuple[JobOutcome, ...]:
-    """Count the durable states of every job and decide whether it is valid; ``stopped`` maps job keys to failures."""
+    """Return the result of every job, read from the journal in ``folder``.
+
+    ``stopped`` has the failure of each job that was stopped.
+    """
     found = []
     async with Reader.open(folder) as reader:
         records = {record.key: record for record in read_jobs(reader.meta.extra)}
@@ -153,7 +160,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
 
 
 def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> RunState:
-    """Return the state of the run; a stop request after the last item has no effect."""
+    """Return the state of the run at its end; a request to stop that came after the last item does not count."""
     if stop is not None and any(job.pending for job in jobs):
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
     if stopped:
@@ -163,7 +170,7 @@ def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped
 
 
 def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> int:
-    """Return the exit code; a signal takes precedence over 3, and 3 over 4."""
+    """Return the exit code of the run, see the top of this module."""
     if stop is not None and (stop.exit_code > SIGNALLED or any(job.pending for job in jobs)):
         return stop.exit_code
     if stopped:

@@ -1,7 +1,8 @@
-"""The early end of a run: by signals, a pause file, or a budget of money or time.
+"""Stop a run early: by a signal, by a pause file, or because its money or time is used up.
 
-There is one `StopControl` per run. Code checks ``stopping.requested`` before it starts work, and waits with
-`pause_for`, which returns early when the run stops. Requests in flight get a grace period, then are canceled::
+Each run has one `StopControl`. Code checks ``stopping.requested`` before it starts work, and waits with `pause_for`,
+which returns early if the run is asked to stop. Requests in flight then have ``grace_s`` seconds to end, before they
+are canceled::
 
     stopping = StopControl(grace_s=8)
     with stopping.scope: ...            # the run's work
@@ -44,7 +45,7 @@ class Stop(StrEnum):
 
 
 class StopControl:
-    """The stop control of a run: a request to stop, then a grace period, then cancellation."""
+    """The control by which a run is stopped: first no new work starts, then requests in flight are canceled."""
 
     def __init__(self, *, grace_s: float = GRACE_S, on_stop: Callable[[Stop], None] | None = None) -> None:
         self.reason: Stop | None = None
@@ -55,11 +56,14 @@ class StopControl:
 
     @property
     def requested(self) -> bool:
-        """Return True after the first request to stop: nothing new may start."""
+        """Return True if the run was asked to stop, so that no new work may start."""
         return self.reason is not None
 
     def request(self, reason: Stop) -> None:
-        """Ask the run to stop: nothing new starts, requests in flight get a grace period. The first reason is kept."""
+        """Ask the run to stop: no new work starts, and requests in flight are canceled after ``grace_s`` seconds.
+
+        Only the first request counts.
+        """
         if self.reason is not None:
             return
         self.reason = reason
@@ -69,18 +73,21 @@ class StopControl:
             self._on_stop(reason)
 
     def now(self) -> None:
-        """Cancel the requests in flight."""
+        """Cancel the requests in flight at once."""
         self.scope.cancel()
 
     async def pause_for(self, seconds: float) -> None:
-        """Sleep; return early when the run is asked to stop."""
+        """Sleep for some seconds, but return at once when the run is asked to stop."""
         if seconds > 0 and not self.requested:
             with anyio.move_on_after(seconds):
                 await self._requested.wait()
 
 
 async def obey_signals(stopping: StopControl, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-    """Ask to stop at the first SIGINT or SIGTERM, cancel at the second; do nothing outside the main thread."""
+    """At the first SIGINT or SIGTERM, ask the run to stop; at the second, cancel its requests.
+
+    Outside the main thread, which alone receives signals, this does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         task_status.started()
         return
@@ -94,7 +101,7 @@ async def obey_signals(stopping: StopControl, *, task_status: TaskStatus[None] =
 
 
 async def obey_pause_file(stopping: StopControl, path: Path) -> None:
-    """Check once per second for the pause file; when it exists, remove it and ask to stop."""
+    """Look for the pause file each second; if it exists, remove it and ask the run to stop."""
     while not stopping.requested:
         if path.exists():
             path.unlink(missing_ok=True)
@@ -103,15 +110,15 @@ async def obey_pause_file(stopping: StopControl, path: Path) -> None:
 
 
 async def obey_deadline(stopping: StopControl, max_time_s: float) -> None:
-    """Ask to stop after ``--max-time``."""
+    """Ask the run to stop after ``max_time_s`` seconds."""
     await stopping.pause_for(max_time_s)
     stopping.request(Stop.MAX_TIME)
 
 
 class PauseFile:
-    """The file by which another process asks the process of a run to pause.
+    """The file that another process creates to ask a run to pause.
 
-    Create this object before the lock of the run is taken: a file that exists by then is not meant for this process.
+    Create this object before the lock of the run is taken. A file that already exists was meant for an earlier process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,7 +126,10 @@ class PauseFile:
         self._earlier = self._written()
 
     def watch(self, stopping: StopControl, watchers: TaskGroup) -> None:
-        """Remove the older file, and check for a new one from now on; the lock of the run must be held."""
+        """Remove a file that was meant for an earlier process, and start a task that looks for a new file.
+
+        Call this after the lock of the run was taken.
+        """
         if self._earlier is not None and self._written() == self._earlier:
             self._path.unlink(missing_ok=True)
         watchers.start_soon(obey_pause_file, stopping, self._path)
@@ -130,7 +140,7 @@ class PauseFile:
 
 @asynccontextmanager
 async def watch_stops(stopping: StopControl, *, max_time_s: float | None) -> AsyncIterator[TaskGroup]:
-    """Watch signals and the time limit while the block runs; further watchers may be started in the group."""
+    """Obey signals and the time limit during the ``with`` block; other watchers can be started in the yielded group."""
     async with anyio.create_task_group() as watchers:
         await watchers.start(obey_signals, stopping)
         if max_time_s is not None:
@@ -140,5 +150,5 @@ async def watch_stops(stopping: StopControl, *, max_time_s: float | None) -> Asy
 
 
 def monotonic_us() -> int:
-    """Return the time of the monotonic clock in microseconds; all durations use this clock."""
+    """Return the time of the monotonic clock in microseconds."""
     return time.monotonic_ns() // 1000

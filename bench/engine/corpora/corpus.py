@@ -4,9 +4,8 @@ Example::
 
     outcome = await prepare_corpus(lane, "conv-26")      # a ReadyCorpus, a Failure, or None after a request to stop
 
-Only the ingest uses one of the lane's ingest slots. A batch in doubt (it is unknown whether it was stored) is resolved
-by `bench.engine.corpora.doubts`. If that is not possible, the namespace is cleared and the corpus is ingested again in
-the next attempt.
+Only the ingest needs one of the lane's ingest slots. `bench.engine.corpora.doubts` finds out whether a batch without a
+response was stored. If this cannot be found out, the namespace is cleared and the corpus is ingested again.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from bench.model import Corpus, Phase
 
 
 async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:
-    """Do the missing steps until the corpus is ready.
+    """Do the steps that are missing in the journal until a corpus is ready; return the ready corpus or the failure.
 
-    Returns None when the run was asked to stop, or ends after the ingest phase.
+    Return None if the run was asked to stop, or ends after the ingest phase.
     """
     history = CorpusState.of(await lane.run.journal.corpus(lane.key, corpus_id))
     if lane.runs_items and not lane.is_unsearched(corpus_id):
@@ -59,14 +58,17 @@ async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failur
 
 @dataclass(slots=True, kw_only=True)
 class CorpusPreparation:
-    """The preparation of one corpus."""
+    """The steps that prepare one corpus."""
 
     lane: OpenLane
     corpus: Corpus
     anonymized: AnonymizedCorpus
 
     async def ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
-        """Ingest in an ingest slot; return None when the run was asked to stop."""
+        """Ingest the corpus, after waiting for an ingest slot; return the ingest or its failure.
+
+        Return None if the run was asked to stop.
+        """
         if step is Step.WAIT:
             return IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
         async with self.lane.ingest_slots:
@@ -77,7 +79,10 @@ class CorpusPreparation:
                     self.lane.first_write.leave(self.corpus.id)
 
     async def wait_for_index(self, ingest: IngestPass) -> Failure | None:
-        """Wait for the index; return None when it is ready or the run was asked to stop."""
+        """Wait until the corpus is searchable; return the failure.
+
+        Return None if the corpus is searchable, or if the run was asked to stop.
+        """
         index = IndexWait(
             lane=self.lane,
             corpus=self.corpus.id,
@@ -121,7 +126,7 @@ class CorpusPreparation:
         return None
 
     async def _reset(self, history: CorpusState) -> CorpusState:
-        """Clear the namespace of the last attempt and begin the next attempt."""
+        """Clear the namespace of the last attempt, and return the state of a new attempt."""
         ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
         why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
         cost = f", including {ingest.sent} acknowledged memories" if ingest.sent else ""
@@ -131,7 +136,7 @@ class CorpusPreparation:
         return CorpusState(attempt=history.attempt + 1)
 
     def _fail_in_doubt(self, ingest: IngestPass, failure: Failure) -> Failure:
-        """Record and return the failure, without a change at the provider; a later process resolves the doubt."""
+        """Record and return a failure after which batches are in doubt; a resume finds out whether they were stored."""
         data = {"clean": False, "doubt": True}
         row = self.lane.corpus_row(CorpusKind.FAILED, self.corpus.id, ingest.space, failure=failure, data=data)
         self.lane.run.journal.append(row)

@@ -1,11 +1,11 @@
-"""The state of a corpus according to the journal, and its next step.
+"""The state of a corpus according to its journal rows, and the step at which its preparation continues.
 
 Example::
 
     history = CorpusState.of(await journal.corpus(lane.key, corpus))
     history.next_step(durability="service", resumed=True)      # Step.WAIT: ingested, but the index was not ready
 
-The state comes from the rows of the last attempt; earlier attempts are only counted.
+Only the rows of the last attempt to prepare the corpus are used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Step(StrEnum):
     CONTINUE = "continue"
     """some batches are stored, none is in doubt"""
     DOUBT = "doubt"
-    """it is unknown whether a batch was stored: ``on_unknown`` decides"""
+    """it is unknown whether a batch was stored; ``on_unknown`` of the provider says how to continue"""
     WAIT = "wait"
     """all batches are stored, but the index may not be ready"""
     USE = "use"
@@ -50,7 +50,7 @@ class BatchResponses:
     captures: dict[str, object] = field(default_factory=dict)
 
     def take(self, got: Ingested) -> None:
-        """Add the result of one batch."""
+        """Add the response to one batch."""
         self.ids.update(got.ids)
         self.jobs.extend(got.jobs)
         if got.captures:
@@ -73,23 +73,23 @@ class CorpusState:
     doubts: frozenset[int] = frozenset()
     """positions of batches without a response: it is unknown whether they were stored"""
     is_marked: bool = True
-    """False for rows of an older version, which wrote no intents: any batch may be in doubt"""
+    """False if an older version of bench wrote the rows without intents, so that any batch may be in doubt"""
     collected: BatchResponses = field(default_factory=BatchResponses)
     prepared: Mapping[str, object] = field(default_factory=dict)
     can_continue: bool = False
-    """the ingest can continue: it ended at a request to stop, or by a failure that stored nothing"""
+    """True if the ingest can continue: it was stopped, or it failed with an error after which nothing was stored"""
     spoiled: bool = False
-    """a failure of the ingest makes the stored memories unusable; batches in flight may have ended after it"""
+    """True if a failure of the ingest has made the stored memories unusable"""
     in_doubt: bool = False
-    """the failure that ended the ingest left a batch in doubt"""
+    """True if the ingest ended with a failure that left a batch in doubt"""
     reused_from: str = ""
     """id of the run that ingested the corpus, if it was another run"""
     namespace: str = ""
-    """namespace at the provider; empty when not begun, or begun by a version that did not store it"""
+    """namespace at the provider; empty if the rows do not have it"""
 
     @classmethod
     def of(cls, rows: Sequence[CorpusRow]) -> CorpusState:
-        """Build the state from the rows of the last attempt."""
+        """Return the state that the rows of a corpus show; of several attempts, only the last one counts."""
         if not rows:
             return cls()
         attempt = max(row.attempt for row in rows)
@@ -129,21 +129,24 @@ class CorpusState:
 
     @property
     def captures(self) -> dict[str, object]:
-        """Return the values that setup and ingest captured."""
+        """Return the values that were captured from the responses to setup and ingest calls."""
         return merge_captures(self.prepared, self.collected.captures)
 
     @property
     def holds_memories(self) -> bool:
-        """Return True when this run wrote to the namespace and has not cleared it."""
+        """Return True if this run has begun to write to the namespace and has not cleared it."""
         return self.began and not self.reused_from and CorpusKind.CLEARED not in self.kinds
 
     @property
     def is_ready(self) -> bool:
-        """Return True when the corpus was found ready and nothing has failed since."""
+        """Return True if the corpus was ready and nothing has failed since then."""
         return CorpusKind.READY in self.kinds and self.kinds[-1] is not CorpusKind.FAILED
 
     def next_step(self, *, durability: Durability, resumed: bool) -> Step:
-        """Return the next step; a resumed run cannot use a store in the memory of an ended process."""
+        """Return the step at which the preparation continues.
+
+        With the durability ``process``, the memories of an ended process are lost, so a ``resumed`` run begins again.
+        """
         if not self.began:
             return Step.BEGIN
         if self.reused_from:  # the start of the run checks what became of it
@@ -167,7 +170,7 @@ class CorpusState:
 
 
 def returned(ingested: Ingested) -> dict[str, object]:
-    """Return the response to a batch as the journal stores it."""
+    """Convert the response to a batch to JSON for the journal."""
     return {
         "ids": {name: list(ids) for name, ids in ingested.ids.items()},
         "jobs": list(ingested.jobs),

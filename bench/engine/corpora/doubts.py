@@ -1,13 +1,13 @@
-"""Resolve batches in doubt: they may have been sent, but have no response.
+"""Find out whether batches in doubt were stored: batches that may have been sent, but have no response.
 
 Example::
 
     settled = await resolve_doubts(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
 
-The provider's ``on_unknown`` decides. With ``repeat`` the batch is sent again. With ``probe`` or ``reset`` the provider
-is queried: first for the number of memories in the namespace, then by searching for the memories of the batch, by their
-ids or, for hits without ids, by their texts. Ids that only the lost response contained are taken from these hits, if
-the memories can then be found by them.
+If the provider has ``on_unknown: repeat``, the batch is sent again. Otherwise (``probe`` or ``reset``), the provider is
+asked for the number of memories in the namespace. If this number decides nothing, the memories of the batch are
+searched. A memory is found if a hit has its id or, for hits without ids, its text. Ids that were only in the lost
+response are taken from these hits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.providers import AtLeast, Counts
 from bench.providers.batching import whole_id
 
 LOOKS = 3
-"""number of equal counts after which missing memories count as not stored"""
+"""number of equal counts, or of searches without a hit, after which a batch counts as not stored"""
 LEAST_PAUSE_S = 0.3
 Ids = Mapping[str, tuple[str, ...]]
 """memory id -> its ids at the provider"""
@@ -33,9 +33,10 @@ Value = TypeVar("Value")
 
 
 async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
-    """Accept stored batches and leave the others to be sent; return False when the state cannot be determined.
+    """Record each batch that was stored; the other batches will be sent again.
 
-    Returns a Failure when the provider is unreachable; the batches then stay in doubt.
+    Return True if this is known for every batch, False if it cannot be found out. If the provider cannot be reached,
+    return the failure; the batches then stay in doubt.
     """
     if ingest.lane.provider.on_unknown == "repeat":
         return True
@@ -56,9 +57,10 @@ async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | 
 
 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Return all batches in doubt if the provider's count proves them stored, or an empty set if it proves none stored.
+    """Find out by the number of memories in the namespace whether the batches in doubt were stored.
 
-    Return None if the count proves neither, and a Failure if the provider is unreachable.
+    Return all of them if all were stored, an empty set if none was, and None if the number proves neither. If the
+    provider cannot be reached, return the failure.
     """
     provider, run = ingest.lane.provider, ingest.lane.run
     if not isinstance(provider, Counts):
@@ -80,9 +82,9 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 
 
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Return the batches that a search finds; None when a batch is neither found nor proven to be missing.
+    """Find out by searches which batches in doubt were stored; None if this is unclear for a batch.
 
-    A search proves that a batch is missing only if adds are searchable at once and it finds the last stored batch.
+    A batch counts as not stored only if memories are searchable at once, and the last acknowledged batch is found.
     """
     stored = set[int]()
     for position in doubts:
@@ -97,7 +99,7 @@ async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | 
 
 
 async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]) -> bool:
-    """Search repeatedly for a batch, together with a batch that is known to be stored, to prove that it is missing."""
+    """Return True if repeated searches find a batch that is known to be stored, but not the batch at ``position``."""
     if ingest.lane.provider.wait.by != "nothing" or not ingest.done:
         return False
     known = max(ingest.done)
@@ -114,7 +116,11 @@ async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]
 async def _find_batch(
     ingest: IngestPass, position: int, doubts: Collection[int], given: Ids | None = None
 ) -> bool | Failure | None:
-    """Return True when the first and last memory of a batch are found, False when neither is, None when unclear."""
+    """Search for the first and the last memory of a batch.
+
+    Return True if both are found, False if neither is found, and None if it is unclear. ``given`` has the ids of the
+    memories at the provider, if they are known.
+    """
     space = ingest.with_batches(position, given=given or {})
     memories = _distinct_memories(ingest, position, doubts)
     found = set[bool | None]()
@@ -127,7 +133,7 @@ async def _find_batch(
 
 
 def _distinct_memories(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
-    """Return the memories of a batch whose text no other batch in doubt has."""
+    """Return the memories of a batch whose text is in no other batch in doubt."""
     others = [memory for one in doubts if one != position for memory in ingest.batch(one)]
     return [
         memory
@@ -139,9 +145,10 @@ def _distinct_memories(ingest: IngestPass, position: int, doubts: Collection[int
 def _is_among(
     ingest: IngestPass, position: int, memory: Memory, hits: tuple[Hit, ...], *, by_text: bool
 ) -> bool | None:
-    """Return True when a hit is the memory: by id, or because more hits have its text than other batches contain.
+    """Return True if one of the hits is the memory.
 
-    Returns None when hits have no ids and more hits with the same text may exist than a search returns.
+    A hit is the memory if it has its id. Without ids, one of the hits must be the memory if more hits have its text
+    than other batches contain. Return None if the search may not have returned all hits with this text.
     """
     if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
         return True
@@ -154,7 +161,10 @@ def _is_among(
 
 
 async def _recover_ids(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
-    """Return the provider's ids of a stored batch, from unmapped hits with equal texts; None if unclear."""
+    """Return the ids that the provider gave to the memories of a stored batch, from hits with the same texts.
+
+    Return None if they are unclear, because texts are repeated or a memory is not found by its new id.
+    """
     space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
     if len(_distinct_memories(ingest, position, doubts)) < len(batch):
         return None

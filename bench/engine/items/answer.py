@@ -1,4 +1,4 @@
-"""The answer phase of one item: hits within the token budget, the prompt, the model.
+"""The answer phase of one item: fill the prompt with hits up to the token budget, and call the model.
 
 Example::
 
@@ -6,11 +6,11 @@ Example::
     context = fill_context(hits, budget_tokens=4000, dated=True)
     context.text, context.kept, context.tokens       # the context for the model; number of hits used
 
-Every provider gets the same prompt, k and budget. Hits are used in rank order while they fit; only a first hit that is
-longer than the whole budget is truncated. Tokens are counted by :mod:`bench.tokens`, without a tokenizer.
+Prompt, k and budget are the same for every provider. Hits are used in rank order while they fit. Only if the first hit
+is longer than the budget, it is cut. :mod:`bench.tokens` estimates the number of tokens.
 
-A refusal of the model is an answer. A reply without text is a failure (`AnswerResult.failure`) if it was truncated or
-did not end with a normal stop.
+If the model declines to answer, this is an answer. A reply without text is a failure (`AnswerResult.failure`) if it was
+cut off or did not end normally.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ DATE_CHARS = len("[2024-01-31 12:00] ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerContext:
-    """The hits that fit into an answer prompt."""
+    """The part of the hits that fits into an answer prompt."""
 
     texts: tuple[str, ...]
     kept: int
-    """number of hits used, from the front"""
+    """number of hits used, beginning with the best"""
     tokens: int
 
     @property
@@ -49,9 +49,9 @@ class AnswerContext:
 
 
 def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
-    """Take hits from the front while they fit into ``budget_tokens`` (None = all).
+    """Take the best hits, in order, while they fit into ``budget_tokens`` (None = take all).
 
-    If the first hit alone is too long, its beginning is used.
+    If the first hit is too long, only its beginning is taken. ``dated`` adds the date of each hit to its text.
     """
     texts: list[str] = []
     room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
@@ -71,13 +71,13 @@ def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool)
 
 
 def full_context_tokens(memories: Sequence[Memory], *, dated: bool) -> int:
-    """Return the number of tokens of a context that contains every memory of a corpus."""
+    """Return the number of tokens that a context with every memory of a corpus would have."""
     size = sum(token_quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
     return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
 
 
 def _hit_text(hit: Hit, *, dated: bool) -> str:
-    """Return the text of a hit; with ``dated``, its date is added because the text has none."""
+    """Return the text of a hit; ``dated`` adds the date of the hit before the text."""
     body = "\n".join(hit.chunks) if hit.chunks else hit.content
     return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
 
@@ -85,7 +85,7 @@ def _hit_text(hit: Hit, *, dated: bool) -> str:
 async def answer_item(
     lane: OpenLane, model: str, corpus: Corpus, item: Item, search: SearchResult, *, epoch: int = 1
 ) -> AnswerResult:
-    """Generate the answer of one model from the search result."""
+    """Let a model answer the question of an item from the hits of a search."""
     benchmark = lane.plan.benchmark
     chosen = benchmark.prompts.answer(item.question_type, choices=bool(item.choices))
     limit = answer_tokens(benchmark, lane.run.plan.request)
@@ -139,7 +139,7 @@ async def answer_item(
 
 
 def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """Return the length, in characters, of the prompt prefix that other calls share, for the vendor's prompt cache."""
+    """Return how many characters at the start of the prompt other calls repeat, so that the vendor can cache them."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
     shown = context.text
@@ -153,7 +153,10 @@ def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext,
 def _budget(
     lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int
 ) -> int | None:
-    """Return the token budget of the context: the benchmark's, or less if the model's context is smaller."""
+    """Return the token budget of the hits: that of the benchmark, or less if the context window is smaller.
+
+    None = no limit.
+    """
     own = lane.plan.benchmark.context_budget
     prefix, _, name = model.partition("/")
     file = lane.run.plan.model_files.get(prefix)
@@ -166,9 +169,10 @@ def _budget(
 
 
 def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
-    """Return the template values of the prompt; unknown names are looked up in item and corpus metadata.
+    """Return the values of the names in a prompt template.
 
-    Tags of the prompt are escaped in the values.
+    Names that bench does not define are looked up in the metadata of the item and the corpus. Tags of the prompt that
+    occur in the values are escaped.
     """
     texts = {"question": item.question, "retrievedContext": context.text}
     if item.choices:
