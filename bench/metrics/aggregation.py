@@ -56,8 +56,8 @@ class FoldResult:
 class FoldRule(Protocol):
     """A rule that combines the values of many items; ``name`` is ``mean``, ``macro:DIMENSION`` or ``other``.
 
-    ``dimension`` names the metadata key whose labels group the items. It is None if the rule needs no groups.
-    The result is divided by ``scale``: 1000 converts stored microseconds into milliseconds.
+    ``dimension`` is the name by which the items are grouped, such as ``question_type``. It is None if the rule needs no
+    groups. The result is divided by ``scale``: 1000 converts stored microseconds into milliseconds.
     """
 
     @property

@@ -280,9 +280,9 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
 
 
 def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
-    """Return how the number was made, and True if the number is an estimate.
+    """Return the method that produced a number, and True if the number is an estimate.
 
-    The first is the name of the token counter, of the price table, or of the library that computes the metric. It is
+    The method is the name of the token counter, of the price table, or of the library that computes the metric. It is
     None for all other metrics.
     """
     if metric.arithmetic.method is not None:

@@ -296,7 +296,10 @@ def _order(key: Key) -> tuple[Labels, str]:
 
 
 def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCell]]:
-    """Return label -> cells with this label in ``dimension``. Cells without a label there are under ``(none)``."""
+    """Return label -> cells with this label in the dimension (such as ``question_type``).
+
+    Cells without a label in the dimension are under ``(none)``.
+    """
     groups: dict[str, list[FoldCell]] = {}
     for cell in cells:
         groups.setdefault(dict(cell.labels).get(dimension, NO_LABEL), []).append(cell)
@@ -304,7 +307,7 @@ def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCe
 
 
 def has_dimension(cells: Sequence[FoldCell], dimension: str) -> bool:
-    """Return True if at least one row has a label in ``dimension``."""
+    """Return True if at least one row has a label in the dimension, such as ``question_type``."""
     return any(dimension == name for cell in cells for name, _ in cell.labels)
 
 

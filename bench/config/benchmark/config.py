@@ -224,17 +224,18 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def origin(self) -> ConfigOrigin | None:
-        """Return the files of the config; None for a config that was read from a journal."""
+        """Return the files from which the config was read; None if it was read from a journal."""
         return self._origin
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on the config for the user; they do not stop a run."""
+        """Return the notes about the config for the user. A note does not stop a run."""
         return self._notes
 
     @property
     def unit(self) -> Unit:
-        """Return the benchmark's unit of one memory; a provider's config may set another."""
+        """Return the unit of one memory in the benchmark, such as ``session``. A provider config can set another unit.
+        """
         return UNIT_OF_MODE[self.ingestion.mode]
 
     @property
@@ -243,12 +244,12 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def has_choices(self) -> bool:
-        """Return True when the config names a field with the choices of a question."""
+        """Return True if the config names a field with the choices of a question."""
         return bool(self.fields.choice_paths or any(one.choices_field for one in self.fields.question_lists))
 
     @property
     def has_evidence(self) -> bool:
-        """Return True when the config names fields of the gold evidence."""
+        """Return True if the config names fields with gold evidence."""
         nested = any(one.evidence_field for one in self.fields.question_lists)
         fields = (
             self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag,
@@ -258,7 +259,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the marks of results of this config, such as ``altered``; each is a reason not to publish them."""
+        """Return marks such as ``altered`` for results of this config. Each mark is a reason not to publish them."""
         found = {
             "altered": self.ingestion.preprocessing.escape_html,
             "reduced_history": self.history.mode != "full",
@@ -267,29 +268,30 @@ class BenchmarkConfig(BenchmarkFile):
         return tuple(mark for mark, holds in found.items() if holds)
 
     def place(self, *path: str | int) -> str:
-        """Return ``file:line:column`` of a key, for errors; the benchmark's name for a config from a journal."""
+        """Return ``file:line:column`` of a key for errors. For a config from a journal, return the benchmark name."""
         return self._origin.place(path) if self._origin else self.name
 
     def written(self, *path: str | int) -> str:
-        """Return a key path joined with dots, in the spelling of its file, for messages."""
+        """Return a key path as a text with dots for messages, in the spelling of the file."""
         return self._origin.written(path) if self._origin else ".".join(map(str, path))
 
     def sets(self, *path: str | int) -> bool:
-        """Return True when a file of the config sets the key; False for a default."""
+        """Return True if a file of the config sets the key; False if the value is a default."""
         return self._origin is not None and self._origin.sets(path)
 
     def folder_of(self, *path: str | int) -> Path | None:
-        """Return the folder of the file that sets a value; None for a config that was read from a journal."""
+        """Return the folder of the file that sets the key; None for a config from a journal."""
         return self._origin.folder_of(path) if self._origin else None
 
     def question_type(self, name: str | None) -> QuestionType | None:
-        """Return the declared question type with this name; None when it is not declared."""
+        """Return the declaration of the question type with this name; None if there is none."""
         return next((kind for kind in self.question_types if kind.name == name), None)
 
     def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
-        """Return name and text of the judge prompt: for abstention, else for the question type, else the default.
+        """Return (name, text) of the judge prompt for an item.
 
-        The result is None when the config has no such prompt.
+        With ``abstention``, this is the abstention prompt if the config has one. Otherwise it is the prompt of the
+        question type, or else the default prompt. Return None if the config has no such prompt.
         """
         prompts = self.evaluation.judge_prompts
         if abstention and prompts.abstention is not None:
@@ -297,7 +299,10 @@ class BenchmarkConfig(BenchmarkFile):
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
     def answer_prompt(self, question_type: str | None) -> tuple[str, str] | None:
-        """Return name and text of the answer prompt for the question type, else of the default; None without both."""
+        """Return (name, text) of the answer prompt of the question type, or else of the default prompt.
+
+        Return None if the config has neither prompt.
+        """
         prompts = self.evaluation.answer_prompt
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
@@ -331,7 +336,7 @@ _ADDED_DEFAULTS = (("through", False), ("methods_by", "question_type"))
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
-    """Return the resolved config as a JSON tree, without descriptions and file locations."""
+    """Return the config as JSON data for its digest, without descriptions and file locations."""
     tree = config.model_dump(mode="json", exclude=_NOT_IDENTITY)
     tree["data"].pop("local_path")
     tree["data"].pop("fetch")
@@ -340,7 +345,7 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
 
 
 def _drop_unset(tree: object, added: object) -> None:
-    """Remove the added keys that the config does not set."""
+    """Remove from ``tree`` the keys in ``added`` that the config does not set."""
     if isinstance(tree, list):
         for one in tree:
             _drop_unset(one, added)
@@ -358,5 +363,5 @@ def _drop_unset(tree: object, added: object) -> None:
 
 
 def config_sha256(config: BenchmarkConfig) -> str:
-    """Return the hex SHA-256 of the RFC 8785 form of `identity_tree`."""
+    """Return the SHA-256 of the canonical JSON of `identity_tree`, as hex digits."""
     return digest(identity_tree(config))

@@ -231,7 +231,10 @@ class Manifest(ManifestPart):
     """independent unit for confidence intervals; null: each item"""
 
     def as_benchmark(self, instructions: Mapping[str, str]) -> dict[str, object]:
-        """Return the fields of the `BenchmarkConfig`; ``instructions`` is the content of type_instructions_file."""
+        """Convert the manifest to the fields of a `BenchmarkConfig`.
+
+        ``instructions`` is question type -> instruction, from the type_instructions_file.
+        """
         same = self.model_dump(include=_SAME, by_alias=True)
         return (
             same

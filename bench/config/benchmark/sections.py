@@ -128,12 +128,12 @@ class Data(ConfigModel):
 
     @property
     def joins(self) -> bool:
-        """Return True when other files are joined to the rows."""
+        """Return True if the config joins other files to the rows."""
         return any(step.file is not None for step in self.with_.values())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the files with the rows, as the config writes them."""
+        """Return the names of the data files, in the spelling of the config."""
         if self.files:
             return self.files
         return (self.path if self.type == "local" else self.local_path or self.path,)
@@ -269,24 +269,24 @@ class SchemaSection(ConfigModel):
 
     @property
     def contexts(self) -> tuple[ContextSection, ...]:
-        """Return the history sections."""
+        """Return the sections that describe the history of a row."""
         return self.context if isinstance(self.context, tuple) else (self.context,)
 
     @property
     def question_lists(self) -> tuple[Questions, ...]:
-        """Return the sections of nested questions; empty for one question per row."""
+        """Return the sections that describe nested questions; empty if each row is one question."""
         if self.questions is None:
             return ()
         return self.questions if isinstance(self.questions, tuple) else (self.questions,)
 
     @property
     def rubric_paths(self) -> FieldPaths | None:
-        """Return the path or paths of the rubric's points; None without a rubric."""
+        """Return the paths of the points of the rubric; None if there is no rubric."""
         return self.rubric.from_ if isinstance(self.rubric, RubricPoints) else self.rubric
 
     @property
     def choice_paths(self) -> FieldPaths | None:
-        """Return the path or paths of the choices; None without choices."""
+        """Return the paths of the choices; None if there are no choices."""
         return self.choices.from_ if isinstance(self.choices, Choices) else self.choices
 
 
@@ -489,7 +489,10 @@ class Routable(Protocol):
 
 
 def is_routed(item: Routable, by: str, pattern: str) -> bool:
-    """Return True when the property of an item that ``methodsBy`` names matches the pattern."""
+    """Return True if the pattern matches the property ``by`` of the item.
+
+    The key ``methodsBy`` of a config names the property.
+    """
     if by == "choices":
         return fnmatchcase("present" if item.choices else "absent", pattern)
     return fnmatchcase(str((item.question_type if by == "question_type" else item.metadata.get(by)) or ""), pattern)
@@ -525,11 +528,11 @@ class Evaluation(ConfigModel):
 
     @property
     def every_method(self) -> tuple[str, ...]:
-        """Return the names of the evaluator and of the evaluators that replace it for some items, each once."""
+        """Return the names of all evaluators that can score an item: the main one, and those for some items."""
         return tuple(dict.fromkeys((self.method, *self.methods.values())))
 
     def method_of(self, item: Routable) -> str:
-        """Return the name of the evaluator of one item."""
+        """Return the name of the evaluator that scores this item."""
         return next((name for one, name in self.methods.items() if is_routed(item, self.methods_by, one)), self.method)
 
     @field_validator("values", "labels")

@@ -157,7 +157,7 @@ class SearchResponse(ConfigModel):
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """Return the content paths in order of preference."""
+        """Return the paths of the text of a hit, the preferred path first."""
         if isinstance(self.content_field, str):
             return (self.content_field,)
         return tuple(self.content_field or ())
@@ -226,7 +226,7 @@ class RequestSection(ConfigModel):
 
     @property
     def has_body(self) -> bool:
-        """Return True when the file sets a body, even if it is null."""
+        """Return True if the file sets a body, even if the body is null."""
         return "body" in self.model_fields_set
 
     @field_validator("path")

@@ -72,21 +72,21 @@ NOT_IDENTITY = {
 
 
 def identity(config: ProviderConfig) -> dict[str, object]:
-    """Return the part of a config that can change results, as a JSON tree."""
+    """Return the settings of a config that can change results, as JSON data."""
     tree = config.model_dump(mode="json", exclude=NOT_IDENTITY, exclude_defaults=True)  # type: ignore[arg-type]
     code = adapter_digest(config)
     return {key: map_texts(value, _cleaned) for key, value in {**tree, **code}.items()}
 
 
 def digest(config: ProviderConfig) -> str:
-    """Return the hex SHA-256 of the canonical JSON of :func:`identity`."""
+    """Return the SHA-256 of the canonical JSON of :func:`identity`, as hex digits."""
     return canonical_digest(identity(config))
 
 
 def adapter_digest(config: ProviderConfig) -> dict[str, object]:
-    """Return ``{"adapter_sha256": ...}`` for an adapter file next to the config; empty for any other adapter.
+    """Return ``{"adapter_sha256": ...}`` for an adapter in a file next to the config; empty for any other adapter.
 
-    The code of the adapter is part of the measurement.
+    The digest is part of the identity, because the code of the adapter can change results.
     """
     file = (config.adapter or "").partition(":")[0]
     path = config.folder / file
@@ -221,7 +221,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def path(self) -> Path | None:
-        """Return the path of the file; None for a built-in provider."""
+        """Return the path of the config file; None for a built-in provider."""
         return self._source.path if self._source else None
 
     @property
@@ -231,11 +231,11 @@ class ProviderConfig(ConfigModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return the warnings on the file; ``bench validate`` shows them, but does not fail because of them."""
+        """Return the warnings about the file. ``bench validate`` shows them, but does not fail because of them."""
         return self._warnings
 
     def place(self, *path: str | int) -> str | None:
-        """Return ``file:line:column`` of a key, for errors; None for a built-in provider."""
+        """Return ``file:line:column`` of a key for errors; None for a built-in provider."""
         return self._source.place(path) if self._source else None
 
     @property
@@ -258,17 +258,17 @@ class ProviderConfig(ConfigModel):
 
     @property
     def bills(self) -> bool:
-        """Return True when the calls may cost money: for a hosted service, and for an MCP server at a URL."""
+        """Return True if calls can cost money: for a hosted service, and for an MCP server at a URL."""
         return self.type == "hosted" or (self.mcp is not None and self.mcp.url is not None)
 
     @property
     def base_url(self) -> str | None:
-        """Return the base URL of the service with unresolved variables; None if it has no URL (a stdio server)."""
+        """Return the base URL of the service, before its variables are replaced; None for a server without a URL."""
         if self.type == "docker" and self.docker is not None:
             return self.docker.base_url
         return self.mcp.url if self.type == "mcp" and self.mcp is not None else self.connection.base_url
 
     @cached_property
     def sha256(self) -> str:
-        """Return the hex SHA-256 of all settings that can change requests or how responses are read."""
+        """Return the SHA-256, as hex digits, of all settings that can change requests or the reading of responses."""
         return digest(self)

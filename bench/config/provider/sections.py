@@ -62,13 +62,16 @@ _LONG_TOKEN = pattern(r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_\-]{32,}"
 
 
 def looks_like_key(text: str) -> bool:
-    """Return True when ``text`` contains something that looks like a secret key; ``${...}`` is ignored."""
+    """Return True if ``text`` contains something that looks like a secret key. Parts ``${...}`` are ignored."""
     bare = re.sub(r"\$\{[^}]*\}", "", text)
     return KEY_LIKE.search(bare) is not None or _LONG_TOKEN.search(bare) is not None
 
 
 def _http_url(text: str) -> str:
-    """Check that a text is an http(s) URL without credentials; a variable is replaced by its default for the check."""
+    """Return an http(s) URL unchanged; raise ValueError if it is not a URL, or contains credentials.
+
+    For the check, each variable is replaced by its default.
+    """
     shown = VARIABLE.sub(lambda match: match.group(2) or "http://variable", text)
     if not shown.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
@@ -169,12 +172,9 @@ class Auth(ConfigModel):
         return self
 
     def credentials(self, environment: Environment, *, user: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
-        """Return the headers and URL parameters with the key; both are empty for an optional key that is not set.
+        """Return (headers, URL parameters) that contain the key. Both are empty if the key is optional and not set.
 
         ``user`` is the provider or model that needs the key, for errors.
-
-        Raises:
-            ConfigError: the variable of the key is not set.
         """
         if self.type == "none" or self.env_var is None:
             return {}, []
@@ -227,7 +227,7 @@ class Scoping(ConfigModel):
 
     @property
     def single(self) -> bool:
-        """Return True when the service has only one namespace and can therefore hold one corpus at a time."""
+        """Return True if the service has only one namespace, so it can hold only one corpus at a time."""
         return self.strategy == "single"
 
     @field_validator("run_id_format")
@@ -370,5 +370,5 @@ class CapabilitiesConfig(ConfigModel):
     """token limit of a search whose API has no k; bench then cuts the hits to k"""
 
     def declared(self) -> frozenset[str]:
-        """Return the optional operations that the file declares as supported."""
+        """Return the names of the optional operations that the file declares as supported."""
         return frozenset(name for name in OPERATIONS if getattr(self, name, None))
