@@ -349,7 +349,7 @@ class _MaybeNotCanonical(Exception):
 
 
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
-    """Return three things: the value of a JSON line, the bytes of its members ``names``, and True if it is canonical.
+    """Parse a JSON line; return its value, the bytes of its members ``names``, and True if the line is canonical.
 
     The bytes are RFC 8785. If the value is not an object, they are the bytes of the whole value.
 

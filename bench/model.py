@@ -223,7 +223,7 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """The answer of a provider to the question whether stored memories can be searched."""
+    """The result of asking a provider whether stored memories can be searched."""
 
     state: Literal["ready", "pending", "failed"]
     detail: str = ""

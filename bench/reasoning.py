@@ -34,7 +34,7 @@ _CHANNEL = pattern(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
 _BARE_CHANNELS = ("analysis", "assistantfinal")
 """texts that mark a channel when the server removed the channel's special tokens"""
 _DONE = pattern(r"^[ \t]*\.\.\.done thinking\.[ \t\r]*$", re.MULTILINE)
-"""the last line of the reasoning in the output of ``ollama run``, which begins with ``Thinking...``"""
+"""the line that ends the reasoning in the output of ``ollama run``; the reasoning begins with ``Thinking...``"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
 """maximum number of opening brackets in a text that is searched for tags; with more, the model wrote in a loop"""

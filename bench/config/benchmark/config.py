@@ -234,7 +234,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def unit(self) -> Unit:
-        """Return the unit of one memory in the benchmark, such as ``session``. A provider config can set another unit.
+        """Return the size of one memory in the benchmark, such as ``session``; a provider config can set another one.
         """
         return UNIT_OF_MODE[self.ingestion.mode]
 
