@@ -148,9 +148,9 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return short texts that are fast to search for.
+    """Return the texts to search for in a fast check whether a text can contain the secret.
 
-    If a text contains the secret in any form, the decoded text contains at least one of them.
+    If a text contains the secret in any form, the decoded text contains at least one of the search texts.
     """
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")

@@ -128,7 +128,9 @@ class Environment:
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
-        """Return the secret ``name``. ``user`` is the provider or model that needs it, for the error.
+        """Return the secret ``name``.
+
+        ``user`` is the provider or model that needs the secret; the error names the user.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -155,7 +157,9 @@ class Environment:
             _learn_secrets(name, value)
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
-        """Return the value of a variable that is not a secret. ``user`` needs it; ``example`` is a value for the hint.
+        """Return the value of a variable that is not a secret.
+
+        ``user`` is the provider or model that needs the variable. ``example`` is a value for the hint.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.

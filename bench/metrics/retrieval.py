@@ -121,7 +121,7 @@ def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
 
 
 def without_repeats(slots: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Drop each slot whose ids all occurred earlier; a slot without ids stays."""
+    """Return the hits without repeats: a hit is dropped if all of its ids occurred earlier. Hits without ids stay."""
     seen: set[str] = set()
     kept = []
     for ids in slots:
@@ -144,9 +144,10 @@ def hit(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def recall(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return the recall of one item, by variant.
+    """Return the recall of one item by the parameter ``variant``.
 
-    ``any``: 1 if covered > 0; ``fraction``: covered / R; ``all``: 1 if covered = R; ``capped``: covered / min(R, K).
+    R is the number of expected ids, F is how many of them the first K hits cover. ``any``: 1 if F > 0, else 0.
+    ``fraction``: F / R. ``all``: 1 if F = R, else 0. ``capped``: F / min(R, K).
     """
     covered, expected = ranking.covered(k), ranking.expected
     if params["variant"] == "fraction":

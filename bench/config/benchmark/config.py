@@ -234,7 +234,9 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def unit(self) -> Unit:
-        """Return the size of one memory in the benchmark, such as ``session``; a provider config can set another one.
+        """Return the size of one memory in the benchmark, such as ``session``.
+
+        A provider config can set another size.
         """
         return UNIT_OF_MODE[self.ingestion.mode]
 

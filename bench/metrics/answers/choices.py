@@ -156,9 +156,10 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
     """Return rule -> 1 if the answer gives the right letter by this published rule, else 0.
 
-    exact (MemBench): the answer is the letter and nothing else. stated (LongBench v2): the first ``The correct answer
-    is (X)`` has the letter. only (PersonaMem): no other letter is in brackets; without brackets, no other letter is a
-    word; the text after ``<final_answer>`` or the whole answer is tested. Empty if the right option has no letter.
+    The rule exact (MemBench): the answer is the letter and nothing else. The rule stated (LongBench v2): the first
+    ``The correct answer is (X)`` has the letter. The rule only (PersonaMem): the letter is the only one in brackets or,
+    without brackets, the only one that is a word. This rule tests the text after ``<final_answer>`` and the whole
+    answer. The result is empty if the right option has no letter.
     """
     letters = option_letters(choices)
     if wanted >= len(letters):
