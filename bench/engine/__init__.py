@@ -1,4 +1,4 @@
-"""The engine: it runs the phases of all corpora and items in order. It contains no HTTP, no SQL and no metric.
+"""The engine: it runs the phases of all corpora and items. HTTP, SQL and metrics are in other packages.
 
 Example::
 
@@ -9,8 +9,8 @@ Example::
 
 Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpora.corpus`` prepares a
 corpus (``ingest``, ``index_wait``), and ``items.item_pipeline`` runs the phases of an item (``search``, ``answer``,
-``evaluate``). ``run_context`` contains the only broad ``except``. ``stopping`` contains every way to stop a run early,
-``circuit_breaker`` those to stop a job.
+``evaluate``). ``run_context`` converts exceptions to failures. ``stopping`` stops a run early, ``circuit_breaker``
+single jobs.
 """
 
 from __future__ import annotations

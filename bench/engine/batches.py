@@ -1,4 +1,4 @@
-"""The journal of a run's batches: which are intended, which are sent, and whether all are settled.
+"""Record the batches of model calls in the journal of a run, so that a resume can fetch their results.
 
 Example::
 
@@ -6,7 +6,8 @@ Example::
     await log.intend(record)            # durable before the upload
     records = await open_batches(run)  # of earlier processes, in order
 
-A process that ends with nothing in flight records all batches as settled; failed calls are sent again by ``retry``.
+A process that ends without waiting for a batch records that all batches are settled. ``bench retry`` sends failed calls
+again.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ if TYPE_CHECKING:
 
 INTENDED, SENT, SETTLED = "batch_intended", "batch_sent", "batches_settled"
 WAITING_ITEMS = 2_000
-"""maximum number of items of a lane that may wait for a batch at the same time"""
+"""number of items of a lane that can wait for batches at the same time"""
 
 
 @dataclass(frozen=True, slots=True)
 class JournaledBatches:
-    """The journal of a run's batches, and their senders."""
+    """The senders of batches of a run; each batch is recorded in the journal."""
 
     run: RunContext
     senders: list[BatchSender] = field(default_factory=list)
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Start every sender with the open batches of earlier processes."""
+        """Start every sender, with the batches of earlier processes whose results may be missing."""
         records = await open_batches(self.run) if self.senders else []
         for sender in self.senders:
             sender.start(tasks, [one for one in records if one.endpoint == sender.endpoint.name])
 
     def settle(self) -> None:
-        """Record that no call waits for a batch."""
+        """Record in the journal that no call waits for the result of a batch any more."""
         if self.senders:
             self.run.journal.append(Event(kind=SETTLED))
 
@@ -70,7 +71,7 @@ class JournaledBatches:
 
 @asynccontextmanager
 async def batching(batches: JournaledBatches | None) -> AsyncIterator[None]:
-    """Send batches while the block runs; when it ends normally, record them as settled."""
+    """Send batches during the ``with`` block; if it ends without an error or a stop, record them as settled."""
     if batches is None:
         yield
         return
@@ -83,7 +84,7 @@ async def batching(batches: JournaledBatches | None) -> AsyncIterator[None]:
 
 
 async def open_batches(run: RunContext) -> list[BatchRecord]:
-    """Return the batches of earlier processes whose results may be missing, in order."""
+    """Return the batches of earlier processes whose results may be missing, oldest first."""
     from bench.models.batch import BatchRecord
 
     found: dict[str, BatchRecord] = {}

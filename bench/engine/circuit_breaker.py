@@ -1,4 +1,4 @@
-"""The stopped jobs of a lane, and the circuit breaker that stops jobs whose first items all fail alike.
+"""Stop jobs of a lane: because a provider or model refused, or because the first items all fail with the same error.
 
 Example::
 
@@ -21,13 +21,13 @@ from bench.patterns import pattern
 from bench.plan import Job, Lane
 
 FIRST_ITEMS = 20
-"""number of empty searches at the start that stop a lane"""
+"""number of searches at the start that must all be empty to stop a lane"""
 FIRST_FAILURES = 10
-"""number of equal failures at the start that stop the jobs they concern"""
+"""number of failures at the start that must all be equal to stop the jobs"""
 WRONG_REQUEST = frozenset({Rejected.kind, MappingError.kind})
-"""error kinds that a repetition does not change"""
+"""kinds of errors that occur again if the request is repeated"""
 _OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z])[\w.-]{12,}')
-"""parts of an error text that differ from call to call: the request repeated in a 422, the body, ids"""
+"""parts of an error text that differ from call to call, such as ids and the repeated request"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,20 +37,20 @@ class CircuitBreaker:
     run: RunContext
     lane: Lane
     stopped_jobs: dict[str, Failure] = field(default_factory=dict)
-    """job key -> failure"""
+    """job key -> failure because of which the job was stopped"""
     all_stopped: bool = False
-    """all jobs of the lane are stopped"""
+    """True if all jobs of the lane are stopped"""
     _searched: int = 0
     _found_any: bool = False
     _only_error: dict[str, str] = field(default_factory=dict)
-    """action -> the only error text so far; empty after a success or another error"""
+    """action -> error text that all its failures had so far; empty after a success or a different error"""
     _failures: Counter[str] = field(default_factory=Counter)
     """action -> number of its failures so far"""
     _lost_items: Counter[str] = field(default_factory=Counter)
-    """action -> number of items that these failures lost"""
+    """action -> number of items that failed because of these failures"""
 
     def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
-        """Stop these jobs; requests in flight finish."""
+        """Stop these jobs because of a failure: their next phases do not start, but requests in flight finish."""
         for job in jobs:
             if job.key not in self.stopped_jobs:
                 self.stopped_jobs[job.key] = failure
@@ -61,9 +61,9 @@ class CircuitBreaker:
         self.all_stopped = len(self.stopped_jobs) == len(self.lane.jobs)
 
     def count_search(self, *, empty: bool, provider: str) -> None:
-        """Count a search.
+        """Count a search, and stop all jobs of the lane if its first 20 searches were all empty.
 
-        When the first 20 searches of a lane are all empty, its jobs are stopped; if the breaker is off, an event warns.
+        If the circuit breaker is switched off, only write a warning.
         """
         self._searched += 1
         self._found_any |= not empty
@@ -79,10 +79,10 @@ class CircuitBreaker:
     def count_outcome(
         self, action: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
     ) -> None:
-        """Count a success or failure of an action for some items, such as their search.
+        """Count the outcome of an action such as a search; ``failure`` is None after a success.
 
-        The breaker stops ``jobs`` when at least the first 10 all fail with the same error of a wrong request, and more
-        items are lost than a valid job may lose.
+        The jobs are stopped if the first 10 or more outcomes are all the same error of a wrong request, and more items
+        have failed than a valid job may lose. ``items`` is the number of items that fail with this action.
         """
         if self._only_error.get(action) == "" or not self.run.plan.request.circuit_breaker:
             return

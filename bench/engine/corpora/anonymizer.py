@@ -1,8 +1,8 @@
-"""Opaque ids and namespaces for providers. Only this module and the journal map them back to dataset ids.
+"""Replace the ids of a dataset by opaque ids for providers, and map the opaque ids of hits back.
 
 Also in this module:
 
-* The namespace at a provider of one attempt to ingest a corpus.
+* Choose the namespace in which a corpus is stored at a provider.
 
 Example::
 
@@ -12,11 +12,11 @@ Example::
     space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=CorpusState()).namespace
     # "bench-demo-r1-3780d278..."
 
-The dataset's own ids can reveal answers (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
-corpus and item gets a hashed id, the same in every run.
+The ids of a dataset can reveal answers: the gold sessions of LongMemEval start with ``answer_``. So each memory,
+session, corpus and item gets a hashed id, which is the same in every run.
 
-The namespace of an ingested corpus is read from its journal rows. Rows without a namespace are from an earlier version,
-whose namespaces had no random part.
+After the first write, the namespace of a corpus is read from its journal rows. Rows of earlier versions do not have it;
+their namespaces are computed, because they have no random part.
 """
 
 from __future__ import annotations
@@ -42,38 +42,38 @@ def opaque_id(kind: str, *parts: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AnonymizedCorpus:
-    """The memories of one corpus with the opaque ids that a provider gets, and the map back to the dataset's ids."""
+    """The memories of one corpus with opaque ids, as a provider gets them, and the map back to the dataset's ids."""
 
     memories: tuple[Memory, ...]
     _rendered: dict[str, RenderedMemory] = field(repr=False)
     _evidence: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
-    """the sessions or turns that the memories hold, by evidence level; filled on first use"""
+    """level (session or turn) -> ids of the sessions or turns that the memories contain; filled on first use"""
 
     @classmethod
     def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> AnonymizedCorpus:
-        """Return the memories of a corpus with an opaque id for every memory and session."""
+        """Return the memories of a corpus with opaque ids; ``rendered`` has the memories with the dataset's ids."""
         hidden = {opaque_id("m", benchmark, corpus, one.memory.id): one for one in rendered}
         memories = tuple(_anonymized_memory(name, benchmark, corpus, one.memory) for name, one in hidden.items())
         return cls(memories=memories, _rendered=hidden)
 
     def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
-        """Return the dataset's memories for the opaque ids of a hit, in order, without repeats and unknown ids."""
+        """Return the dataset's memories for the opaque ids of a hit, in order; repeated and unknown ids are ignored."""
         if not memory_ids:
             return []
         wholes = dict.fromkeys(map(whole_id, memory_ids))
         return [self._rendered[name] for name in wholes if name in self._rendered]
 
     def knows(self, memory_ids: Collection[str]) -> bool:
-        """Return True when one of the ids is a memory of this corpus."""
+        """Return True if at least one of the opaque ids is that of a memory of this corpus."""
         return not self._rendered.keys().isdisjoint(map(whole_id, memory_ids))
 
     def holds_all(self, memory_ids: Collection[str]) -> bool:
-        """Return True when all ids are memories of this corpus."""
+        """Return True if all opaque ids are those of memories of this corpus."""
         return self._rendered.keys() >= set(map(whole_id, memory_ids))
 
     @property
     def sha256(self) -> str:
-        """Return the digest of all memories in order, in the form that the provider receives."""
+        """Return a SHA-256 of all memories in order, as the provider gets them."""
         hashed = sha256()
         for one in self.memories:
             turns = [[turn.role, turn.content, turn.speaker, turn.when] for turn in one.messages]
@@ -88,18 +88,18 @@ class AnonymizedCorpus:
 
     @cached_property
     def is_dated(self) -> bool:
-        """Return True when some memory has a date."""
+        """Return True if any memory has a date."""
         return any(memory.when is not None for memory in self.memories)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
-        """Return the wanted sessions or turns that no memory of the corpus holds."""
+        """Return those of the ``wanted`` sessions or turns that no memory of the corpus contains."""
         known = self._evidence.get(level)
         if known is None:
             known = self._evidence[level] = frozenset(ids_at_level(self._rendered.values(), level))
         return tuple(name for name in dict.fromkeys(wanted) if name not in known)
 
     def ids_of_session(self, session: str) -> tuple[str, ...]:
-        """Return the opaque ids of the memories that hold any part of a session."""
+        """Return the opaque ids of all memories that contain a part of this session."""
         return tuple(name for name, one in self._rendered.items() if session in one.sessions)
 
 
@@ -109,7 +109,7 @@ def _anonymized_memory(name: str, benchmark: str, corpus: str, memory: Memory) -
 
 
 def anonymize(lane: Lane, corpus: Corpus) -> AnonymizedCorpus:
-    """Render a corpus into the memories of a lane, with opaque ids."""
+    """Return the memories of a corpus as the provider of a lane gets them, with opaque ids."""
     benchmark = lane.benchmark
     return AnonymizedCorpus.over(
         benchmark.name, corpus.id, memories(benchmark.config, corpus, unit=lane.unit, text=lane.text)
@@ -117,7 +117,11 @@ def anonymize(lane: Lane, corpus: Corpus) -> AnonymizedCorpus:
 
 
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
-    """Return the namespace of the last attempt to ingest a corpus; it is the same in every process."""
+    """Return the namespace of the last attempt to ingest a corpus.
+
+    ``history`` is the state of the corpus in the journal. ``journal`` is the id of this journal, which makes a new name
+    unique.
+    """
     hidden, run_id = opaque_id("c", lane.benchmark.name, corpus), history.reused_from or run_id
     name = history.namespace or namespace(
         lane.provider.config,

@@ -1,13 +1,14 @@
-"""The contents of a namespace as its provider reports them: stored when a build is ready, compared on reuse.
+"""Record the contents of a namespace when its corpus is ready, to detect changes before another run reuses it.
 
 Example::
 
     kept = await steady(provider, config, space, memories)       # {"count": 4, "found": {"m3f1...": "9c0e..."}, ...}
     changed_contents("corpora.c0", kept, await contents(...))    # [("corpora.c0.count", "4", "5")]
 
-The contents are the count, if the provider can count, and a digest of the ids and texts in a wide search for the last,
-the first and the longest memory. For results that vary between searches, or with other search settings, only the
-existence of hits is compared. A provider that can restore a namespace gives a digest of everything in it instead.
+The record has the number of memories, if the provider can count them. It also has digests of the hits of three
+searches: for the last, the first and the longest memory. If a provider can restore a namespace, the record has a digest
+of the whole namespace instead of searches. If the results of a search vary, or the search settings have changed, only
+the existence of hits is compared.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ SHORT = 12
 async def contents(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Return the count and, for each sample memory, a digest of its search result (None without hits).
+    """Return the current record of a namespace: the number of memories, and digests of searches or of the whole.
 
-    A provider that can restore a namespace gives one digest of everything instead of the search results.
+    The digest of a search without hits is None.
     """
     whole, found = await _whole(provider, space), dict[str, object]()
     for memory in samples(memories) if DIGEST not in whole else ():
@@ -45,20 +46,20 @@ async def contents(
 async def unsearched(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Return the count without searching; a later comparison only requires that each sample finds something."""
+    """Return a record of a namespace without searching; a later comparison then checks only that searches have hits."""
     whole = await _whole(provider, space)
     found = {memory.id: VARIES for memory in samples(memories)} if DIGEST not in whole else {}
     return {**whole, FOUND: found, CONFIG: digest(identity(config))}
 
 
 def is_unsearched(kept: Mapping[str, object]) -> bool:
-    """Return True when the stored contents have no search results."""
+    """Return True if the record ``kept`` was made without searching, see `unsearched`."""
     found = _found(kept)
     return bool(found) and all(value == VARIES for value in found.values())
 
 
 async def _whole(provider: Provider, space: Space) -> dict[str, object]:
-    """Return the count and the digest, if the provider supports them."""
+    """Return the number of memories and the digest of the namespace, each only if the provider supports it."""
     counted = {COUNT: await retry_unreadable(partial(provider.count, space))} if isinstance(provider, Counts) else {}
     return {**counted, DIGEST: await provider.digest(space)} if isinstance(provider, Restores) else {**counted}
 
@@ -66,7 +67,10 @@ async def _whole(provider: Provider, space: Space) -> dict[str, object]:
 async def steady(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Read the contents twice; mark search results that differ as varying, and leave out a count that differs."""
+    """Return the record of a namespace after reading its contents twice.
+
+    Search results that differ between the two are marked as varying; a different count is left out.
+    """
     first = await contents(provider, config, space, memories)
     if DIGEST in first:
         return first
@@ -78,7 +82,7 @@ async def steady(
 
 
 def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    """Return the differences between stored and current contents as (path, before, now)."""
+    """Return the differences between a stored and the current record of a namespace, each as (path, before, now)."""
     changed = []
     for name in (COUNT, DIGEST):
         if name in before and before[name] != now.get(name):

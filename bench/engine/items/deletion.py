@@ -1,11 +1,11 @@
-"""Add-delete-verify: the search phase of an item that checks that a deleted memory is not found any more.
+"""The search phase of an item that tests whether a deleted memory is no longer found.
 
-1. A search must find the content; otherwise the item is unscored (``not_found_before_delete``).
-2. An intent is made durable, then the memories of the target are deleted.
-3. The verification search runs; the deletion check reads its hits.
+1. A search must find the content to delete; otherwise the item is unscored (``not_found_before_delete``).
+2. The intention is stored durably in the journal, then the memories of the session are deleted.
+3. A second search runs; the evaluator reads its hits.
 
-A run that was killed between 2 and the end of 3 deletes again on resume and skips step 1, because the content may
-already be deleted.
+If the run is killed during step 2 or 3, a resume repeats both steps. It skips step 1, because the content may already
+be deleted.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ MISSING = "not_found_before_delete"
 
 
 async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, deletion: Deletion) -> SearchResult:
-    """Run the three steps and return the result of the verification search.
+    """Delete the memories of an item's deletion, and return the result of the search after it.
 
-    If step 1 does not find the content, return its result with the reason ``not_found_before_delete``.
+    If the first search does not find the content, delete nothing, and return its result with the reason
+    ``not_found_before_delete``.
     """
     provider, space = lane.provider, ready.space
     if not isinstance(provider, Deletes):
@@ -53,7 +54,7 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
 
 
 def deletions_begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
-    """Return the deletions that an earlier process began: (item, number of the attempt to ingest its corpus)."""
+    """Return the deletions that earlier processes began, as (item, number of the attempt to ingest its corpus)."""
     return {
         (str(event.data["item"]), int(str(event.data["attempt"])))
         for _, event in events
@@ -62,6 +63,6 @@ def deletions_begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str
 
 
 def _holds_content(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
-    """Return True when a search finds the content to delete."""
+    """Return True if a hit is a memory to delete, or contains the text to delete."""
     wanted = deletion.deleted_content.strip().lower()
     return any(set(targets) & set(hit.source_ids) or (wanted and wanted in hit.content.lower()) for hit in found.hits)

@@ -1,11 +1,11 @@
-"""The calibration of a run's judges before the first item, with probes whose right verdict is known.
+"""Test the judges of a run before the first item, with answers whose right verdict is known.
 
 Example::
 
     await calibrate_judges(run, models)       # one event per judge and judge prompt, kind ``judge_calibration``
 
-``bench describe`` shows the events, and ``bench compare`` reads the judge noise from them. A judge and prompt with an
-event are not calibrated again. A judge that cannot be called gives an event, but does not stop the run.
+``bench describe`` shows the events, and ``bench compare`` reads the judge noise from them. On a resume, a judge with an
+event for its prompt is not tested again. If a judge cannot be called, this is an event and does not stop the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ WARNING = "judge_warning"
 
 
 async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
-    """Calibrate each judge with the prompts of each benchmark; warn about judges that accept wrong answers."""
+    """Test each judge with the judge prompts of each benchmark, and write the error rates to the journal as events.
+
+    Judges that accept too many wrong answers also give a warning.
+    """
     known = await _known(run)
     for lane, job, evaluator in _judged(run, models):
         if run.stopping.requested:
@@ -57,7 +60,7 @@ async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
 
 
 def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
-    """Yield the jobs with a judge that decides whether answers are right."""
+    """Yield each job whose judge decides whether answers are right, with its lane and evaluator."""
     for lane in run.plan.running:
         opened = distinct_evaluators(models.evaluators(lane))
         evaluator = next((one for one in opened if isinstance(one, JudgeEvaluator)), None)
@@ -67,7 +70,7 @@ def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, Ju
 
 
 async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
-    """Return the false positive rates by (judge, prompt) from an earlier process of this run."""
+    """Return the false positive rate of each (judge, prompt digest) that was already tested in this run."""
     found: dict[tuple[str, str], float | None] = {}
     async with Reader.open(run.folder) as reader:
         for _, event in await reader.events():

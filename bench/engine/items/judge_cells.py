@@ -1,4 +1,4 @@
-"""Judge one set of answers with one judge and judge prompt, in a journal in ``disputes/`` of the workspace.
+"""Judge the answers of a run or file again with one judge and prompt; the verdicts are kept in ``disputes/``.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
     cell.n_reused, cell.n_asked              # 57, 3
     folder = await cell.journal(environment)
 
-No verdict is paid twice: replies of the same judge to the same prompt on the same answers, in the answers' run or in
-another cell, are reused. A failed call is repeated by the next dispute.
+No verdict is paid twice. Earlier replies of the same judge to the same prompt on the same answers are reused, from the
+run of the answers and from earlier disputes. A failed call is repeated by the next dispute.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from bench.plan import Plan
 from bench.settings import Environment
 
 FOLDER = "disputes"
-"""folder in the workspace for the journals of paid verdicts"""
+"""folder in the workspace with the journals of these verdicts"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCell:
-    """One judge and prompt with the answers to judge and the earlier replies."""
+    """One judge with one prompt, the answers to judge, and the earlier replies to reuse."""
 
     plan: Plan
     rows: Sequence[ExternalRow]
@@ -43,16 +43,16 @@ class JudgeCell:
     replies: Mapping[str, StoredReplies]
     """item -> earlier replies of the judge on its answer"""
     whole: bool
-    """the journal exists and has an outcome for every answer"""
+    """True if the journal exists already and has a result for every answer"""
 
     @property
     def judge(self) -> str:
-        """Return the judge's name."""
+        """Return the name of the judge."""
         return self.plan.lanes[0].jobs[0].judge
 
     @property
     def n_reused(self) -> int:
-        """Return the number of answers that need no call."""
+        """Return the number of answers for which the judge's earlier reply is reused."""
         if self.whole:
             return len(self._answered)
         prompts = {prompt.sha256 for prompt in self.plan.lanes[0].benchmark.prompts.judges.all}
@@ -61,7 +61,7 @@ class JudgeCell:
 
     @property
     def n_asked(self) -> int:
-        """Return the number of answers that are sent to the judge."""
+        """Return the number of answers for which the judge must be called."""
         return len(self._answered) - self.n_reused
 
     @property
@@ -69,7 +69,7 @@ class JudgeCell:
         return [row for row in self.rows if (row.answer or "").strip()]
 
     async def journal(self, environment: Environment) -> Path:
-        """Return the folder of the journal. If no journal with every answer exists, create it."""
+        """Return the folder of the journal with the verdicts; if it is incomplete, judge the answers first."""
         if not self.whole:
             unfinished = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
             await score_external(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)
@@ -81,7 +81,10 @@ class JudgeCell:
 
 
 async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path, str] | None) -> JudgeCell:
-    """Find the earlier replies of a plan's judge on these answers; ``run`` is the folder and job of the answers."""
+    """Find the earlier replies of a plan's judge on these answers.
+
+    ``run`` is the folder and the job of the run that gave the answers; None if they come from a file.
+    """
     (lane,) = plan.lanes
     (job,) = lane.jobs
     answers = _digest([lane.benchmark.name, lane.benchmark.dataset.sha256, [[row.item, row.answer] for row in rows]])
@@ -104,7 +107,10 @@ def _digest(tree: object) -> str:
 
 
 async def _is_whole(folder: Path) -> bool:
-    """Return True when a journal is complete and no judge call failed; answers without text need none."""
+    """Return True if a journal is complete and no judge call in it has failed.
+
+    An answer without text needs no judge call.
+    """
     try:
         async with Reader.open(folder) as reader:
             ended = (await reader.status()).state in (RunState.COMPLETE, RunState.PARTIAL)
@@ -119,7 +125,10 @@ async def _is_whole(folder: Path) -> bool:
 
 
 async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: Plan) -> dict[str, StoredReplies]:
-    """Return the judge's replies in a journal; empty when the journal used another model under that name."""
+    """Return, for each item, the judge's replies in a journal.
+
+    The result is empty if another model had the judge's name when the journal was written.
+    """
     judge = plan.lanes[0].jobs[0].judge
     mine = plan.identity["models"][judge]
     try:

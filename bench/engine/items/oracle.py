@@ -1,4 +1,4 @@
-"""The oracle: a provider that returns exactly the memories with the evidence, the upper bound of retrieval metrics.
+"""The oracle: a provider that returns exactly the memories with the evidence, as the upper bound of retrieval metrics.
 
 Example::
 
@@ -48,7 +48,7 @@ class Oracle:
         self._evidence = tuple(evidence)
 
     def with_evidence(self, evidence: Sequence[Memory]) -> Oracle:
-        """Return the oracle for an item with this evidence."""
+        """Return an oracle whose searches find these memories, the evidence of one item."""
         return Oracle(evidence)
 
     async def __aenter__(self) -> Self:
@@ -78,7 +78,7 @@ class Oracle:
 
 
 def provider_for(lane: OpenLane, ready: ReadyCorpus, item: Item) -> Provider:
-    """Return the lane's provider; the oracle also gets the evidence of the item."""
+    """Return the provider with which to search for an item: the lane's or, for the oracle, one with the evidence."""
     provider = lane.provider
     if not isinstance(provider, Oracle):
         return provider

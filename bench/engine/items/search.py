@@ -1,4 +1,4 @@
-"""The search phase of one item: search for its question, map the hits, flag what looks wrong.
+"""The search phase of one item: search for its question, map the hits to memories, and flag suspicious results.
 
 Example::
 
@@ -31,7 +31,7 @@ from bench.providers import Lists
 
 
 async def search_item(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchResult:
-    """Search for one item's question, or run its deletion."""
+    """Search for the question of an item; if the item tests a deletion, run the deletion instead."""
     if item.deletion is not None:
         return await delete_and_verify(lane, ready, item, item.deletion)
     found = await provider_for(lane, ready, item).search(ready.space, query_of(lane, item, item.question))
@@ -56,7 +56,7 @@ async def search_item(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchR
 
 
 def _service_flags(result: SearchResult) -> list[str]:
-    """Return flags for a search of a service that returned no hits, or an error as its only hit."""
+    """Return a flag if a service returned no hits, or a single hit whose text is an error message."""
     if not result.hits:
         return [NO_HITS]
     only = result.hits[0]
@@ -65,9 +65,9 @@ def _service_flags(result: SearchResult) -> list[str]:
 
 
 async def listed_texts(lane: OpenLane, ready: ReadyCorpus, item: Item) -> tuple[str, ...] | None:
-    """Return the texts that a provider lists for an item's evidence sessions; None if it cannot list.
+    """Return the stored texts that belong to the evidence sessions of an item; None if the provider cannot list texts.
 
-    If the item has no evidence sessions, or no listed memory maps to a session, return all texts.
+    Return all stored texts if the item has no evidence sessions, or if the texts cannot be mapped to sessions.
     """
     provider = lane.provider
     if not isinstance(provider, Lists):
@@ -82,7 +82,7 @@ async def listed_texts(lane: OpenLane, ready: ReadyCorpus, item: Item) -> tuple[
 
 
 def _wants_ids(lane: OpenLane) -> bool:
-    """Return True for a config with endpoints that does not declare that hits cannot be mapped."""
+    """Return True if the config of the provider promises that its hits can be mapped to memories."""
     config = lane.plan.provider.config
     return (
         config.endpoints is not None and config.capabilities.ids and config.endpoints.search.response.id_from != "none"
@@ -90,10 +90,10 @@ def _wants_ids(lane: OpenLane) -> bool:
 
 
 async def require_stored(lane: OpenLane, ready: ReadyCorpus) -> None:
-    """Search for a stored memory after an empty result, to detect a service that lost its data.
+    """After a search without hits, check that memories of the corpus are still found.
 
     Raises:
-        NotReady: no memory of the corpus is found; the next resume ingests it again.
+        NotReady: no memory of the corpus is found, because the service has lost them.
     """
     sentinel = Sentinel(lane.provider, ready.space, ready.content.anonymized, must_settle=False)
     if await retry_unreadable(sentinel.found):
