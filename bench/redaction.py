@@ -81,7 +81,7 @@ class Redactor:
 
     @contextmanager
     def forget_new_secrets(self) -> Iterator[None]:
-        """Return a context manager; secrets that are learned inside its ``with`` block are forgotten at its end."""
+        """Forget, at the end of a ``with`` block, the secrets that were learned inside the block."""
         before = self._known
         try:
             yield

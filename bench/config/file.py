@@ -237,7 +237,7 @@ def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
 
 
 def _is_of_other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
-    """Return True if an error is about the wrong branch of a union, and another branch fits the value better."""
+    """Return True if an error is about one type of a union, and another type fits the value better."""
     stem = entry["loc"][:-1]
     if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
         return False
@@ -417,7 +417,7 @@ def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """Return the texts by which pydantic names this model in a union: its class name, or its discriminator values."""
+    """Return the names of this model in key paths of pydantic: its class name, and its discriminator values."""
     literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
     return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 

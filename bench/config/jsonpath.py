@@ -107,7 +107,7 @@ class Path:
     def is_absent(self, value: object) -> bool:
         """Return True if the path matches nothing in ``value``.
 
-        Return False if that is only because a ``[*]`` meets an empty list or object.
+        A ``[*]`` that meets an empty list or object counts as a match.
         """
         nodes = [value]
         for step in self.steps:
@@ -166,7 +166,7 @@ def _keyed_children(node: object, step: Step) -> Iterable[tuple[Key, object]]:
 def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> Path:
     """Compile a path that begins with ``$`` or ``@``.
 
-    With ``bare``, a text that does not begin so is taken as one field name, even if it contains dots.
+    With ``bare``, any other text is taken as one field name, even if it contains dots.
 
     Raises:
         ConfigError: the text is not a path, or uses an unsupported part of JSONPath.

@@ -1,8 +1,6 @@
 """Config of a custom model endpoint: ``configs/models/NAME.yaml``.
 
-Also in this module:
-
-* The settings of one model: its context size, the form of its replies, and extra fields of its requests.
+The settings of one model are its context size, the form of its replies, and extra fields of its requests.
 
 Example::
 
@@ -104,7 +102,7 @@ class ModelSettings(ConfigModel):
 def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
     """Return the path of the first field that a request must not set, and the reason; None if all fields are allowed.
 
-    The path of a field inside an object is ``options.seed``.
+    A field inside an object has a path such as ``options.seed``.
     """
     for name, value in body.items():
         folded = str(name).replace("_", "").replace("-", "").lower()

@@ -90,7 +90,7 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
-    """Return ``compare`` of both texts after preparing texts in other than Latin scripts.
+    """Return the value of ``compare`` for both texts, after preparing texts that are not in Latin script.
 
     In such a text, spaces are put around punctuation and around each character of a script without spaces.
     """
