@@ -296,7 +296,7 @@ class ShardOrder:
     share: float
     """fraction of every rate limit that the shard may use, from 0 to 1"""
     token: str
-    """random text in the names of the coordinator's stop event and topic"""
+    """random text in the dask names by which this run's workers and coordinator find each other"""
     pack: CompressedParts | None = None
     """journal and stores of the shard from an earlier worker, to continue; None for a new shard"""
     phases: int = 0

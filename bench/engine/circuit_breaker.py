@@ -32,7 +32,7 @@ _OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z]
 
 @dataclass(slots=True, kw_only=True)
 class CircuitBreaker:
-    """The stopped jobs of one lane, and the counts that stop them."""
+    """The stopped jobs of one lane, and the counts of failures and empty searches because of which jobs are stopped."""
 
     run: RunContext
     lane: Lane

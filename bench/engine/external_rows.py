@@ -28,7 +28,7 @@ JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; one
 TREC_HINT = "a line is ITEM Q0 HIT RANK SCORE TAG"
 
 Hits = tuple[tuple[str, ...], ...]
-"""the ids that each hit refers to, best hit first"""
+"""for each hit, the ids of the sessions or turns that it contains; the best hit comes first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

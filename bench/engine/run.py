@@ -60,11 +60,11 @@ ROWS_A_SLOT = 10
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
-"""folder in a run's folder that exists while the run is distributed over a cluster"""
+"""name of the subfolder that a run's folder has while the run is distributed over several workers"""
 GC_THRESHOLDS = (20_000, 20, 50)
 """thresholds for `gc.set_threshold` during a run"""
 FROZEN_BY_PYTHON = 1_000
-"""maximum number of objects that an interpreter excludes from garbage collection by itself (Python 3.12: 375)"""
+"""more frozen objects than this mean that other code has called `gc.freeze`; Python itself freezes 375 (3.12)"""
 AnnounceRun = Callable[[RunMeta], None]
 """function that publishes the start of a run"""
 

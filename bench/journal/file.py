@@ -81,7 +81,11 @@ _UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 def locate(path: Path) -> Path:
-    """Return the journal file of a run folder, or the file itself; raise UsageError when it does not exist."""
+    """Return the path of the journal file; ``path`` is this file or its run folder.
+
+    Raises:
+        UsageError: the file does not exist.
+    """
     file = path / NAME if path.is_dir() else path
     if not file.is_file():
         raise UsageError(f"there is no journal at {file}", hint="bench list runs shows the runs of this workspace")
@@ -169,7 +173,7 @@ def examine_header(path: Path) -> None:
 
 
 def refuse_newer(path: Path, version: int) -> None:
-    """Raise JournalError for a journal of a newer version of bench."""
+    """Raise JournalError if the schema version of a journal is newer than this program can read."""
     if version > VERSION:
         raise JournalError(
             f"the journal has format version {version}; this program can read versions up to {VERSION}",
@@ -332,7 +336,7 @@ async def _reading(path: Path) -> AsyncIterator[tuple[aiosqlite.Connection, str]
 
 
 async def _connected_to(uri: str, path: Path) -> aiosqlite.Connection:
-    """Connect, and check that the schema can be read and is not newer than this program."""
+    """Connect to the journal, and check that its schema can be read and is not too new for this program."""
 
     def read(raw: sqlite3.Connection) -> None:
         raw.execute("SELECT count(*) FROM sqlite_schema").fetchall()

@@ -406,7 +406,7 @@ class Reader:
         return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
 
     async def _scores(self, query: str, job: str) -> AsyncGenerator[list[SqlRow], None]:
-        """Yield the newest score row of each ended item, in chunks."""
+        """Yield lists of score rows; of each ended item and epoch, only the row of the newest scoring."""
         rescored = bool((await self._all("generations", clean(job)))[0][0])
         async with aclosing(
             self._chunks(f"newest_{query}" if rescored else query, VALUES_AT_ONCE, clean(job))
@@ -580,7 +580,7 @@ class Reader:
         return tuple(map(int, (await self._all("searched", clean(lane)))[0]))
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Return the total cost of the call log in USD, and the number of successful calls with unknown cost."""
+        """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""
         with sqlite_errors_reported(self.path):
             return await read_spending(self._connection)
 

@@ -146,7 +146,7 @@ class MissingVerdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCount:
-    """An error, and the number of items that failed with it."""
+    """An error, and the number of items that failed with this error."""
 
     kind: str
     """the error kind"""
@@ -191,7 +191,7 @@ class FlaggedItems:
 
 @dataclass(frozen=True, slots=True)
 class FlagCount:
-    """The number of searches or answers with a flag, and some of their items."""
+    """The number of searches or answers that have a flag, and the ids of some of their items as examples."""
 
     count: int
     items: tuple[str, ...]

@@ -142,7 +142,7 @@ class ResultsDb:
     async def put(
         self, run_id: str, jobs: Sequence[JobSummary], items: AsyncIterable[ItemResult] | Sequence[ItemResult] = ()
     ) -> None:
-        """Replace all data of a run, in one transaction; ``items`` may be a stream."""
+        """Replace all stored data of a run by these jobs and items, in one transaction."""
         with _rebuildable(self.path):
             try:
                 await run_in_thread(self._connection, partial(_put_jobs, run_id, jobs))
@@ -161,7 +161,7 @@ class ResultsDb:
     async def runs(
         self, *, run_id: str | None = None, benchmark: str | None = None, provider: str | None = None
     ) -> list[JobSummary]:
-        """Return the jobs that match all filters (None = any), newest first, without their metrics."""
+        """Return the jobs that match all filters, newest first, without metrics; a filter of None matches every job."""
         return await self._jobs("runs", run_id, benchmark, provider)
 
     async def newest(self, benchmark: str) -> list[JobSummary]:

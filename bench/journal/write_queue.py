@@ -120,7 +120,7 @@ class Journal:
     def __init__(self, path: Path, *, new: RunMeta | None, bound: int, linger_s: float) -> None:
         self.path = path
         self.durable: dict[tuple[Phase, str], int] = {}
-        """phase rows made durable by this process, by (phase, outcome); see ``queries.STEP_PHASE``"""
+        """(phase, outcome) -> number of phases that this process has made durable"""
         self.acknowledged = 0
         """rows made durable by this process"""
         self.on_commit: Callable[[Sequence[JournalRow]], None] | None = None
@@ -407,7 +407,7 @@ class Journal:
             self.on_commit(rows)
 
     async def _explain(self, writing: aiosqlite.Connection, error: JournalError) -> JournalError:
-        """Roll back the failed batch; if the disk is full, return an error with the number of durable phases."""
+        """Roll back the failed batch, and return the error; for a full disk, with the number of durable phases."""
         with suppress(sqlite3.Error):
             await writing.rollback()
         if not isinstance(error, DiskFull):

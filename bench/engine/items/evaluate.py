@@ -223,7 +223,7 @@ class ItemEvaluation:
     flags: tuple[str, ...] = ()
     """flags from the judges' endpoints, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
-    """USD, summed over the judges; see `bench.model.Completion.saved_usd`"""
+    """sum of `bench.model.Completion.saved_usd` over the judge's replies; None if no reply has it"""
     judge_prompts: Sequence[SentPrompt] = ()
     """the prompts that were sent to the judges"""
 

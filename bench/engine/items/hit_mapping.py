@@ -1,4 +1,4 @@
-"""The query of an item, and the mapping of its hits to dataset ids.
+"""Make the query for an item, and map the hits of its search to the ids of the dataset.
 
 Example::
 

@@ -252,7 +252,7 @@ class AnswerResult:
     finish: Finish
     context_hits: int
     prompt: str
-    """name of the prompt: default, or a question type"""
+    """name of the answer prompt: ``default``, or the question type for which the benchmark has a prompt"""
     prompt_sha256: str
     model: str
     """the model name that the endpoint returned"""
