@@ -45,8 +45,8 @@ def deletion_check(
 ) -> float | None:
     """Return 1 if none of ``texts`` contains ``deleted``, else 0; None if ``deleted`` is empty.
 
-    With ``fuzzy_match``, a text counts as containing ``deleted`` if it has enough of the words of ``deleted``. The
-    share that is enough is ``fuzzy_threshold``.
+    With ``fuzzy_match``, a text contains ``deleted`` if it has at least a share of its words. The share is
+    ``fuzzy_threshold``.
     """
     places = [as_text(text) for text in as_iterable(texts) if text is not None]
     if fuzzy_match:

@@ -173,7 +173,10 @@ def _is_inside_word(text: str, place: int) -> bool:
 
 
 def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
-    """Return the F1 of the tokens that both lists share; repeated tokens count. 0 if no token is shared."""
+    """Return the F1 of two token lists; 0 if they share no token.
+
+    A repeated token counts as often as it occurs in both lists.
+    """
     common = sum((Counter(predicted) & Counter(expected)).values())
     if not common:
         return 0.0
@@ -223,7 +226,7 @@ def f1_locomo_multi(prediction: str, reference: str) -> float:
 
 
 def f1_mem0(prediction: str, reference: str) -> float:
-    """Return the F1 of distinct tokens, as in mem0's evaluation."""
+    """Return the F1 of the sets of tokens, as in mem0's evaluation."""
     return f1(sorted(set(mem0_tokens(prediction))), sorted(set(mem0_tokens(reference))))
 
 
@@ -243,9 +246,10 @@ def token_f1(k: int | None, params: Params) -> Arithmetic:
 
 
 def locomo_category(category: object, question_type: str | None) -> str | None:
-    """Return the number of the LoCoMo category as a text; None if it is unknown.
+    """Return the number of the LoCoMo category as a text.
 
-    It is ``category`` if that is a LoCoMo number, else the number that belongs to the question type.
+    Return ``category`` if it is such a number, else the number that belongs to the question type. Return None if
+    neither is known.
     """
     if category is not None and as_text(category) in LOCOMO_TYPES.values():
         return as_text(category)
@@ -270,7 +274,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
 
 
 def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of LoCoMo's score. The category is that of the parameters, else that of the row."""
+    """Return the functions of LoCoMo's score. The parameters set the category; if they do not, the row sets it."""
     fixed = params["category"]
 
     def of_inputs(

@@ -179,8 +179,8 @@ def search_words(text: str) -> list[str]:
 def word_pairs(text: str) -> list[str]:
     """Return the words of a text in lower case.
 
-    In scripts without spaces, these are the pairs of adjacent characters. A single character between other scripts is a
-    word.
+    In a script without spaces, each pair of adjacent characters is a word. A single character between other scripts is
+    also a word.
     """
     found: list[str] = []
     for match in _piece_pattern().finditer(_searchable(text)):
