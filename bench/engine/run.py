@@ -86,7 +86,7 @@ async def execute(
     it is called when everything is open, before the first call.
 
     Raises:
-        UsageError: the run id exists, the run is distributed over workers, or ``--max-cost`` is set without prices.
+        UsageError: the run id exists, the run is distributed over workers, or no call has a price for ``--max-cost``.
         IdentityError: the plan differs from the plan of the run to continue.
         ConfigError: a provider or model cannot be opened; no call was made, and the folders of a new run are removed.
         Locked, JournalError: another process works on the run, or the file is not a journal.

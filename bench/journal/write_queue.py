@@ -156,7 +156,7 @@ class Journal:
             Locked: another live process writes to the run.
             JournalError: the file is damaged, not a journal, or from a newer version; it stays unchanged.
             UsageError: there is no such file.
-            DiskFull: the lock cannot be stored.
+            DiskFull: the disk is full.
         """
         return Journal(locate(path), new=None, bound=bound, linger_s=linger_s)
 
