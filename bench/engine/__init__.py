@@ -9,8 +9,8 @@ Example::
 
 Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpora.corpus`` prepares a
 corpus (``ingest``, ``index_wait``), and ``items.item_pipeline`` runs the phases of an item (``search``, ``answer``,
-``evaluate``). ``run_context`` converts exceptions to failures. ``stopping`` stops a run early, ``circuit_breaker``
-single jobs.
+``evaluate``). ``run_context`` converts exceptions to failures. ``stopping`` stops a run early.
+``circuit_breaker`` stops a single job.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Installed:
         return {name: release for group in GROUPS for name, release in _releases(self.points[group])}
 
     def refuse_duplicates(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
-        """Raise ConfigError if a plug-in of another distribution has a name in ``ours``."""
+        """Raise ConfigError if another distribution registers a plug-in under one of the names in ``ours``."""
         for point in self.points[group]:
             name, owner = spelled(point.name), point.dist.name if point.dist else "(unknown)"
             if name in ours and owner != OWN_DISTRIBUTION:

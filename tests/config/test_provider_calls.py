@@ -131,7 +131,7 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
         ),
         (
             "wait: {request: {method: GET, path: /s}}\n",
-            "12:1: wait: wait with request needs one of these keys: until, count_at_least",
+            '12:1: wait: the key "request" also needs one of these keys: until, count_at_least',
         ),
         ("wait: {until: {$.s: done}, request: {path: /s}}\n", "12:28: wait.request: needs method and path"),
         ("wait: soon\n", '12:1: wait must be a map of keys, not "soon"'),

@@ -276,7 +276,7 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
             "ingest: {text: '${who}: ${content}'}\n",
             '8:10: ingest.text: unknown name "who"; known: speaker, when, content',
         ),
-        ("ingest: {unit: chunk}\n", "8:1: ingest: unit chunk needs chunk: {size, overlap}"),
+        ("ingest: {unit: chunk}\n", '8:1: ingest: "unit: chunk" also needs the key chunk: {size, overlap}'),
         ("ingest: {batch: {max_items: 0}}\n", "8:18: ingest.batch.max_items must be greater than 0, not 0"),
         ("client_embeddings: {batch: 5}\n", '8:1: missing field "model" in client_embeddings'),
         ("limits: {add: {rps: 0}}\n", "8:16: limits.add.rps must be greater than 0, not 0"),

@@ -274,7 +274,7 @@ class BenchmarkConfig(BenchmarkFile):
         return self._origin.place(path) if self._origin else self.name
 
     def written(self, *path: str | int) -> str:
-        """Return a key path as a text with dots for messages, in the spelling of the file."""
+        """Return a key path as messages show it: joined with dots, and spelled as in the file."""
         return self._origin.written(path) if self._origin else ".".join(map(str, path))
 
     def sets(self, *path: str | int) -> bool:

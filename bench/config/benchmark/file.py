@@ -404,7 +404,7 @@ def _own(child: Source) -> dict[str, object]:
 
 
 class _MergedSource(Source):
-    """Several merged files as one source. The place of a key is in the file that has the key."""
+    """Several merged files as one source. An error about a key names the file and line where this key is written."""
 
     __slots__ = ("origin",)
     origin: ConfigOrigin

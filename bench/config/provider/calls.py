@@ -350,7 +350,7 @@ class WaitBlock(ConfigModel):
     @model_validator(mode="after")
     def _request_says_when(self) -> Self:
         if self.request is not None and not self.until and self.count_at_least is None:
-            raise ValueError("wait with request needs one of these keys: until, count_at_least")
+            raise ValueError('the key "request" also needs one of these keys: until, count_at_least')
         return self
 
 

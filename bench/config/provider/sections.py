@@ -313,7 +313,7 @@ class IngestSection(ConfigModel):
     @model_validator(mode="after")
     def _chunk_has_size(self) -> Self:
         if self.unit == "chunk" and self.chunk is None:
-            raise ValueError("unit chunk needs chunk: {size, overlap}")
+            raise ValueError('"unit: chunk" also needs the key chunk: {size, overlap}')
         return self
 
 

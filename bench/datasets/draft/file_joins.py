@@ -115,7 +115,10 @@ def _file_template(layout: DataLayout, table: SampledFile) -> str:
 
 
 def join_named_files(layout: DataLayout, folder: Path) -> bool:
-    """Add the step for a field that names a history file in each row. Return False if the rows have no such field."""
+    """Add the step that joins history files, if each row has a field with the name of its file.
+
+    Return False if the rows have no such field.
+    """
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
         if not all(isinstance(text, str) and suffix_of(text) in SUFFIXES for text in texts):

@@ -210,7 +210,7 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     for key, part in parts:
         if part is None:
             raise place.error(
-                f"{field}[{key}]", "is null", hint="write a text for every choice, so that the letters stay right"
+                f"{field}[{key}]", "is null", hint="write a text for every choice; letters are given by position"
             )
     return texts_of([_joined(part, field, place) for _, part in parts], field, place)
 

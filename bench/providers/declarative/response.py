@@ -36,7 +36,7 @@ WHOLE_BODY = object()
 
 @dataclass(frozen=True, slots=True)
 class ResponsePath:
-    """A compiled path of the config, with its config key for error messages."""
+    """A compiled path into a response, with the config key where it is written, for error messages."""
 
     key: str
     path: Path
