@@ -128,7 +128,8 @@ async def test_rate_limits_hold_for_tools_too(tmp_path: Path) -> None:
         with recording() as calls:
             for _ in range(5):
                 await provider.search(SPACE, Query(text="x", k=1))
-    assert time.perf_counter() - started > 0.95 * 4 / 20
+    # a late start may use half a call of slack, so that the rate is not lower than allowed
+    assert time.perf_counter() - started > (4 - 0.5) / 20
     assert sum(call.limiter_us for call in calls) > 50_000 and all(call.provider_us > 0 for call in calls)
 
 
