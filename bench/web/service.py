@@ -153,8 +153,8 @@ class ActiveRun:
     progress: Progress | None = None
     stop_reason: str | None = None
     """``pause``, ``cancel`` or ``shutdown``; None if no stop was requested"""
-    resume_after_stop: bool = False
-    """True if a resume was requested while the run was stopping"""
+    next_order: RunOrder | None = None
+    """order to queue when this run has ended, if a resume was requested while it was stopping"""
     ended: anyio.Event = field(default_factory=anyio.Event)
     loop: asyncio.AbstractEventLoop | None = None
     scope: anyio.CancelScope | None = None
@@ -269,10 +269,11 @@ class Service:
         Raises:
             RequestRefused: another process has locked the run.
         """
-        if run_id in self.active:
-            self.active[run_id].resume_after_stop = self.active[run_id].stop_reason is not None
+        order, active = RunOrder(run_id=run_id, retry=retry), self.active.get(run_id)
+        if active is not None:
+            active.next_order = None if active.stop_reason is None else order
             return
-        if any(order.run_id == run_id for order in self.queue):
+        if any(queued.run_id == run_id for queued in self.queue):
             return
         async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
             status = await reader.status()
@@ -280,7 +281,7 @@ class Service:
             raise RequestRefused(
                 409, "locked", f"run {run_id} is locked by {status.holder}", "pause the run there first"
             )
-        self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
+        self._enqueue(self.orders.add(order))
 
     async def stop(self, run_id: str, why: str) -> str:
         """Stop a run cleanly, or remove the run from the queue; return the state of the run.
@@ -378,8 +379,8 @@ class Service:
                 self.orders.drop(run_id)
             one.ended.set()
             self.active.pop(run_id, None)
-            if one.resume_after_stop and not self.closing:
-                self.queue.append(self.orders.add(RunOrder(run_id=run_id)))
+            if one.next_order is not None and not self.closing:
+                self.queue.append(self.orders.add(one.next_order))
             self._begin()
 
     async def _execute(self, one: ActiveRun) -> None:

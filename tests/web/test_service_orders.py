@@ -131,13 +131,20 @@ async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_ag
         assert service.states() == {} and (await state_of(tmp_path, "r1"))[0] == "complete"
 
 
-async def test_a_stop_that_was_taken_back_goes_on_after_it(tmp_path: Path, slow: dict[str, str]) -> None:
+@pytest.mark.parametrize("retry", [False, True])
+async def test_a_resume_of_a_run_that_is_stopping_is_carried_out_when_it_has_stopped(
+    tmp_path: Path, slow: dict[str, str], retry: bool
+) -> None:
     async with serving(tmp_path, variables=slow) as service:
         await service.start(admit(SLOW))
         await service.stop("r1", "pause")
-        await service.resume("r1")
-        assert service.active["r1"].resume_after_stop
+        await service.resume("r1", retry=retry)
+        assert service.active["r1"].next_order == RunOrder(run_id="r1", retry=retry)
         await idle(service)
+        if retry:  # no item has failed, so the rest stays pending
+            assert (await state_of(tmp_path, "r1"))[0] == "partial"
+            await service.resume("r1")
+            await idle(service)
         assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
 
@@ -145,7 +152,7 @@ async def test_to_resume_what_runs_changes_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await service.resume("r1")
-        assert not service.active["r1"].resume_after_stop and service.queue == []
+        assert service.active["r1"].next_order is None and service.queue == []
         await idle(service)
         assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
