@@ -1,4 +1,6 @@
-"""The Python API: the functions behind the command line, with the flags of ``bench run`` as arguments.
+"""The Python API of bench: functions to plan, run, report and compare.
+
+The function arguments have the names of the flags of ``bench run``.
 
 Example::
 
@@ -9,7 +11,7 @@ Example::
     bench.report(outcome.run_id).jobs[0].metrics["ndcg_at_10"].value
     bench.compare(f"{outcome.run_id}:bm25", f"{outcome.run_id}:oracle").comparisons[0].headlines[0].verdict
 
-Each function imports its modules when it is called, so ``import bench`` is fast.
+``import bench`` is fast, because each function imports its modules only when it is called.
 """
 
 from __future__ import annotations

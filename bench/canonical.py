@@ -1,6 +1,6 @@
-"""Canonical bytes of a JSON value: strict validation, then RFC 8785 (JCS).
+"""Parse JSON strictly and write its canonical bytes (RFC 8785, JCS).
 
-All signed, hashed or compared documents use these functions, so that two readers always read the same document::
+Documents that are signed, hashed or compared use these functions::
 
     >>> parse(b'{"b": 1.0, "a": "\\u00e9"}')
     {'b': 1, 'a': 'é'}
@@ -10,17 +10,15 @@ All signed, hashed or compared documents use these functions, so that two reader
     Traceback (most recent call last):
     bench.errors.CanonicalError: a: the key occurs twice in one object
 
-``parse`` and ``dumps`` raise :class:`CanonicalError` for a value that is not allowed. The error has a stable
-``.code``, and the ``.path`` of the value (``scores.judged.n``, ``a[1].b``).
+``parse`` and ``dumps`` raise :class:`CanonicalError` for a value that is not allowed. The error has a stable ``.code``
+and, as ``.path``, the place of the value (``scores.judged.n``, ``a[1].b``).
 
 ``check_value`` raises the same error for a value that does not come from ``parse``::
 
     check_value({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
 
-``dumps`` uses Python's fast C encoder for values that it writes exactly as RFC 8785 requires, else a slower encoder.
-
-``read_line`` is for many lines that are probably canonical. If Python's encoder writes the parsed value exactly as the
-line, most strict checks are skipped. Any other line is parsed strictly::
+``read_line`` parses a line that is probably canonical. If the line is canonical, most strict checks are skipped,
+because they cannot fail. Any other line is parsed strictly::
 
     read_line(b'{"a":1}', ("a",))    # ({"a": 1}, b'{"a":1}', True)
 """

@@ -1,6 +1,6 @@
-"""The command line: ``bench COMMAND``. This module runs a command and converts errors to messages and exit codes.
+"""Run a command of ``bench``, and convert errors to messages and exit codes.
 
-:mod:`bench.cli.app` lists the commands. The module of a command is imported when the command is called.
+:mod:`bench.cli.app` lists the commands.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The table of all commands: name, line of help, and function in ``bench.cli.commands``.
+"""The table of all commands of ``bench``.
 
-The module of a function is imported when its command is called. The text of ``bench --help`` is made from this table
-and stored in ``help.txt``, so that no import is needed to show it. ``python -m bench.cli.app`` writes this file, and a
-test checks that the file is current.
+Each command has a name, a line of help, and a function in ``bench.cli.commands``. The module of this function is
+imported only when the command is called.
+
+``bench --help`` prints ``help.txt``, because this is fast. ``python -m bench.cli.app`` writes this file from the table.
 """
 
 from __future__ import annotations

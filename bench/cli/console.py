@@ -1,7 +1,7 @@
-"""The only module that prints: results on stdout, everything else on stderr.
+"""Print results on stdout, and everything else on stderr. Only this module prints.
 
 Commands print results with :func:`table`, :func:`json_value` or :func:`line`, and everything else with :func:`note`.
-They never use ``print`` or ``sys``. Hidden characters in external text are printed as visible escapes.
+Hidden characters in external text are printed as visible escapes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The flags of ``bench run`` as one flat record; ``plan``, ``eval`` and ``resume`` accept the same flags.
+"""The flags of ``bench run`` as one record. ``plan``, ``eval`` and ``resume`` accept the same flags.
 
-A flag that was not given is None, so that a run file or an earlier run can set it.
+A flag that was not given is None. Then a run file or an earlier run can set its value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Flags of all commands, which can be before or after the command: ``bench -q run`` is equal to ``bench run -q``.
+"""The flags that every command has. They can be before or after the command: ``bench -q run`` is equal to ``bench run
+-q``.
 
-These flags are removed from the arguments before the parser of the command reads the arguments::
+``split`` removes these flags from the arguments before the command parses the arguments::
 
     flags, rest = split(["results", "r1", "--json"])      # flags.json is True, rest is ["results", "r1"]
 """

@@ -1,12 +1,11 @@
-"""``bench export RUN --format otlp``: send traces to a collector, also while the run continues.
+"""``bench export RUN --format otlp``: send traces to a collector, even while the run continues.
 
 Example::
 
     sent = await send_traces(folder, follow=True)      # OTEL_EXPORTER_OTLP_ENDPOINT names the collector
 
-The spans and their ids are the same as with ``otlp-json``. This process only reads the journal, so sending does not
-slow the run down. The spans are sent by OpenTelemetry's exporter, which reads its own environment variables and repeats
-failed requests.
+The spans and span ids are equal to those of ``--format otlp-json``. OpenTelemetry's exporter sends the spans. It reads
+its own environment variables and repeats failed requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``bench plan``: show what a run would do, its cost and time, and where each setting comes from."""
+"""``bench plan``: show what a run would do, its cost and time, and the source of each setting."""
 
 from __future__ import annotations
 

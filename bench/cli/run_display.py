@@ -1,15 +1,13 @@
-"""Show the progress of a run: as plain lines, as JSON events, or as a table that is redrawn on a terminal.
+"""Show the progress of a run as plain lines, as JSON events, or as a table that is redrawn on a terminal.
 
-Each display reads the progress at regular intervals while the engine works.
+The table has one row per job, with a bar for each phase and the current score. On a narrow terminal, it has numbers
+instead of bars.
 
 Example::
 
     display = display_for(global_flags.current.get())
     async with follow(display):
         outcome = await execute(plan, settings, display)
-
-The table has one row per job: phase bars and the score so far. A value that all jobs share is printed at the start of
-the run and has no column. On a narrow terminal, the table has numbers instead of bars.
 """
 
 from __future__ import annotations

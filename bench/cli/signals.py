@@ -1,7 +1,7 @@
 """Handle Ctrl-C and SIGTERM before and after a run.
 
-During a run, the engine handles signals (``bench.engine.stopping``). Before and after, a signal ends the command with
-the exit code of the signal, and a message says in which state the run is::
+During a run, ``bench.engine.stopping`` handles signals. Before and after a run, a signal ends the command with the exit
+code of this signal, and a message describes the state of the run::
 
     listen()                                            # SIGTERM raises, as SIGINT does
     stage("nothing was called yet", hint="give the command again")

@@ -1,4 +1,5 @@
-"""Run one plan on many machines: each worker runs a shard, and the journals of all shards are merged.
+"""Run one plan on many machines: each worker runs a part of the items (a shard), and all results are merged into one
+journal.
 
 Example::
 
@@ -6,10 +7,7 @@ Example::
 
     outcome = await execute_on_cluster(plan, environment=environment, observer=display)     # plan.request.cluster
 
-Modules in reading order: ``coordinator`` splits the run into shards, sends them out and collects the results,
-``worker`` runs one shard, ``round`` runs the missing shards, ``progress`` stores returned journals, ``messages``
-defines orders and results. ``processes`` runs workers on this machine. ``backend`` is the interface to a cluster and
-the only module that uses dask; bench has no scheduler of its own.
+Read ``coordinator`` first, then ``worker``. ``backend`` is the only module that uses dask.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The interface to workers, and the only module that imports dask.distributed.
+"""The interface to the workers of a cluster. Only this module imports dask.distributed.
 
-Also in this module:
-
-* The operations on a cluster: submit a task, read its state, list the workers, stop all tasks.
+:class:`Fleet` is the interface. :class:`Cluster` implements it with dask, and
+:class:`bench.cluster.processes.WorkerProcesses` with processes on this machine. A task runs one shard, which is a part
+of a run.
 
 Example::
 
@@ -14,10 +14,6 @@ Example::
     task = fleet.submit(run_shard, order, name="r1.1of4-7f", preferred=())
     while task.state == "pending": ...
     returned = await task.result()
-
-The type annotations of dask are incomplete, so its results are checked here.
-
-:class:`Cluster` and :class:`bench.cluster.processes.WorkerProcesses` implement :class:`Fleet`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coordinate a run on a cluster: send shards to workers, collect their journals, merge them into the run's journal.
+"""Run a plan on a cluster: send shards to the workers, collect their journals, and merge these into the run's journal.
 
 Example::
 
@@ -6,9 +6,8 @@ Example::
     outcome = await execute_on_cluster(plan, environment=environment, resume=Path("checkpoints/r1"))
     [str(shard) for shard in shards_of(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
-At most as many shards run at a time as the workers can run when the run starts. Each shard may use an equal part of
-every rate limit. If a worker is lost, its shard runs again on another worker. Any other failure ends only its shard,
-and finished shards are kept. ``bench.plan.ranges.cut_range`` chooses the items of each shard.
+A shard is a part of the run's items. Each shard may use an equal part of every rate limit. If a worker is lost, its
+shard runs again on another worker. Any other failure ends only its shard.
 """
 
 from __future__ import annotations

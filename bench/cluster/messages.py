@@ -1,11 +1,7 @@
-"""Messages between the coordinator and a worker: the order to run a shard, and its result.
+"""Messages between the coordinator of a cluster and a worker, such as the order to run a shard (a part of a run).
 
-No message contains a secret.
-
-Also in this module:
-
-* The compressed run folder of a shard: its journal and, while it is incomplete, the stores of built-in providers.
-* The progress that a running shard reports each second, and the total progress of the run.
+No message contains a secret. A worker returns the compressed run folder of the shard. While a shard runs, the worker
+reports its progress each second.
 
 Example::
 

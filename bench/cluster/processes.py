@@ -1,4 +1,4 @@
-"""Workers on this machine: one process of this program for each running shard.
+"""Run shards (parts of a run) on this machine: one process for each running shard.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
         task = fleet.submit(run_shard, order, name="r1.1of4", preferred=())
     python -P -m bench.cluster.processes "worker 1"    # reads its order from stdin, writes messages to stdout
 
-A message is a pickle with its length before it. A worker stops when its stdin is closed, and so also when its
-coordinator dies. If a worker dies, a new one continues with its journal.
+A worker process ends when its stdin is closed, and so also when its coordinator dies. If a worker process dies, a new
+process continues with its journal.
 """
 
 from __future__ import annotations

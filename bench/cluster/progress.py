@@ -1,8 +1,7 @@
-"""Progress of a cluster run before its shards are merged: returned journals and running shards.
+"""Store the journals that the shards of a cluster run returned, and compute the progress of the run from them.
 
-Also in this module:
-
-* The folder with the returned journal of each shard, which exists until the run is complete.
+A shard is a part of the run's items. Its journal is kept here until the run is complete. Shards that still run on other
+machines are not counted, because they report only to the coordinator.
 
 Example::
 
@@ -12,8 +11,6 @@ Example::
     await store.put(shard, returned.pack)
     done = await store.is_done(shard, plan)
     await store.merge_into(meta)            # the run's own journal from all of them
-
-Running shards on other machines are not counted here, because they report only to the coordinator.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Send shards to workers, collect the results, watch the workers, and enforce the budget.
+"""Send the shards (parts) of a cluster run to workers, watch the workers, and collect the results.
 
-Also in this module:
-
-* The checks before the first shard is sent: which workers exist, whether each can run the plan, and which have the
-  journal of a shard.
+Before the first shard is sent, each worker is asked whether it can run the plan.
 
 Example::
 

@@ -1,14 +1,13 @@
-"""Run a shard on a worker: check the order, run the engine, and return the journal.
+"""Run a shard (a part of a run) on a worker, and return its journal.
 
-The journal of a shard is in ``checkpoints/.shards`` of the worker's workspace until the coordinator has stored it. If a
-worker is killed, a new worker on the same disk continues its shard. A worker on another disk runs the shard from the
-start, in new namespaces::
+If a worker is killed, a new worker on the same disk continues its shard. A worker on another disk starts the shard
+again, in new namespaces::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
-The workspace is the first of: ``MEMORYBENCH_WORKSPACE``; the path of the coordinator's workspace, if it exists here;
-the working directory. A secret comes from the first of: the environment of the worker; the env file of the order, if it
-exists here; the ``.env`` of the workspace.
+The workspace of a worker is the first of these that exists: the value of ``MEMORYBENCH_WORKSPACE``, the path of the
+coordinator's workspace, the working directory. A secret comes from the worker's environment, else from the env file
+that the order names, else from ``.env`` in the workspace.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The engine: it runs the phases of all corpora and items. HTTP, SQL and metrics are in other packages.
+"""The engine of bench: it runs the phases of all corpora and items of a plan.
 
 Example::
 
@@ -7,10 +7,8 @@ Example::
     outcome = await execute(plan, environment=environment, observer=display)
     outcome.status, outcome.exit_code, outcome.resume
 
-Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpora.corpus`` prepares a
-corpus (``ingest``, ``index_wait``), and ``items.item_pipeline`` runs the phases of an item (``search``, ``answer``,
-``evaluate``). ``run_context`` converts exceptions to failures. ``stopping`` stops a run early.
-``circuit_breaker`` stops a single job.
+Read ``run`` first, which opens and closes a run, then ``lane``, which starts the workers. ``corpora.corpus`` prepares a
+corpus, and ``items.item_pipeline`` runs the phases of an item.
 """
 
 from __future__ import annotations

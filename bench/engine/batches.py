@@ -1,4 +1,4 @@
-"""Record the batches of model calls in the journal of a run, so that a resume can fetch their results.
+"""Record batches of model calls in the journal of a run, so that a resumed run can fetch the results of each batch.
 
 Example::
 
@@ -6,8 +6,7 @@ Example::
     await log.intend(record)            # durable before the upload
     records = await open_batches(run)  # of earlier processes, in order
 
-A process that ends without waiting for a batch records that all batches are settled. ``bench retry`` sends failed calls
-again.
+``bench retry`` sends the failed calls of a batch again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Stop jobs of a lane: because a provider or model refused, or because the first items all fail with the same error.
+"""Stop the jobs of a lane if their provider or model refuses all calls, or if the first items all fail with the same
+error.
 
 Example::
 

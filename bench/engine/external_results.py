@@ -1,8 +1,6 @@
-"""Score the rankings or answers of another tool, as if a run of bench had searched and answered.
+"""Score rankings or answers of another tool like results of a run of bench.
 
-Also in this module:
-
-* Map the ids in a ranking of another tool to the sessions and turns of a corpus.
+No provider is opened. The metrics are those of any run. Items that are not in the file stay pending.
 
 Example::
 
@@ -10,9 +8,6 @@ Example::
     await score_external(plan, rows, folder, environment=environment)     # a journal like that of any run
     known = CorpusIds.of(dataset, "conv-26")
     search_result_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and match nothing
-
-No provider is opened. Evaluators, states and metric values are the same as in any run. Items that are not in the file
-stay pending.
 """
 
 from __future__ import annotations

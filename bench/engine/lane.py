@@ -1,14 +1,11 @@
-"""Run one lane: some workers prepare corpora, other workers run the items of ready corpora.
+"""Run one lane: some workers prepare corpora, while other workers run the items of corpora that are ready.
 
 Example::
 
     await run_lane(lane)        # an OpenLane of `bench.engine.lane_setup.open_lanes`
 
-Several lanes can search the same build. Then the lane that ingests it also runs the items of the others: a corpus is
-prepared once, and each of its items is run for all of these lanes. Rows about the corpus belong to the ingesting lane.
-
-A worker that prepares a corpus needs an ingest slot only for the ingest, not while it waits for the index. Workers take
-items from a queue, so there is one task for each worker, not for each item.
+Several lanes can search the same ingested memories. Then the first of these lanes prepares each corpus once, and runs
+each item for all of these lanes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Open the lanes of a run, each with its provider and open items, or record that a lane is skipped.
+"""Open the provider of each lane of a run and find the items to do, or record that the lane is skipped.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Open the answering models, judges, embedders and evaluators of a run, each model only once.
+"""Open each model of a run once: answering models, judges, embedders and evaluators.
 
 Example::
 

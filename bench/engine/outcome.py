@@ -1,12 +1,12 @@
-"""The outcome of a run from its durable rows: status, exit code, and the result of each job.
+"""The outcome of a run: its status, its exit code, and the result of each job.
 
 Example::
 
     outcome.status, outcome.exit_code       # "complete", 0
     outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
 
-The exit code is the first that applies: 130 or 143 after a signal; 3 if the run stopped and can be resumed; 4 if a job
-is INVALID; 0.
+The exit code is 130 or 143 after a signal, else 3 if the run stopped and can be resumed, else 4 if a job is INVALID,
+else 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The counters of a running process, which displays poll; a phase or item counts as soon as its row is durable.
+"""Count the finished phases and items of a running process, for displays of the progress.
+
+A phase or item counts as soon as its journal row is durable.
 
 Example::
 

@@ -1,8 +1,7 @@
-"""Make plans from stored runs: retry failures, score again, or fork a new run from stored searches or answers.
+"""Make a plan from a stored run, to resume it, retry its failures, score it again, or fork a new run from it.
 
-Also in this module:
-
-* Resume a run. Its flags are in the journal; new flags may change the speed of the work, but not the results.
+Stored results are not paid again. When a run is resumed, new flags may change the speed of the work, but not the
+results.
 
 Example::
 
@@ -12,9 +11,7 @@ Example::
     plan, scope = await forked_plan("r1", Phase.ANSWER, catalog=catalog, flags=flags, environment=environment)
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
     outcome = await execute(plan, environment=environment, resume=folder)
-
-Stored results are not paid again: a rescore and a fork call no provider, and a fork that begins at ``evaluate`` calls
-no answering model."""
+"""
 
 from __future__ import annotations
 

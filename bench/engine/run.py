@@ -1,8 +1,6 @@
-"""Execute a plan: open the journal, providers and models, run every lane, and read the outcome from the journal.
+"""Execute a plan: open the journal, the providers and the models, run every lane, and return the outcome.
 
-Also in this module:
-
-* Remove the folders of a new run if it cannot begin, for example because a setting is missing.
+If a new run cannot begin, for example because a setting is missing, its folders are removed.
 
 Example::
 

@@ -1,9 +1,7 @@
-"""The state that all workers of a run share, and the function that converts exceptions to failures.
+"""The state that all workers of a run share, such as its plan, journal, HTTP client and budget.
 
-Also in this module:
-
-* The budget of a run; a resume, retry or rescore also counts the money that was spent before.
-* The part of a plan that a process runs: all missing work, only some items, or a new scoring.
+``attempt`` returns a `Failure` if an action of an item, a corpus or a judge fails. An error of the journal is raised
+and stops the run. The budget includes the money that earlier processes of the run spent.
 
 Example::
 
@@ -14,9 +12,6 @@ Example::
     RunScope(item_ids=await failed_items(folder))               # retry: only failures
     RunScope(generation=2)                                      # rescore: stored answers, new verdicts
     RunScope(copy_rows=copy_rows_of(source, plan, Phase.ANSWER))  # fork: begin with another run's rows
-
-A failed action of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops
-the run. A canceled phase is not recorded.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The metadata that the journal of a run stores, at its start and each time that it is resumed.
+"""The metadata that the journal of a run stores: the plan, the state of the code and the environment.
 
-Also in this module:
-
-* The state of the code: git commit, tag, and whether files were changed.
-* The environment: machine, Python version, packages, and a hash of the installed code.
+``dirty`` is True if files were changed since the commit, and None if the code is not a git checkout. A container image
+has its commit in ``MEMORYBENCH_GIT_COMMIT``, and a wheel has it in its metadata.
 
 Example::
 
@@ -11,10 +9,6 @@ Example::
     check_identity(journal.meta, plan)            # IdentityError with a readable diff
     CodeState.read(environment)    # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
     describe("20261127-4f9c0a1b")["cpuCount"]          # 16
-
-``dirty`` is True if files were changed since the commit, and None if the code is not a git checkout. Files that runs
-write (results/, checkpoints/, datasets/) do not count. A container image has its commit in ``MEMORYBENCH_GIT_COMMIT``,
-a wheel in its metadata.
 
 The host name is stored only as a hash salted with the run id.
 """

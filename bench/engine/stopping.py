@@ -1,8 +1,7 @@
-"""Stop a run early: by a signal, by a pause file, or because its money or time is used up.
+"""Stop a run early: after a signal, for a pause file, or because its money or time is used up.
 
-Each run has one `StopControl`. Code checks ``stopping.requested`` before it starts work, and waits with `pause_for`,
-which returns early if the run is asked to stop. Requests in flight then have ``grace_s`` seconds to end, before they
-are canceled::
+Each run has one `StopControl`. Code checks ``stopping.requested`` before it starts work. Requests in flight get
+``grace_s`` seconds to end before they are canceled::
 
     stopping = StopControl(grace_s=8)
     with stopping.scope: ...            # the run's work

@@ -1,12 +1,12 @@
-"""Read answers from the result files of vendors, and map them to the items of a benchmark.
+"""Read answers from the result files of vendors of memory systems, and map each answer to an item of a benchmark.
 
 Example::
 
     found = read_vendor(Path("mem0_results.json"), dataset)
     found.shape, len(found.rows), found.unmapped           # "mem0", 1539, ("...",)
 
-A row is mapped by its id. If its id is unknown, it is mapped by its question and, if several items have this question,
-also by its expected answer. Rows that map to no item, or to an item that already has a row, are only counted.
+A row is mapped by its id. If its id is unknown, the row is mapped by its question and, if several items have this
+question, by its expected answer. Rows that cannot be mapped are only counted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""The items of a lane that still have work to do, and their phases that are already finished.
+"""Find the items of a lane that are not finished, and pass them to the workers.
 
-Also in this module:
-
-* The queue of ready corpora, between the workers that prepare corpora and the workers that run items.
-* The progress counters, which each commit of the journal updates.
+An item that ended with an error is pending again. An item with a wrong answer is finished.
 
 Example::
 
@@ -14,10 +11,7 @@ Example::
     while (work := await queue.take()) is not None: ...     # an item worker: (ready, item reference)
     journal.on_commit = counter          # called on the event loop with the rows that became durable
 
-An item that ended with an error is pending again; an item with a wrong answer is not.
-
-A queue entry is a corpus with an iterator over its items. There is no task and no queue entry for each item, so that a
-hundred thousand items need little memory.
+A queue entry is one corpus with an iterator over its items, so that a hundred thousand items need little memory.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One module per command or group of related commands."""
+"""The commands of ``bench``: one module for each command or group of related commands."""

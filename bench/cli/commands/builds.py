@@ -1,4 +1,6 @@
-"""``bench builds``: list the memories that runs ingested and what they cost, or clear them at their providers."""
+"""``bench builds``: list the memories that runs ingested and the cost of each ingest, or clear these memories at their
+providers.
+"""
 
 from __future__ import annotations
 

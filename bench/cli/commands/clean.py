@@ -1,8 +1,8 @@
 """``bench clean``: delete runs, and clear the data that these runs left at providers.
 
-Without ``--yes``, the command only lists what it would delete. All runs are checked first, and if one run may not be
-deleted, no run is deleted. If a provider cannot be reached, the runs with data at this provider are kept. With
-``--orphans``, no run is deleted, and an error at one run does not stop the others.
+Without ``--yes``, the command only lists what it would delete. If one of the runs may not be deleted, no run is
+deleted. If a provider cannot be reached, its runs are kept. With ``--orphans``, no run is deleted, and an error at one
+run does not stop the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``bench compare`` and ``leaderboard``: compare results of several runs. No network call is made."""
+"""``bench compare`` and ``bench leaderboard``: compare the results of several runs without network calls."""
 
 from __future__ import annotations
 

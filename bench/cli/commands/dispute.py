@@ -1,4 +1,6 @@
-"""``bench dispute``: score answers of runs, receipts and files with the same judges and judge prompts."""
+"""``bench dispute``: judge the answers of several runs, receipts or files again, all with the same judges and judge
+prompts.
+"""
 
 from __future__ import annotations
 

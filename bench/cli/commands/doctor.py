@@ -1,7 +1,7 @@
 """``bench doctor PROVIDER``: test each kind of call to a live provider, and print the results as a table or JSON.
 
-The data of the test is cleared afterwards, except with ``--keep``. Each step is reported on stderr when it starts, and
-every ten seconds while it waits. So the user sees which call the provider does not answer.
+The test data is cleared afterwards, except with ``--keep``. Each step is reported on stderr when it starts, and every
+ten seconds while it waits for the provider.
 """
 
 from __future__ import annotations

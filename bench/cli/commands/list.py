@@ -1,6 +1,6 @@
-"""``bench list``: list benchmarks, providers, runs and other kinds; it is fast, as it reads only parts of files.
+"""``bench list``: list benchmarks, providers, runs, and other things by kind.
 
-Without a kind, ``bench list`` shows benchmarks and providers. With ``--json``, it prints the lists as one JSON object.
+Without a kind, ``bench list`` shows benchmarks and providers. With ``--json``, it prints one JSON object.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``bench sign``, ``reproduce``, ``diff`` and ``sheet``: call functions of ``bench.receipt``, and print the results.
+"""``bench sign``, ``reproduce``, ``diff`` and ``sheet``: work with receipts and print the results.
 
-The package ``bench.receipt`` decides all verdicts. This module prints them and returns exit codes.
+The package ``bench.receipt`` computes all verdicts. This module prints them and returns exit codes.
 """
 
 from __future__ import annotations

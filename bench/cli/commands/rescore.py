@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``extend``, ``fork``, ``score``: use results that runs or other tools stored."""
+"""``bench retry``, ``rescore``, ``extend``, ``fork``, ``score``: use stored results of runs or of other tools."""
 
 from __future__ import annotations
 

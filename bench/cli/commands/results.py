@@ -1,4 +1,4 @@
-"""``bench results``, ``failures``, ``export``: show the results of one run. No network call is made."""
+"""``bench results``, ``failures``, ``export``: show the results of one run without network calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench review``: people label a sample of a judge's verdicts, and the score is corrected by these labels."""
+"""``bench review``: let people label a sample of a judge's verdicts, and correct the score with these labels."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""``bench run``, ``eval``, ``resume``, ``plan``: make a plan from the flags, execute it, and print the report.
+"""``bench run``, ``eval``, ``resume``, ``plan``: make a plan from the flags, run it, and print the report.
 
-Also in this module:
-
-* The end of a run: the tables, the ``done`` event, the signature, the command of ``--on-end``.
-* ``--min-score METRIC=VALUE``: a quality gate for CI. A job without a value of the metric misses the gate.
+At the end of a run, this module also signs the receipts, logs the event ``done`` and runs the command of ``--on-end``.
+It checks ``--min-score METRIC=VALUE``, a quality gate for CI. A job that has no value of the metric misses the gate.
 
 Example::
 

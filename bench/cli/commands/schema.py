@@ -1,4 +1,4 @@
-"""``bench schema KIND``: print the JSON Schema of a kind of file, made from the models that read the file."""
+"""``bench schema KIND``: print the JSON Schema of one kind of file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench explore`` and ``bench serve``: open the web pages, read-only or with a service that starts runs."""
+"""``bench explore`` and ``bench serve``: serve the web pages. Only ``bench serve`` can start runs."""
 
 from __future__ import annotations
 

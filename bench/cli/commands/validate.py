@@ -1,6 +1,7 @@
-"""``bench validate``: check configs of every kind. The kind is recognized by the folder or the keys of a file.
+"""``bench validate``: check config files. The folder or the keys of a file show its kind.
 
-Errors have the position in the file. A missing environment variable or extra is a note here, and an error in ``run``::
+Each error has its position in the file. A missing environment variable or extra is only a note here, although it is an
+error in ``bench run``::
 
     report = check_all(catalog, [Path("configs/providers/x.yaml")], environment)
     report.problems, report.notes

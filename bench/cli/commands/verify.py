@@ -1,7 +1,7 @@
-"""``bench verify``: print the verdict on each receipt and log, and a description of the receipt.
+"""``bench verify``: print the verdict on each receipt or log, and what the receipt contains.
 
-The package ``bench.receipt`` decides all verdicts; this module prints them. The text of a receipt is not trusted: it is
-printed without line breaks, and scores are printed only for a VALID receipt.
+The package ``bench.receipt`` computes all verdicts. The text of a receipt is not trusted, so it is printed without line
+breaks. Scores are printed only for a VALID receipt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``bench list``, ``validate``, ``schema``, ``new``, ``download``: work on the files of the workspace.
+"""``bench list``, ``validate``, ``schema``, ``new``, ``download``: work with the files of the workspace.
 
 ``bench new`` writes a valid config with comments. It never overwrites a config.
 

@@ -1,1 +1,3 @@
-"""The work on a corpus: namespace, ingest, index, isolation checks, reuse and cleanup."""
+"""Prepare a corpus for searches: choose its namespace, ingest its memories, wait for the index, check the isolation,
+and clean up.
+"""

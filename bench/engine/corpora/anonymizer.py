@@ -1,8 +1,7 @@
-"""Replace the ids of a dataset by opaque ids for providers, and map the opaque ids of hits back.
+"""Replace the ids of a dataset by hashed ids for providers, and map the hashed ids of hits back.
 
-Also in this module:
-
-* Choose the namespace in which a corpus is stored at a provider.
+Ids of a dataset can reveal answers: the gold sessions of LongMemEval start with ``answer_``. So each memory, session,
+corpus and item gets a hashed id, which is equal in every run.
 
 Example::
 
@@ -12,11 +11,7 @@ Example::
     space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=CorpusState()).namespace
     # "bench-demo-r1-3780d278..."
 
-The ids of a dataset can reveal answers: the gold sessions of LongMemEval start with ``answer_``. So each memory,
-session, corpus and item gets a hashed id, which is the same in every run.
-
-After the first write, the namespace of a corpus is read from its journal rows. Rows of earlier versions do not have it;
-their namespaces are computed, because they have no random part.
+This module also chooses the namespace in which a corpus is stored at a provider.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Record the contents of a namespace when its corpus is ready, to detect changes before another run reuses it.
+"""Record what a provider's namespace contains after the ingest, so that a later run detects changes before it reuses
+the namespace.
 
 Example::
 
     kept = await steady(provider, config, space, memories)       # {"count": 4, "found": {"m3f1...": "9c0e..."}, ...}
     changed_contents("corpora.c0", kept, await contents(...))    # [("corpora.c0.count", "4", "5")]
 
-The record has the number of memories, if the provider can count them. It also has digests of the hits of three
-searches: for the last, the first and the longest memory. If a provider can restore a namespace, the record has a digest
-of the whole namespace instead of searches. If the results of a search vary, or the search settings have changed, only
-the existence of hits is compared.
+The record contains the number of memories, if the provider can count them, and digests of the hits of three searches.
+If the provider can restore a namespace, the record contains a digest of the whole namespace instead of searches.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ Example::
     cleared = await clear_run(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
-If the config or address of a provider has changed since the start of the run, nothing is sent, because it may be
-another service with other data. Settings that clearing does not use, such as a model name, may differ. ``moved`` names
-the providers that are still the same service, although their address or config has changed."""
+If the config or address of a provider has changed since the start of the run, nothing is cleared there, because it may
+be another service with other data. Settings that clearing does not use, such as a model name, may differ. The argument
+``moved`` names the providers that are still the same service.
+"""
 
 from __future__ import annotations
 

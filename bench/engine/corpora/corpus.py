@@ -1,11 +1,12 @@
-"""Prepare one corpus from any state in the journal: set up, ingest, resolve batches in doubt, wait for the index.
+"""Prepare one corpus for searches, and continue after a crash from the state in the journal.
 
 Example::
 
     outcome = await prepare_corpus(lane, "conv-26")      # a ReadyCorpus, a Failure, or None after a request to stop
 
-Only the ingest needs one of the lane's ingest slots. `bench.engine.corpora.doubts` finds out whether a batch without a
-response was stored. If this cannot be found out, the namespace is cleared and the corpus is ingested again.
+The steps are: set up the namespace, ingest the memories, and wait for the index. After a crash it may be unknown
+whether a batch was stored. If `bench.engine.corpora.doubts` cannot find this out, the namespace is cleared and the
+corpus is ingested again.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The state of a corpus according to its journal rows, and the step at which its preparation continues.
+"""Find the state of a corpus in its journal rows, and the step at which its preparation continues.
 
 Example::
 
     history = CorpusState.of(await journal.corpus(lane.key, corpus))
     history.next_step(durability="service", resumed=True)      # Step.WAIT: ingested, but the index was not ready
 
-Only the rows of the last attempt to prepare the corpus are used.
+Only the rows of the last attempt to prepare the corpus count.
 """
 
 from __future__ import annotations

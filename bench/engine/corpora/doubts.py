@@ -1,13 +1,12 @@
-"""Find out whether batches in doubt were stored: batches that may have been sent, but have no response.
+"""Find out whether the provider stored the batches that may have been sent, but have no response.
 
 Example::
 
     settled = await resolve_doubts(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
 
-If the provider has ``on_unknown: repeat``, the batch is sent again. Otherwise (``probe`` or ``reset``), the provider is
-asked for the number of memories in the namespace. If this number decides nothing, the memories of the batch are
-searched. A memory is found if a hit has its id or, for hits without ids, its text. Ids that were only in the lost
-response are taken from these hits.
+If the provider's config has ``on_unknown: repeat``, the batch is sent again. Otherwise, the provider is asked for the
+number of memories in the namespace. If this number is not sufficient, the module searches for the memories of the
+batch.
 """
 
 from __future__ import annotations

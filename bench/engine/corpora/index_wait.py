@@ -1,11 +1,11 @@
-"""Wait until an ingested corpus is searchable, by status calls and by searches for some of its memories (sentinel).
+"""Wait until an ingested corpus is searchable. The checks are status calls and searches for some of its memories.
 
 Example::
 
     failure = await IndexWait(lane=lane, corpus=corpus, space=space, anonymized=anonymized, ingested=ingested).wait()
 
-If the wait takes too long, the failure is `NotReady`; if the provider reports a failed index, it is `IngestFailed`.
-Neither counts as a wrong answer.
+If the wait takes too long, the failure is `NotReady`. If the provider reports a failed index, the failure is
+`IngestFailed`. Neither failure counts as a wrong answer.
 """
 
 from __future__ import annotations

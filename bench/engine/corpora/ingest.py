@@ -1,16 +1,15 @@
-"""Ingest one corpus into one namespace in batches; after a crash, only the batches in flight are in doubt.
+"""Ingest one corpus into one namespace, in batches.
 
 Example::
 
     complete = await IngestPass.after(history, lane, corpus, anonymized).run()     # True, False or a Failure
 
-A batch is in doubt if it is unknown whether the provider stored it. Up to `PARALLEL_BATCHES` batches are in flight at
-a time. They are sent one after the other if the provider requires it (``ingest.order: serial``), or if the benchmark
-wants a pause between batches.
+Up to `PARALLEL_BATCHES` batches are in flight at a time. They are sent one after the other if the provider requires it
+(``ingest.order: serial``), or if the benchmark wants a pause between batches.
 
-For each batch, the journal gets a durable intent row before the batch is sent, and a row with the response afterwards.
-The last row is ``ingested``, or ``clean_stop`` if the run stopped between two batches. A store in the memory of this
-process gets no intent rows, because a resumed run cannot use it.
+The journal gets one row before a batch is sent, and one row with the response. So after a crash, it is unknown only for
+the batches in flight whether the provider stored them. A store in the memory of this process gets no rows before its
+batches, because a resumed run cannot use this store.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Check that corpora are isolated from each other, by three checks that do not use the text of a question.
+"""Check that searches in one corpus do not find memories of another corpus.
 
-Also in this module:
-
-* Detect leaks in searches: find out to which corpus a hit belongs, from the ids and texts sent to each namespace.
+Three checks do not use the text of a question. In addition, each hit of a search is checked for ids and texts that were
+sent only to the namespace of another corpus.
 
 Example::
 
@@ -10,17 +9,14 @@ Example::
     ownership.register(CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
     ownership.owner_of(hit, place, anonymized)        # the CorpusNamespace of another corpus, or None
 
-* Emptiness probe, before the ingest: a search in the namespace must find nothing.
-* Sentinel, after the index is ready: a search for the start of the last, first or longest memory must find a memory of
-  the corpus. For a service, all three memories are searched, and in the first corpora of a lane five more; the memories
-  found are counted. A search whose hits cannot be mapped is not counted, because such a service rewrites memories.
+* Emptiness probe: before the ingest, a search in the namespace must find nothing.
+* Sentinel: when the index is ready, a search for the start of a memory must find a memory of the corpus.
 * Canary, with ``--isolation full``: a search for the start of a memory of another corpus must not find this memory.
 
-Each outcome is written to the journal and to the receipt.
+Each result is written to the journal and to the receipt.
 
-A hit belongs to another corpus if it has an id or namespace that was sent only for the other corpus, or a text that
-only the other corpus contains. A text that several corpora share proves nothing. An id proves nothing if the service
-counts ids separately in each namespace.
+A text that several corpora share proves no leak. An id proves no leak if the service counts ids separately in each
+namespace.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Reuse the build of an earlier run: find it, check that it is what this run would ingest, and search it.
+"""Find a build of an earlier run that this run can search, so that it need not ingest the same memories again.
 
 Example::
 
     await reuse_builds(run, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
 
-A build matches if three things hold: its config, versions and memories are those that this run would ingest; every
-selected corpus is ready in it; and the contents of its namespaces have not changed. If the build of a named run does
-not match, the command fails before the first question. With ``auto``, the run then ingests the memories itself.
+A build can be reused if its config, versions and memories are those that this run would ingest, if every selected
+corpus is ready in it, and if the contents of its namespaces have not changed.
 
-The rows of the build are copied to this run's journal, so that a resume needs no other journal. The copies have no
-calls, so this run does not count the cost of the build. This run never clears the memories, and the other run does not
-clear them while this run needs them.
+This run does not count the cost of the build, and it never clears the memories. The earlier run does not clear the
+memories while this run needs them.
 """
 
 from __future__ import annotations

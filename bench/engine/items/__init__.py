@@ -1,1 +1,1 @@
-"""The phases of an item: search, answer, evaluate, and the rows they write."""
+"""Run the phases of an item: search, answer and evaluate."""

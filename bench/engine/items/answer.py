@@ -1,4 +1,4 @@
-"""The answer phase of one item: fill the prompt with hits up to the token budget, and call the model.
+"""Answer one item: insert hits into the prompt up to a token budget, and call the model.
 
 Example::
 
@@ -6,11 +6,11 @@ Example::
     context = fill_context(hits, budget_tokens=4000, dated=True)
     context.text, context.kept, context.tokens       # the context for the model; number of hits used
 
-Prompt, k and budget are the same for every provider. Hits are used in rank order while they fit. Only if the first hit
-is longer than the budget, it is cut. :mod:`bench.tokens` estimates the number of tokens.
+Prompt, k and budget are equal for every provider. Hits are inserted in rank order until the next hit does not fit. A
+hit is cut only if it is the first and is longer than the budget. :mod:`bench.tokens` estimates the number of tokens.
 
-If the model declines to answer, this is an answer. A reply without text is a failure (`AnswerResult.failure`) if it was
-cut off or did not end normally.
+If the model declines to answer, the reply counts as an answer. A reply without text is a failure
+(`AnswerResult.failure`) if the reply was cut off or did not end normally.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The search phase of an item that tests whether a deleted memory is no longer found.
+"""Run the search phase of an item that tests whether a deleted memory is still found.
 
-1. A search must find the content to delete; otherwise the item is unscored (``not_found_before_delete``).
-2. The intention is stored durably in the journal, then the memories of the session are deleted.
-3. A second search runs; the evaluator reads its hits.
+1. A search must find the content that will be deleted. If it does not, the item is unscored
+   (``not_found_before_delete``).
+2. The journal stores the intention, then the memories of the session are deleted.
+3. A second search runs, and the evaluator reads its hits.
 
 If the run is killed during step 2 or 3, a resume repeats both steps. It skips step 1, because the content may already
 be deleted.

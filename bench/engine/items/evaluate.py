@@ -1,12 +1,12 @@
-"""The evaluate phase of one item of one job: run the evaluators, and compute the state and the metric values.
+"""Evaluate one item for one job: run the evaluators, and compute the state and the metric values.
 
 Example::
 
     done = await run.attempt(lambda: evaluate_item(lane, job, ready, item, 1, search, answer, memo), call_owner)
     journal.append(done.value.journal_row(key, done))
 
-If an item has no answer, evaluators that need an answer do not run. The other evaluators then decide the state; if
-there are none, the state is ``measured``.
+If an item has no answer, evaluators that need an answer do not run. The other evaluators then decide the state. If no
+evaluator is left, the state is ``measured``.
 """
 
 from __future__ import annotations

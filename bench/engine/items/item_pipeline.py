@@ -1,11 +1,11 @@
-"""Run one item in every epoch: search, answer, evaluate. Phases that are finished in the journal are not repeated.
+"""Run the phases of one item in every epoch: search, answer, evaluate.
 
 Example::
 
     good = await run_item(lane, ready, ref)      # True when no phase failed and none is missing
 
-If a phase fails, the item ends as an error for every job that needs the phase, and later phases do not run. If the run
-is asked to stop, the item stays pending after its current phase.
+Phases that are finished in the journal are not repeated. If a phase fails, the item ends as an error for every job that
+needs the phase, and later phases do not run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The input of the metrics for one item, and the data that the journal stores with the item's values.
+"""Create the input of the metrics for one item, and the values that the journal stores for the item.
 
 Example::
 

@@ -1,11 +1,10 @@
-"""Test the judges of a run before the first item, with answers whose right verdict is known.
+"""Test the judges of a run before the first item, with answers whose correct verdict is known.
 
 Example::
 
     await calibrate_judges(run, models)       # one event per judge and judge prompt, kind ``judge_calibration``
 
-``bench describe`` shows the events, and ``bench compare`` reads the judge noise from them. On a resume, a judge with an
-event for its prompt is not tested again. If a judge cannot be called, this is an event and does not stop the run.
+A resumed run does not repeat a test. If a judge cannot be called, this is recorded and does not stop the run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judge the answers of a run or file again with one judge and prompt; the verdicts are kept in ``disputes/``.
+"""Judge all answers of a run or file again, with one judge and one judge prompt.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
     cell.n_reused, cell.n_asked              # 57, 3
     folder = await cell.journal(environment)
 
-No verdict is paid twice. Earlier replies of the same judge to the same prompt on the same answers are reused, from the
-run of the answers and from earlier disputes. A failed call is repeated by the next dispute.
+The verdicts are kept in ``disputes/``. If the same judge has already judged an answer with the same prompt, its earlier
+reply is reused and not paid again. A failed call is repeated by the next ``bench dispute``.
 """
 
 from __future__ import annotations

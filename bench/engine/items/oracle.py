@@ -1,11 +1,11 @@
-"""The oracle: a provider that returns exactly the memories with the evidence, as the upper bound of retrieval metrics.
+"""The oracle: a provider that returns exactly the memories that contain the evidence.
 
 Example::
 
     found = await Oracle().with_evidence(evidence_memories).search(space, query)
 
-The oracle is part of the engine, because only the engine has the gold evidence; plug-ins never get it. The oracle has
-no store, so the isolation checks do not apply to it.
+It shows the best value that each retrieval metric can have. It is part of the engine, because plug-ins never get the
+gold evidence.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""The result of a search and the result of an answer: written to the journal, and read from it on resume.
+"""The results of searches and answers, and how the journal stores them.
 
 Example::
 
     row = phase_row(key, search, None, calls=calls)
     SearchResult.of(row)        # equal to ``search``
 
-``data`` has the values that must be equal in two runs of one plan, ``measured`` has measured values, and ``payloads``
-has large texts.
+In a journal row, ``data`` contains the values that must be equal in two runs of one plan, ``measured`` contains
+measured values, and ``payloads`` contains large texts.
 
-Secrets in hits are redacted after the hits are mapped to memories, so that the redaction does not change retrieval
-metrics. Prompts, answers, verdicts and the journal contain the redacted text.
+Secrets in hits are redacted before the hits are written to the journal. This does not change retrieval metrics.
 """
 
 from __future__ import annotations

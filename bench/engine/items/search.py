@@ -1,4 +1,4 @@
-"""The search phase of one item: search for its question, map the hits to memories, and flag suspicious results.
+"""Run the search phase of one item: search for its question, map the hits to memories, and flag suspicious hits.
 
 Example::
 
