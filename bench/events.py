@@ -1,12 +1,12 @@
-"""The run log: one JSON line per event. Secrets are removed before an event is written.
+"""Write the run log: one JSON line per event, without secrets.
 
-The command line calls ``configure`` once, and a run calls ``run_log``. Other code only logs::
+``configure`` and ``run_log`` prepare the log. Other code only logs::
 
     from bench.events import log
     log().info("phase_done", phase="search", item="conv-26_0")
 
-Events of single calls have the level ``debug`` (shown with -v). All other events have ``info`` or a higher level. Known
-secrets are removed from every event. :func:`redact` removes them from any text.
+Events of single calls have the level ``debug`` (shown with -v). All other events have ``info`` or a higher level.
+:func:`redact` removes known secrets from any text.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The data types that packages exchange: frozen values without behavior.
+"""The data types that several packages of bench use: frozen values without behavior.
 
-A type is here if more than one package uses it. The types have three groups that must never mix:
+There are three groups of types, which must never mix:
 
-* *dataset side* (``Corpus``, ``Item``, ``Evidence``) has the gold data and stays inside the engine;
-* *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
-* *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is for evaluators and metrics.
+* Types of the dataset (``Corpus``, ``Item``, ``Evidence``) contain the gold data and stay inside the engine.
+* Types for providers (``Memory``, ``Space``, ``Query``, ``Hit``) have no field for gold data.
+* Types of results (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) are for evaluators and metrics.
 
 ``Prompt`` is the request to a model, and ``Completion`` is the reply. ``Call`` is one attempt of a request.
 

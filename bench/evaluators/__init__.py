@@ -1,6 +1,6 @@
-"""Evaluators give one verdict per answer, by a rule or by a judge.
+"""Evaluators: each gives one verdict for an answer, by a rule or by a judge.
 
-If a judge's reply is unreadable, no score is given.
+If the reply of a judge is unreadable, the answer gets no score.
 
 Example::
 
@@ -8,10 +8,8 @@ Example::
     verdict = await evaluator.evaluate(item, answer, hits, judge)
     state = state_of(verdict, answerable=not item.abstention, threshold=threshold_of(evaluator))
 
-Modules: ``protocol`` defines the interface. ``deterministic``, ``judged``, ``graded`` and ``memory_audit`` contain the
-evaluators, and ``registry`` finds them by name. ``judge_prompts`` and ``packs`` provide the judge prompts.
-``judge_parsing`` and ``judge_prose`` read a judge's reply. ``refusals`` detects refusals, and ``calibration`` measures
-the errors of a judge. This package must not depend on providers, the journal or HTTP.
+``protocol`` defines the interface of an evaluator, and ``registry`` finds an evaluator by its name. This package must
+not depend on providers, the journal or HTTP.
 """
 
 from __future__ import annotations

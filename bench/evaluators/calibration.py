@@ -1,15 +1,13 @@
-"""Error rates of a judge with its prompts, measured with built-in questions whose right verdicts are known.
+"""Measure the error rates of a judge, with built-in questions whose correct verdicts are known.
 
-For each invented question, there are answers of six kinds. One such question is called a probe.
+Each judge prompt of a benchmark is tested with 12 answers of each of six kinds. A reply without a readable verdict is
+counted separately, and is neither right nor wrong.
 
 Example::
 
     found = await calibrate(judge, prompts)
     found[0].fpr.value, found[0].noise
     PROBES[0].answer(AnswerKind.RIGHT_OTHER_WORDS)
-
-Each distinct judge prompt is tried with 12 answers of each kind. Replies without a readable verdict are counted
-separately, and count neither as right nor as wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evaluators that need no judge: they compare texts or embeddings, or run the item's tests.
+"""Evaluators that need no judge: they compare texts or embeddings, or run the tests of an item.
 
 Example::
 
@@ -6,12 +6,11 @@ Example::
     SimilarityEvaluator(embedder=embedder, threshold=0.8)
     CodeEvaluator(allowed=True, time_limit_s=10)        # metadata.tests holds Python that raises on failure
 
-If an item must not be answered, a refusal is correct. If an item can be answered, a refusal makes it ``abstained``,
-unless the text is right.
+If an item must not be answered, a refusal is correct. If an item can be answered, a refusal makes the item
+``abstained``, unless the text is right.
 
-The item's tests run in a child process, if the user allows this. The child process has an empty environment, a
-temporary folder, and limits on time, memory, files and processes. After the time limit, the child process and the
-processes that it started are killed.
+The tests of an item run in a child process, and only if the user allows this. The child process has an empty
+environment, a temporary folder, and limits on time, memory, files and processes.
 """
 
 from __future__ import annotations

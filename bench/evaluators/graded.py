@@ -1,4 +1,4 @@
-"""Evaluators whose judge returns more than right or wrong: a score per rubric point, an order or a label.
+"""Evaluators whose judge returns more than right or wrong: one score per rubric point, an order, or a label.
 
 Example::
 
@@ -6,8 +6,7 @@ Example::
     (await evaluator.evaluate(item, answer, hits, judge)).parts     # {"floored": 0.5}
     LabelEvaluator(prompts=prompts, labels={"correct": 1, "hallucination": 0, "omission": 0})
 
-If one reply for an item cannot be read, the item gets no score. Several replies are stored as one JSON list, so that
-they can be scored again later without new judge calls.
+If one reply for an item cannot be read, the item gets no score.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Read the verdict in a judge's reply, or the reason why there is none. An unreadable reply is never a 0.
+"""Read the verdict in a judge's reply, or the reason why the reply has no verdict.
 
-In a JSON reply, only the verdict counts. Words in other strings are ignored.
+An unreadable reply never becomes the verdict 0.
 
 Example::
 
@@ -9,11 +9,8 @@ Example::
     parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the requested object
     read_objects('{"label": "WRONG", "reason": "the correct city is another"}').value      # 0.0
 
-If the prompt has a schema, the reply must be exactly one object of this schema. If the prompt asks for a word, the
-reply can be prose. Reasoning blocks and quotations are ignored.
-
-A JSON object inside prose is a quotation and not a verdict. Two equal objects count as one. If an object contains a key
-twice, it is not a verdict.
+If the judge prompt has a schema, the reply must be exactly one object of this schema. If the judge prompt asks for a
+word, the reply can be prose. Reasoning blocks and quotations are ignored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Choose the judge prompt of an item, and insert the item's values into it.
 
-An abstention item uses the abstention prompt. Other items use the prompt of their question type, or the default prompt.
-If an inserted value contains a tag that the prompt uses too, the tag is escaped.
+An abstention item (the correct reply is a refusal) uses the abstention prompt. Other items use the prompt of their
+question type, or the default prompt. If an inserted value contains a tag of the prompt, the tag is escaped.
 
 Example::
 

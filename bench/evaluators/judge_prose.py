@@ -1,12 +1,10 @@
-"""Read the verdict in a judge's free text. Only what the judge itself states counts, never a quotation.
+"""Read the verdict in a judge's free text, without the text that the judge only quotes.
 
-These forms are tried in order: a text that is only a verdict, a label with a verdict, a first or last line that is only
-a verdict, a verdict word at the start, a sentence such as "the answer is correct". If a later sentence states the
-contrary, the result is ``conflict``.
+The verdict can be the whole text, follow a label, be the first or last line, be the first word, or be in a sentence
+such as "the answer is correct". If a later sentence contradicts the verdict, the result is ``conflict``.
 
-`own_lines` removes quotations and decoration from a judge's text. Quotations are: text in quotation marks or backticks,
-code fences, block quotes, JSON, markup elements, and lines of the judged answer. A single verdict word in quotation
-marks is kept and marked with ``QUOTED``.
+`own_lines` removes quotations: text in quotation marks or backticks, code fences, block quotes, JSON, markup elements,
+and lines of the judged answer. A single quoted word that is a verdict is kept and marked with ``QUOTED``.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Evaluators that call a judge once per answer. A judge reply that is not clear gives no score.
+"""Evaluators that call a judge once per answer. An unclear reply gives no score.
 
 Example::
 

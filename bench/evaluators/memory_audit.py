@@ -1,4 +1,4 @@
-"""Audit of the stored memories: are the facts of a conversation stored, and are the stored memories right?
+"""Evaluate the stored memories: are the facts of a conversation stored, and are the stored memories right?
 
 Example::
 
@@ -6,10 +6,9 @@ Example::
     (await evaluator.evaluate(item, "", (), judge)).parts
     # {"points": 4, "found": 3, "partly": 3.5, "stored": 5, "right": 4.5, "target": 4, "target_right": 4}
 
-The rubric of an item lists the facts that should be stored. ``ScoredItem.stored`` contains the memories that the system
-lists. For each fact, a judge call asks whether the fact is stored. For each memory, a judge call asks whether the
-memory is right and whether it is one of the facts. If a system cannot list its memories, there is no verdict.
-`bench.metrics.answers.parts` sums the numbers over all items.
+The rubric of an item lists the facts that should be stored, and ``ScoredItem.stored`` contains the memories that the
+system lists. The judge is asked for each fact whether it is stored, and for each memory whether it is right and in the
+rubric. If a system cannot list its memories, there is no verdict.
 """
 
 from __future__ import annotations

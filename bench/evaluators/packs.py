@@ -1,7 +1,7 @@
-"""Protocol packs: the prompts and rules of a published evaluation protocol, named ``name@version``.
+"""Protocol packs: the prompts and rules of a published evaluation protocol. Each has a name such as ``longmemeval@1``.
 
-The package contains paraphrased prompts (``fidelity: adapted``). A workspace can contain the original texts at
-``packs/NAME@VERSION/FILE``. If all these files have their published SHA-256, results are marked ``official``.
+Bench contains paraphrased prompts (``fidelity: adapted``). A workspace can contain the original texts at
+``packs/NAME@VERSION/FILE``. If all of these files have their published SHA-256, results are marked ``official``.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The interface of evaluators. An evaluator gives one Verdict for an answer, or for the hits of an item.
+"""The interface of evaluators. An evaluator gives one Verdict for an answer or for the hits of an item.
 
 `state_of` gives the final state of an item from its verdict.
 
@@ -11,8 +11,8 @@ Example::
             return Verdict(evaluator=self.name, value=value, correct=value == 1)
     state_of(verdict, answerable=True)          # State.PARTIAL for a value of 0.5
 
-Plug-ins implement ``Evaluator``. They are registered in the entry point group ``bench.evaluators``, or a config names
-them as ``./file.py:Class``.
+A plug-in implements ``Evaluator``. It is registered in the entry point group ``bench.evaluators``, or a config names it
+as ``./file.py:Class``.
 """
 
 from __future__ import annotations

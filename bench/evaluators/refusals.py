@@ -1,8 +1,7 @@
-"""Texts that count as a refusal to answer, in the languages of the benchmarks.
+"""Find out whether an answer is a refusal to answer, in the languages of the benchmarks.
 
-Only the *beginning* of an answer counts, after an apology or an introduction. "Paris, though I don't know the street",
-"In Paris, but the street is not mentioned" and "I'm not sure, but I think Paris" are answers. Without a judge, this rule
-decides whether an abstention item is answered correctly. A judge decides this itself.
+Only the *beginning* of an answer counts, after an apology or an introduction. "Paris, though I don't know the street"
+and "I'm not sure, but I think Paris" are answers. If the benchmark has a judge, the judge decides, not this module.
 
 Example::
 

@@ -1,6 +1,6 @@
-"""Evaluators by name: built-in evaluators, installed plug-ins, and classes in a file beside a config.
+"""Find evaluators by name: built-in evaluators, installed plug-ins, and classes in a file next to a config.
 
-The verdicts of a plug-in are checked.
+Verdicts of plug-in evaluators are checked.
 
 Example::
 

@@ -6,9 +6,9 @@ Example::
     evaluator_for(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
     distinct_evaluators([routed])                   # (points, order)
 
-Each route has a pattern and an evaluator. The pattern is compared with the question type, with a metadata value, or
-with ``present`` or ``absent`` (the item has choices or not). The pattern ``*`` matches every item. The first route that
-matches is used. A verdict has the name of the evaluator that gave it.
+Each route has a pattern and an evaluator. The pattern is compared with the question type or with a metadata value of
+the item. ``present`` matches items with choices, ``absent`` matches items without choices, and ``*`` matches every
+item. The first route that matches is used.
 """
 
 from __future__ import annotations

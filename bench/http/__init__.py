@@ -1,4 +1,4 @@
-"""Send HTTP requests to providers and models: wait for a slot and the rate limiter, send, retry or raise an error.
+"""Send HTTP requests to providers and models, with rate limits and retries.
 
 Example::
 
@@ -8,7 +8,7 @@ Example::
             response = await http.call(chroma, Request("POST", url, json={"q": "cats"}, idempotent=True))
         response.json(), calls[0].provider_us
 
-This package has only what every HTTP call needs. It must not depend on providers, models or phases.
+This package must not depend on providers, models or phases.
 """
 
 from __future__ import annotations

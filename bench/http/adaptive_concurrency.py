@@ -1,9 +1,8 @@
-"""Limit the number of requests in flight: to a fixed number, or to one that adapts like a TCP window.
+"""Limit the number of requests in flight, to a fixed number or to a number that adapts to the endpoint.
 
-``--concurrency auto`` gives each endpoint an `AdaptiveSlots`. The window is the number of requests that may be in
-flight. Until the first refusal it doubles per round; after this it grows by one per round, and more slowly near the
-size at which the last refusal came. A refusal halves the window. A refusal that says how long to wait sets the window
-to one. A round is the set of requests in flight; several refusals in one round reduce the window only once.
+With ``--concurrency auto``, each endpoint has an `AdaptiveSlots`. Its window is the number of requests that may be in
+flight. The window grows while requests succeed, as in TCP, and is halved when the endpoint refuses a request with a
+429. If the refusal names a time to wait, the window becomes one.
 """
 
 from __future__ import annotations

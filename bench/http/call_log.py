@@ -1,8 +1,6 @@
-"""Keep the state of a call over its attempts, measure each attempt, and write its row in the call log.
+"""Measure each attempt of a call, and write one row per attempt in the call log.
 
-Also in this module:
-
-* ``recording`` collects the call log rows of all attempts inside its `with` block, including those of child tasks.
+``recording`` collects these rows inside its `with` block, including the rows of child tasks.
 
 Example::
 
@@ -10,8 +8,7 @@ Example::
         await provider.search(space, query)
     sum(call.provider_us for call in calls)
 
-The list is in a context variable, so providers and models need not pass it on. Calls of an inner `with` block are also
-added to the list of the outer block, even if the inner block raised an error.
+Calls of an inner `with` block are also added to the list of the outer block.
 """
 
 from __future__ import annotations

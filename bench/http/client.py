@@ -1,4 +1,4 @@
-"""Send every outgoing request with `Http`: it waits for a slot and the limiter, sends, then retries or raises.
+"""Send requests with rate limits and retries. Every outgoing request of bench uses `Http`.
 
 Example::
 
@@ -6,8 +6,7 @@ Example::
         response = await http.call(endpoint, request)
         http.in_flight, http.oldest_s(), http.refusals
 
-A first attempt that succeeds does not use the retry code; retries run under tenacity. A cancelled call leaves no
-row in the call log.
+A canceled call leaves no row in the call log.
 """
 
 from __future__ import annotations

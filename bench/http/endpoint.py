@@ -1,7 +1,7 @@
 """Define the settings of an endpoint: its name, limits, retry rules and timeouts.
 
-An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``.
-Two endpoints with the same name share one limiter::
+An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``. Two endpoints
+with the same name share one rate limiter::
 
     Endpoint(name="mem0.add", role="provider", limits=Limits(rpm=600, concurrency=4), key_variable="MEM0_API_KEY")
 """

@@ -1,8 +1,7 @@
-"""Decide which error a status or a lost connection means, and whether the attempt may be repeated.
+"""Decide which error an HTTP status or a lost connection means, and whether the request may be sent again.
 
-Also in this module:
-
-* ``Signal``: exceptions by which an attempt tells the retry loop what happened. They never leave this package.
+A config may replace single rows of this table. Inside this package, an attempt reports its result to the retry loop by
+an exception of class ``Signal``. Functions in this module convert a signal to an error.
 
 Example::
 
@@ -13,9 +12,6 @@ Example::
     407                 AuthError     stops the job: the proxy refuses
     unreachable         Unreachable   stops the job: certificate, TLS, unknown host, bad address
     3xx, other 4xx      Rejected      never repeated
-
-A config may replace single rows of this table. A signal describes what happened on the network; the functions here
-convert signals to errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Define `Request`, `Response`, and the usage and cost that a successful response reports.
+"""The classes `Request` and `Response`, and the usage and cost that a successful response reports.
 
 Example::
 

@@ -1,8 +1,6 @@
-"""Decide when a request of an endpoint may start.
+"""Decide when a request of an endpoint may start, so that the limits of the endpoint are kept.
 
-Also in this module:
-
-* ``parse_wait_s`` converts the wait that a server requests by ``Retry-After`` or a similar header to seconds.
+``parse_wait_s`` reads the time to wait in a ``Retry-After`` or similar header, in seconds.
 
 Example::
 
@@ -10,14 +8,10 @@ Example::
     parse_wait_s("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
     parse_wait_s("1m30s", now=0.0) == 90.0
 
-A call passes these steps in order:
-
-1. Take a *place* at the endpoint (its concurrency limit, or the window of ``--concurrency auto``).
-2. Wait for the *turn*: one call at a time is first in line, so that calls keep their order.
-3. The first call waits until the endpoint is *open* (pause, interval, rate), without a global slot.
-4. This call takes a global slot, checks again, and takes its token at the moment in which its request is sent.
-
-``AsyncLimiter(rate, 1)`` would allow twice the rate in its first second; a bucket of the size of the burst does not.
+1. A call takes a *place* at the endpoint. The concurrency limit is the number of places.
+2. The call waits until it is first in line.
+3. The first call waits until the pause, the interval and the rate of the endpoint allow a request.
+4. This call takes one of the slots that all endpoints share, checks step 3 again, and is sent.
 """
 
 from __future__ import annotations

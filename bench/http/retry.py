@@ -1,10 +1,11 @@
-"""Retry failed attempts after random pauses, up to a number of failures and a deadline. Tenacity runs the loop.
+"""Retry failed attempts after random pauses, until a maximum number of failures or a deadline.
 
 Example::
 
     response = await retrying(state, random)(attempt)      # raises the last AttemptFailed
 
-429 and lost responses are counted separately, each up to ``max_retries``. No attempt starts after the call's deadline.
+Refusals (429) and lost responses are counted separately. Each number may reach ``max_retries``. No attempt starts after
+the deadline of the call.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""Send one attempt over the network. Only this module sends requests with aiohttp.
+"""Send one request over the network. Only this module sends requests with aiohttp.
 
-Also in this module:
-
-* ``decoded`` decompresses gzip and deflate bodies; a truncated body is an error.
+``decoded`` decompresses gzip and deflate bodies. A truncated body is an error.
 
 Example::
 
     decoded(gzip.compress(b"{}"), "gzip", max_bytes=1000)       # b"{}"
     decoded(gzip.compress(b"{}")[:-9], "gzip", max_bytes=1000)  # ResponseLost: the gzip body ended early
 
-There is one session per run. Proxies and ``SSL_CERT_FILE`` come from the environment, cookies are not stored, and
-redirects are followed only to the same scheme, host and port, because the request contains a key.
-
-The proxy of a host is looked up here once: aiohttp's ``trust_env`` would start two threads per request for the lookup
-(5 times the CPU of the request), and a ``.netrc`` would conflict with the key in the header.
+Proxies and ``SSL_CERT_FILE`` come from the environment. Cookies are not stored. A redirect is followed only to the same
+scheme, host and port, because the request contains a key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The SQLite journal of a run, which holds its complete state.
+"""The SQLite journal of a run. It contains the complete state of the run.
 
-``Journal`` writes a journal: only one process at a time. ``Reader`` reads a journal from any process at any time.
-``merge`` combines several journals of one plan. Rows are frozen dataclasses::
+``Journal`` writes a journal; only one process can do this at a time. ``Reader`` reads a journal from any process at any
+time. ``merge`` combines several journals of one plan. Rows are frozen dataclasses::
 
     async with Journal.create(folder, meta) as journal:
         journal.append(JournaledPhase(key=Key(owner=lane, phase=Phase.SEARCH, corpus="c1", unit="q1")))
@@ -11,7 +11,7 @@
         async for record in reader.items(chain):
             print(record.item, record.state)
 
-Importing this package is cheap: SQLite is loaded only when ``Journal``, ``Reader`` or ``merge`` is used.
+Importing this package is fast, because SQLite is loaded only when it is used.
 """
 
 from __future__ import annotations

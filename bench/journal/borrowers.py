@@ -1,12 +1,12 @@
-"""Runs that search the memories of another run, the lender, which must not clear the memories meanwhile.
+"""Record which runs search the memories of an earlier run, so that the earlier run does not clear these memories.
 
 Example::
 
     lend(checkpoints / "r1", to="r2")
     await borrowers(checkpoints / "r1")      # ("r2",); empty once r2 is complete, or its journal is deleted
 
-The lender's folder has one empty file for each borrower. A borrower needs the memories until its journal says that it
-is complete, or its journal is deleted. So a borrower need not remove its file.
+The earlier run is the lender, and each run that searches its memories is a borrower. A borrower needs the memories
+until its journal is complete or deleted.
 """
 
 from __future__ import annotations

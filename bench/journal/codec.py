@@ -1,6 +1,6 @@
-"""Convert values to SQLite columns and back: as JSON, zstd data, packed doubles and microseconds.
+"""Convert values to SQLite columns and back. The stored forms are JSON, zstd data, packed doubles and microseconds.
 
-The journal calls the encoders in SQLite's thread::
+The journal encodes values in SQLite's thread::
 
     encode({"returned": 10})          # '{"returned":10}'; a long text becomes zstd bytes
     decode(encode(value)) == value

@@ -1,15 +1,10 @@
 """Find, check, create and open the SQLite file of a run.
 
-Also in this module:
+An older file is migrated to the newest schema.
 
-* Migrate a file to the newest schema; its schema version is ``PRAGMA user_version``.
+A file that is damaged, truncated, not a journal or from a newer version of bench is rejected and not changed.
 
-A file is checked read-only before anything is written to it. A file that is damaged, truncated, not a journal or from a
-newer version is rejected and not changed. A new file is written under a temporary name and then linked to its real
-name, so that no other process sees an incomplete journal.
-
-``MIGRATIONS`` has one SQL script per schema version. A script and its version number are committed together. Never
-change a released script; add a new one.
+``MIGRATIONS`` has one SQL script per schema version. Never change a released script; add a new script.
 """
 
 from __future__ import annotations

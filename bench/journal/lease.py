@@ -1,4 +1,4 @@
-"""The write lock of a journal: acquire it, renew its heartbeat, release it.
+"""The write lock of a journal: acquire the lock, renew its heartbeat, release the lock.
 
 Example::
 

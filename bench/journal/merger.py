@@ -1,8 +1,8 @@
 """Merge several journals of one plan into a new run.
 
-The order of the journals has no effect, and a journal that is given twice counts once. Every attempt of every source is
-kept. Of the successful attempts of a phase, the earliest is shown as the result. All of them must have the same hits,
-answer, verdicts, state and labels; measured values may differ::
+Neither the order nor a repetition of the journals has an effect. Every attempt of every journal is kept. If a phase
+succeeded several times, the earliest success is its result. All successes must have the same hits, answer, verdicts,
+state and labels; measured values may differ::
 
     outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
     print(outcome.gaps)

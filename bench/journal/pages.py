@@ -1,8 +1,7 @@
-"""Show the items of a run in pages: the next items that match a filter, and their outcomes in each job.
+"""Read the items of a run page by page, with a filter, and the outcome of each item in each job.
 
-Also in this module:
-
-* Stream the ended items of a job with the fields that receipts need; complete records take twice as long.
+``ended_items`` yields the ended items of a job with only the fields that receipts need, which is faster than complete
+records.
 
 Example::
 
@@ -13,8 +12,8 @@ Example::
         async for item in ended_items(reader, chain):
             item.state, item.phases[Phase.SEARCH].data["retrieved"]
 
-A page starts after the key of the last item of the previous page, so late pages are as fast as the first. A text search
-reads every question and stops at a time limit; the cursor of its page is the position at which the search continues.
+A text search reads every question and stops at a time limit. The cursor of its page is the position at which the search
+continues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paths of the journals of a workspace: ``checkpoints/<run_id>/journal.sqlite``.
+"""Find the journals of a workspace at ``checkpoints/<run_id>/journal.sqlite``.
 
 Example::
 

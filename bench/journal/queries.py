@@ -1,8 +1,6 @@
-"""Queries that are used by readers of a journal and, when a run is resumed, by its writer.
+"""Database queries that the reader of a journal and the writer of a resumed journal share.
 
-Also in this module:
-
-* Convert SQLite rows to records; the record of an item combines rows of several tables.
+SQLite rows are converted to records. The record of an item combines rows of several tables.
 """
 
 from __future__ import annotations

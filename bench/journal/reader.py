@@ -1,13 +1,10 @@
-"""Read the journal of a run; another process can still write to it meanwhile.
+"""Read the journal of a run, also while another process writes to it.
 
-A journal can be read during its run, after a crash, at the end, or as a copy. The methods that stream keep at most a
-few thousand rows in memory::
+Methods that stream keep at most a few thousand rows in memory::
 
     async with Reader.open(folder) as reader:
         async for batch in reader.values(job):
             total += sum(batch.values["recall@5"])
-
-``Reader`` has one method per query. The module ``queries`` converts SQLite rows to records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The database ``results/results.sqlite`` with the jobs, metrics and items of every run.
 
-Each report updates the database. It can be rebuilt from the journals, because it has no data of its own. Lists, the
-leaderboard and comparisons of runs by name read the database::
+Each report updates the database. The database can be rebuilt from the journals. Lists, the leaderboard and comparisons
+of runs read it::
 
     async with ResultsDb.open(workspace / "results" / "results.sqlite") as results:
         await results.put(run_id, [JobSummary(...)], rows)

@@ -1,8 +1,7 @@
-"""Write a batch of journal rows in one transaction, with the INSERT statements of ``sql/write.sql``.
+"""Write a batch of journal rows in one transaction.
 
-``write_queue.py`` calls this in SQLite's thread, so that encoding and compression do not block the event loop. Each
-table is filled by one ``executemany``. Texts that occur in many rows (owners, messages, labels, metric names) are
-stored once and referred to by number; ``RowWriter`` remembers up to 4096 of each kind::
+This runs in SQLite's thread, so that encoding and compression do not block the event loop. Texts that occur in many
+rows (owners, messages, labels, metric names) are stored once and referred to by number::
 
     rows = RowWriter(last_id)
     await run_in_thread(connection, lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()

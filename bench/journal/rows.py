@@ -1,8 +1,6 @@
 """The rows of a journal as frozen dataclasses.
 
-Also in this module:
-
-* The process that holds the write lock of a journal, and the check whether this process is alive.
+This module also finds out whether the process that holds the write lock of a journal is alive.
 
 Example::
 
@@ -12,11 +10,11 @@ Example::
 Each phase row has an owner: a lane for ``search``, a lane with its answering model for ``answer``, a job for
 ``evaluate``. So two jobs that differ only in their judge share the rows of search and answer.
 
-``data``, verdicts, state and values must be equal in two runs of one deterministic plan; a merge compares them.
+``data``, verdicts, state and values must be equal in two runs of one deterministic plan, because a merge compares them.
 ``times_us``, ``calls`` and ``measured`` may differ.
 
-If the lock holder ran on this machine and is dead, the lock is taken over at once. A holder on another machine or in
-another container counts as dead when its heartbeat is older than ``STALE_S``.
+If the lock holder ran on this machine and is dead, the lock is free at once. If it runs on another machine or in
+another container, the lock is free when its heartbeat is older than ``STALE_S``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The write queue of a journal: it collects rows, commits them in groups, and reports which rows are durable.
+"""The write queue of a journal: collect rows, commit them in groups, and report which rows are durable.
 
-``row_writer.py`` writes the rows of a group.
-
-Also in this module:
-
-* Tasks that wait until a given number of rows is durable.
+``append`` never blocks. A separate task commits the collected rows, at most ``linger_s`` seconds after the first row.
+Rows become durable in the order in which they were appended. The separate task cannot be canceled, so a canceled run
+still writes all rows and closes its journal.
 
 Example::
 
@@ -13,10 +11,6 @@ Example::
         journal.append(entry)
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
     waiting.release(acknowledged)                   # after a commit; True if a task still waits
-
-``append`` never blocks. A separate task commits the collected rows, at most ``linger_s`` after the first of them. Rows
-become durable in the order in which they were appended. The separate task opens and closes the file. It is shielded
-from cancellation, so a canceled run still flushes and closes its journal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metrics: the value of one row, and the Measurement (value with interval) of many rows.
+"""Metrics: compute the value of one item, and combine the values of many items into a result with an interval.
 
 This package needs no run, no files of a run and no network.
 
@@ -9,10 +9,8 @@ Example::
     metrics.score("recall_at_5", retrieved=["a", "b"], relevant={"b"})       # 1.0
     metrics.resolve("p95_latency_ms").definition                             # "latency_p95/1"
 
-Modules: ``protocol`` defines a metric, ``registry`` and ``selection`` find metrics by name. ``retrieval``,
-``answers``, ``latency`` and ``pricing`` contain the metrics.
-``fold_input``, ``aggregation`` and ``fold`` combine rows into Measurements. ``failure_reason`` finds the reason why an
-item is lost. ``overlay`` computes scores without disputed gold answers.
+``protocol`` defines a metric, and ``registry`` finds a metric by its name. ``retrieval``, ``answers``, ``latency`` and
+``pricing`` contain the metrics. ``fold`` combines values into a ``Measurement``.
 """
 
 from __future__ import annotations

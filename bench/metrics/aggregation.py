@@ -1,6 +1,7 @@
-"""Rules that combine the values of many items into one number with an interval.
+"""Combine the values of many items into one number with an interval.
 
-A second number counts each failed item as 0. Sums are exact (``math.fsum``), so the order of the values has no effect.
+A second number counts each failed item as 0. The order of the values has no effect, because sums are exact
+(``math.fsum``).
 
 Example::
 

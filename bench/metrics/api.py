@@ -1,4 +1,5 @@
-"""The public functions: score one item, measure many rows, and look up what a metric name means.
+"""The public functions of ``bench.metrics``: score one item, measure many items, and find the definition of a metric
+name.
 
 Example::
 

@@ -1,6 +1,7 @@
-"""The reason why an item was lost (not answered correctly).
+"""Find the reason why an item was lost (not answered correctly).
 
-Each lost item has exactly one reason, so the counts by reason add up. The reasons are tested in a fixed order.
+Each lost item has exactly one reason: the first that applies in a fixed order. So the counts by reason add up to the
+number of lost items.
 
 Example::
 

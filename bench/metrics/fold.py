@@ -1,7 +1,7 @@
-"""Combine the stored values of many rows into Measurements (values with intervals and counts).
+"""Combine the stored metric values of many items into Measurements, which have a value, an interval and counts.
 
-Sums are exact, so the order of the rows has no effect. The module also computes the values of one row; a run does this
-once, at the end of the evaluate phase.
+The order of the items has no effect, because sums are exact. ``values`` computes the metric values of one item at the
+end of its evaluate phase.
 
 Example::
 
@@ -9,7 +9,7 @@ Example::
     found["accuracy"].n, found["accuracy"].breakdown["question_type"]["temporal"].value
     values(metrics, row)       # {"hit_at_5": 1.0, "accuracy": None}
 
-A million rows need about a million doubles per metric.
+For a million items, each metric needs memory for about a million doubles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The input of `bench.metrics.fold.fold`: rows of stored values, and a table that keeps many rows in little memory.
+"""The input of `bench.metrics.fold.fold`: items with their stored metric values.
 
-The table has one cell for all rows with equal labels and equal state. The values in a cell are in arrays. The module
-also combines the repeats of one item (its epochs) into one row.
+`FoldTable` keeps many items in little memory: it has one cell for all items with equal labels and equal state.
+``reduce_repeats`` combines the epochs (repeats) of an item into one row.
 
 Example::
 
@@ -12,10 +12,10 @@ Example::
     item_outcome([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
     rows, spread = reduce_repeats(rows, metrics_names, "mean", epochs=2)  # spread: mean within-item deviation by metric
 
-Rows can be added one by one, or many equal ones at once; their order has no effect.
+The order in which rows are added has no effect.
 
-An item is pending until all of its epochs have ended. The item then has a value if at least one epoch has a value, and
-is failed if all epochs failed. Its cost is the sum over all epochs, including failed epochs.
+An item is pending until all of its epochs have ended. Then it has a value if at least one epoch has a value, and it is
+failed if all epochs failed. Its cost is the sum over all epochs, including failed epochs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Performance metrics: percentiles of integer microseconds, shown in milliseconds.
+"""Performance metrics: percentiles of durations, computed in microseconds and shown in milliseconds.
 
-A name without a part, such as ``search_latency_p95``, means network + provider time, without the time that a call waits
-in bench. ``search_latency_p95.queue`` means one part. Only successful last attempts are counted.
+``search_latency_p95`` is the time of network and provider. Other times have a suffix: ``search_latency_p95.queue`` is
+the time that a call waits in bench. Only successful last attempts are counted.
 
 Example::
 

@@ -1,7 +1,7 @@
-"""Scores without disputed gold answers, and the highest score that is possible without matching these answers.
+"""Compute scores without the items whose gold answer is disputed.
 
-An overlay is a list of the items whose gold answer is disputed. It names its dataset by digest and never changes the
-dataset.
+The list of these items is called an overlay. It names its dataset by digest and never changes the dataset. The ceiling
+is the highest score that is possible without matching the disputed gold answers.
 
 Example::
 

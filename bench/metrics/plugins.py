@@ -1,7 +1,7 @@
 """Load plug-in code: an entry point of an installed package, or ``./file.py:Class`` next to a config.
 
-A plug-in is imported only if a config names the plug-in. A failed import is a ConfigError. If two installed packages
-register one name, that is a ConfigError too.
+A plug-in is imported only if a config names it. A failed import is a ConfigError, and so is a name that two installed
+packages register.
 
 Example::
 

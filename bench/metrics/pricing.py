@@ -1,8 +1,6 @@
 """Token and cost metrics of an item, a corpus and a whole job.
 
-Also in this module:
-
-* The price of one call in US dollars as Decimal; None when any part is unknown.
+This module also computes the price of one call in US dollars as Decimal. The price is None if any part is unknown.
 
 Example::
 
@@ -10,10 +8,10 @@ Example::
     cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
          at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
 
-An unknown number is null plus a counter, never 0. Sums include the cost of failed items.
+An unknown number is null, never 0, and is counted. Sums include the cost of failed items.
 
-``prices`` (USD per million tokens) take precedence over the genai-prices table, which needs the provider and the time
-of the call. ``input_tokens`` includes cache reads and writes.
+Prices come from ``prices`` (USD per million tokens), else from the genai-prices table. ``input_tokens`` includes cache
+reads and writes.
 """
 
 from __future__ import annotations

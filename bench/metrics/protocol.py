@@ -1,6 +1,6 @@
-"""The protocol of plug-in metrics, and the classes of built-in metrics.
+"""The interface of plug-in metrics, and the classes of built-in metrics.
 
-The module also converts the spellings of metric names, and splits the cutoff K from a name.
+``canonical`` converts the spellings of a metric name, and ``split_cut`` splits the cutoff K from the name.
 
 Example::
 
@@ -12,9 +12,8 @@ Example::
     canonical("nDCG@10")                  # "ndcg_at_10"
     split_cut("ndcg_at_10")               # ("ndcg", 10)
 
-A metric computes one number per ``Row``, or None if the row is not scored. It also defines how the numbers of many rows
-are combined. A plug-in implements ``Metric``. A built-in metric is a ``RegisteredMetric``, and the registry makes a
-``Measure`` from it when its K and parameters are known.
+A metric computes one number per item, or None if the item is not scored. It also defines how the numbers of many items
+are combined. A plug-in implements ``Metric``. A built-in metric is a ``RegisteredMetric``.
 """
 
 from __future__ import annotations

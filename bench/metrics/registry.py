@@ -1,14 +1,12 @@
 """Find a metric by name among the built-in metrics and the installed plug-ins.
 
-The module also converts a plug-in class with ``name``, ``definition`` and ``score`` to a ``Measure``.
+The spelling of the name does not matter: ``nDCG@10`` is ``ndcg_at_10``. To add a built-in metric, add a
+``RegisteredMetric`` to one of the modules in ``FAMILIES``. To add a plug-in, add an entry point.
 
 Example::
 
     registry().measure("nDCG@10").definition       # "ndcg@10/1"
     from_plugin(Shouting, {"bonus": 0.5}, label="./mine.py:Shouting")       # a Measure
-
-A look-up ignores the spelling of the name, splits off the cutoff K, and checks the parameters. To add a built-in
-metric, add a ``RegisteredMetric`` to one of the modules in ``FAMILIES``. To add a plug-in, add an entry point.
 """
 
 from __future__ import annotations

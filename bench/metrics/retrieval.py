@@ -1,6 +1,7 @@
-"""Retrieval metrics: the expected memories among the returned ones, and their ranks.
+"""Retrieval metrics: how many expected memories a search returned, and at which ranks.
 
-Also in this module: the ranking of one item against its expected ids, with slots, gains and coverage.
+The inputs are ``retrieved`` (in the provider's order) and ``relevant``. An item without relevant ids is not scored. An
+item without retrieved ids gets 0. To add a metric, write a function of a ``Ranking`` and K, and a ``RegisteredMetric``.
 
 Example::
 
@@ -8,11 +9,8 @@ Example::
     ranking = Ranking.of([["x", "a"], "a"], {"a": 1})
     ranking.gains          # (1.0, 0.0)
 
-The inputs are ``retrieved`` (in the provider's order) and ``relevant``. Without relevant ids an item is not scored;
-without retrieved ids it gets 0. To add a metric, write a function of a ``Ranking`` and K, and a ``RegisteredMetric``.
-
-A hit takes one slot, even if it has several ids. It is relevant when it covers an expected id that no earlier hit
-covered, and its gain is the highest newly covered grade. A later duplicate keeps its slot and has no gain.
+A hit takes one rank, even if it has several ids. It is relevant if it contains an expected id that no earlier hit
+contained. Its gain is the highest grade of these new ids, so a repeated memory keeps its rank and has no gain.
 """
 
 from __future__ import annotations

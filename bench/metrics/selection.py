@@ -1,6 +1,6 @@
-"""Convert the ``metrics:`` of a config to metrics; every error is reported before the run.
+"""Convert the ``metrics:`` key of a config to metrics, so that every error is reported before the run.
 
-An entry of ``metrics:`` is a name, or ``{name, method, config, breakdown, evaluator}``.
+Each entry of ``metrics:`` is a name, or ``{name, method, config, breakdown, evaluator}``.
 
 Example::
 

@@ -5,7 +5,7 @@ Example::
     model = open_model("gpt-4o-mini", http=http, environment=environment, role="answering", files=files, price=price)
     completion = await model.complete(prompt)
 
-This package has the request and response formats of vendors, and the built-in models. It must not depend on items,
+This package contains the request and response formats of vendors, and the built-in models. It must not depend on items,
 providers or metrics.
 """
 

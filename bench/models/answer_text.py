@@ -8,8 +8,8 @@ Example::
     signs('{"answer": "It was')                         # ("cut_json",)
     is_tool_call('{"name": "search", "arguments": {}}')     # True
 
-A text is rejected only if it cannot be an answer in any language. A doubtful text is scored unchanged, and the signs of
-doubt are counted.
+A text is rejected only if it cannot be an answer in any language. A doubtful text is scored unchanged, and its doubtful
+signs are counted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Build requests and read responses in Anthropic's format: system text apart, content in blocks, schema as a forced
-tool."""
+"""Build requests and read responses in Anthropic's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collect calls of a model into batches. Each caller waits until its own reply is in the results of a batch.
+"""Collect the calls of a model into batches. Each caller waits for its own reply.
 
 Example::
 
@@ -6,10 +6,8 @@ Example::
     sender.start(tasks, earlier)                     # batches of earlier processes of the run, from its journal
     response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
 
-A batch is written to the journal before it is sent, with bench's own id of each request, and again with the vendor's
-id. After a restart, the requests of the earlier process are looked up by these ids and not sent again. An outage only
-delays a batch. A request that the vendor did not process goes into the next batch; a rejected request raises the same
-error as a single call.
+A batch is written to the journal before it is sent, with an id for each request. So after a restart, its requests are
+looked up by these ids and not sent again. A request that the vendor did not process goes into the next batch.
 """
 
 from __future__ import annotations

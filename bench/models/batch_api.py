@@ -7,8 +7,7 @@ Example::
     if (ended := await api.ended(remote)) is not None:
         outcomes = await api.results(ended)                           # custom id -> BatchOutcome
 
-When it is unknown whether a batch was created, bench searches for it by its own key. OpenAI stores the key in the
-metadata. Anthropic has it only in the ids of the results, so candidates are read after they have ended.
+If it is unknown whether a batch was created, bench searches for the batch by the key that bench gave it.
 """
 
 from __future__ import annotations

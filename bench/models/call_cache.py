@@ -1,4 +1,4 @@
-"""Cache model replies over several runs in one SQLite file per workspace, so that an equal call is paid only once.
+"""Cache model replies of all runs in one SQLite file per workspace, so that an equal call is paid only once.
 
 Example::
 
@@ -6,9 +6,9 @@ Example::
     model = CachedModel(chat_model, cache, identity)
     (await model.complete(prompt)).flags            # ("cached",): nothing was called, nothing was paid
 
-The key contains everything that decides a reply: model, address, parameters, messages and epoch, so that epochs of an
-item stay separate. A reply is not stored if it failed, was truncated or refused, is empty, does not fit its schema, or
-contains a known secret. Several runs may use the file at the same time.
+The cache key contains everything that decides a reply: model, address, parameters, messages and epoch. A reply is not
+stored if it failed, was truncated, is a refusal, is empty, does not fit its schema, or contains a known secret. Several
+runs may use the file at the same time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Call a chat model over HTTP, in the format of any vendor.
+"""Call a chat model over HTTP, in the request format of its vendor.
 
-Also in this module:
-
-* ``SchemaJudge`` requests JSON that fits a schema, and asks once more if the reply does not fit.
+``SchemaJudge`` requests JSON that fits a schema, and asks once more if the reply does not fit.
 
 Example::
 
@@ -10,12 +8,12 @@ Example::
     completion = await judge.ask(prompt)                       # prompt.json_schema is the requested form
     verdict = ReplySchema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
 
-A setting that a model rejects is detected once per run and left out afterwards: temperature, seed, the name of the
-token limit, a schema, or an unstreamed reply. `Completion.ignored` lists requested settings without effect. An empty
-reply that ended with ``stop`` is requested once more; usage and cost of both count. If a content filter rejects a
-prompt or a reply, the result is a reply with the finish ``refusal``.
+If a model rejects a setting, such as the temperature, the setting is left out of all later requests.
+`Completion.ignored` lists requested settings without effect. An empty reply that ended with ``stop`` is requested once
+more, and both calls count in usage and cost. If a content filter rejects a prompt or a reply, the finish of the reply
+is ``refusal``.
 
-A judge's text is never searched for keywords: it must be exactly one object of the schema.
+The reply of a judge with a schema must be exactly one object of the schema.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Define dialects: a dialect is the request and response format of a family of vendors, in one module.
+"""The interface of dialects. A dialect is the request and response format of some vendors.
 
-A dialect only builds the JSON of requests and reads the JSON of responses; it sends nothing. Features that differ
-between models (temperature, name of the token limit, schema) are passed as a `ModelFeatures`.
+A dialect builds the JSON of requests and reads the JSON of responses, but sends nothing. Differences between models,
+such as the name of the token limit, are passed as `ModelFeatures`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Embed texts in batches and in order. Each text is embedded only once per run.
 
-Vectors are cached by the hash of the text, up to 256 MB, so that a second provider with the same embedding model pays
-nothing. All vectors of a model must have the same dimension; another dimension is a `MappingError`.
+Vectors are cached by the hash of the text, up to 256 MB. So if two providers use the same embedding model, each text is
+paid only once. If two vectors of a model differ in dimension, this is a `MappingError`.
 """
 
 from __future__ import annotations

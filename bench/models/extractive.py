@@ -1,7 +1,7 @@
-"""Answer without a language model: return the sentence of the context that shares most words with the question.
+"""Answer without a language model: return the sentence of the context that shares the most words with the question.
 
-If several sentences share equally many words, the first of them is returned. If no sentence shares a word, the reply is
-"I don't know.". The model is deterministic, so any difference between two providers comes from the providers.
+If several sentences share equally many words, the first of these sentences is returned. If no sentence shares a word,
+the reply is "I don't know.". The model is deterministic.
 """
 
 from __future__ import annotations

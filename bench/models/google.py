@@ -1,4 +1,4 @@
-"""Build requests and read responses in Google's format: contents with parts, settings in ``generationConfig``."""
+"""Build requests and read responses in Google's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Embed texts in this process, without key or server: models ``local/NAME``, with the extra ``[embed]``.
+"""Embed texts in this process, without API key or server. The names are ``local/NAME``, and the extra ``[embed]`` is
+needed.
 
 Example::
 
@@ -6,8 +7,8 @@ Example::
     embedder = LocalEmbedder(weights(name, files), options)
     await embedder.embed(["Ana lives in Lisbon."], kind="document")
 
-Weights are downloaded from their hub once, into ``~/.cache/fastembed`` (FASTEMBED_CACHE_PATH), or read from the folder
-in ``path`` of the model's settings. One batch at a time is embedded in a thread; the library itself uses every core.
+Weights are downloaded once into ``~/.cache/fastembed`` (or FASTEMBED_CACHE_PATH), or read from the folder in the
+setting ``path`` of the model.
 """
 
 from __future__ import annotations

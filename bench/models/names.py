@@ -6,7 +6,7 @@ Example::
     resolve_name({"provider": "google", "model": "gemini-2.5-flash"}) == "google/gemini-2.5-flash"
     resolve_target("openrouter/meta-llama/llama-3", environment, files).model == "meta-llama/llama-3"
 
-The part before the first ``/`` is the provider; the rest is the vendor's name of the model.
+The part of a name before the first ``/`` is the provider. The rest is the vendor's name of the model.
 """
 
 from __future__ import annotations

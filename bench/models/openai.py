@@ -1,4 +1,4 @@
-"""Build requests and read responses in the format of OpenAI and compatible servers. Azure has only other URLs."""
+"""Build requests and read responses in the format of OpenAI and of compatible servers, such as Azure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Read token counts from responses; each count has the same meaning for all vendors.
+"""Read token counts and the answer from a model's response.
 
-Also in this module:
-
-* Find the answer in a model's reply: remove the reasoning, and return an error if the reply has no answer.
+Each token count has the same meaning for all vendors.
 
 Example::
 
@@ -11,11 +9,11 @@ Example::
     strip_reasoning(completion).text         # without reasoning blocks; the raw text stays in `Completion.raw`
     missing_answer_error(completion)         # None, or the error for a reply without an answer
 
-``input_tokens`` is all input including cache reads and writes, ``output_tokens`` all output including reasoning,
-``total_tokens`` their sum. Anthropic's counts are added up; OpenAI's and Google's counts already include their parts.
+``input_tokens`` includes cache reads and writes, ``output_tokens`` includes reasoning, and ``total_tokens`` is their
+sum.
 
-The usage of a body without a usage block, or with a count that is not a whole number, is estimated by
-:mod:`bench.tokens` and marked ``estimated``. ``50.0`` counts as 50. An unreadable usage never invalidates an answer.
+If a response has no readable token counts, :mod:`bench.tokens` estimates them, and the usage is marked ``estimated``.
+Unreadable token counts never invalidate an answer.
 """
 
 from __future__ import annotations

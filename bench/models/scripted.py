@@ -1,7 +1,7 @@
 """Answer with replies from a file, for tests and for repeating a run without a language model.
 
-``MEMORYBENCH_SCRIPT=replies.jsonl`` is a file of lines ``{"match": regex, "reply": text, "usage": {...}}``; the first
-line whose regex matches the prompt gives the reply. Without a match, the error contains the prompt's digest.
+``MEMORYBENCH_SCRIPT`` names a file of lines ``{"match": regex, "reply": text, "usage": {...}}``. The first line whose
+regex matches the prompt gives the reply. If no line matches, the error contains the digest of the prompt.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Join the server-sent events of a streamed reply to the body that the endpoint would return without a stream.
+"""Convert the server-sent events of a streamed reply to the body that the endpoint would return without a stream.
 
 Example::
 
     if is_stream(response): events, done = read_events(response.text)
     body = join_openai(events, done=done)        # Unavailable if the stream ended in the middle
 
-Text that a stream sends after an error or after its finish reason is never part of an answer. A stream without an end
-is an error.
+Text after an error or after the finish reason is never part of an answer. A stream without an end is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Open the memory systems that are tested. Built-ins, YAML files and Python classes share one interface.
+"""Open the memory systems that bench tests. Built-in systems, YAML files and Python classes share one interface.
 
 Example::
 
@@ -7,9 +7,8 @@ Example::
     async with open_provider(config, context) as provider:
         found = await provider.search(space, query)
 
-Modules: ``protocol`` has the interface, ``factory`` opens a provider from its config, ``description`` returns metadata
-without opening it. ``batching`` and ``namespaces`` are used by the engine for every provider. ``builtin`` and
-``declarative`` have the implementations, ``doctor`` the checks that each provider must pass.
+``protocol`` defines the interface, and ``factory`` opens a provider from its config. ``builtin`` and ``declarative``
+contain the implementations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Find the class of a provider: a built-in, a class in a Python file or module, or an installed plug-in.
+"""Find the class that implements a provider: a built-in class, a class in a Python file or module, or an installed
+plug-in.
 
 A config without ``adapter`` uses ``Declarative``, which makes the calls that the config describes. A plug-in that
-cannot be loaded raises a ConfigError that names the installed package or the file; other providers are not affected.
+cannot be loaded raises a ConfigError. Other providers are not affected.
 """
 
 from __future__ import annotations

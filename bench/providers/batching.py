@@ -1,4 +1,4 @@
-"""Split long memories into pieces, and group all memories into batches for ``ingest`` calls, in order.
+"""Split long memories into pieces, and group all memories into batches for ``ingest`` calls.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The SQL statements of the journal, by name, from the ``.sql`` files in the folder of this module::
+"""The SQL statements of the journal, by name. They come from the ``.sql`` files in the folder of this module::
 
 READ = blocks("read")
 await connection.execute(READ["finished"], (owner, phase))

@@ -1,4 +1,4 @@
-"""Multiple choice: list the options in a prompt, and find the option that a gold answer or an answer names.
+"""Multiple choice: write the options of an item into a prompt, and find the option that an answer names.
 
 Example::
 
@@ -6,9 +6,8 @@ Example::
     choice_index("B", ("Rome", "Paris"))                            # 1; also for "(b)" and "paris"
     chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
 
-An option has a text and a letter. The letters are A, B, C, ... in order, or the letters with which the texts begin. If
-the text of an option is itself a letter, the text takes precedence. An answer that states two different options counts
-as no choice.
+An option has a text and a letter: A, B, C, ... in order, or the letter at the start of its text. If the text of an
+option is itself a letter, the text takes precedence. An answer that states two different options counts as no choice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """An answer metric for law: the answer must cite the same provisions as the reference.
 
-A verdict of a plug-in class next to the config takes precedence over the comparison of texts.
-
 Example::
 
     bench.metrics.score("citation_accuracy", prediction="see s. 4(2)", reference="section 4 (2)")      # 1.0

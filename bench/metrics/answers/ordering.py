@@ -1,4 +1,4 @@
-"""Agreement of two orders: Kendall's tau-b over aligned events, times the F1 of the alignment.
+"""Compare the order of the events in an answer with the expected order.
 
 Example::
 
@@ -6,16 +6,16 @@ Example::
     order_agreement([1, 2, 0], 2)       # 0.8: all in order, and one unexpected event
     bench.metrics.score("order_agreement", order=[1, 3, 2], events=3)
 
-``order`` has, for each event of an answer, the number of the matching expected event, or 0. If an expected event occurs
-several times, the first one counts.
+For each event of the answer, ``order`` contains the number of the matching expected event, or 0 without a match. If an
+expected event occurs several times, only its first occurrence counts.
 
-Formula. U = the expected events and the unmatched events of the answer. Each event of U has a rank in the expected
-order and one in the answer; events that one side lacks are tied at the last rank there. With tau-b of the two ranks and
-F1 = 2 m / (answered + expected), m = matched expected events::
+The value is computed from Kendall's tau-b and the F1 of the matched events. The tau-b is computed over the expected
+events and the unmatched events of the answer. Events that are missing in one of the two orders are tied at its last
+rank. With F1 = 2 * matched / (answered + expected)::
 
     value = (tau_b + 1) / 2 * F1
 
-If tau-b is undefined because all events of one side are tied, the value is F1.
+If tau-b is undefined because all events of one order are tied, the value is F1.
 """
 
 from __future__ import annotations

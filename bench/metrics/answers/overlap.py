@@ -1,4 +1,4 @@
-"""Answer metrics by n-gram overlap: BLEU as in NLTK and as in sacreBLEU, ROUGE-L.
+"""Metrics that count the n-grams which an answer and its reference share: BLEU as in NLTK and as in sacreBLEU, ROUGE-L.
 
 Example::
 

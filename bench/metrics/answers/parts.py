@@ -1,7 +1,7 @@
-"""Answer metrics from parts of a verdict: counts of published scripts, labels, and memory audits.
+"""Metrics that are computed from the additional numbers in a verdict, which are called its parts.
 
-A part is an additional number in a verdict. The metrics of a memory audit are computed from sums over all items, so
-that each fact and each stored memory has the same weight.
+The metrics of a memory audit sum these numbers over all items, so that each fact and each stored memory has the same
+weight.
 
 Example::
 

@@ -1,6 +1,6 @@
-"""Answer metrics with other inputs than two texts: embeddings, and facts that must not be found after a deletion.
+"""Metrics that compare embeddings of two texts, or check that deleted facts are not found.
 
-Evaluators call these functions. A metric then reads its value from the stored verdict.
+Evaluators compute these values. A metric then reads its value from the stored verdict.
 
 Example::
 

@@ -1,7 +1,8 @@
-"""Answer metrics that compare texts: exact match, containment, shared tokens, LoCoMo's own score.
+"""Metrics that compare the text of an answer with a reference: exact match, containment, shared tokens, LoCoMo's own
+score.
 
-The inputs are ``prediction`` and ``reference`` or ``references``; for several references the maximum is used. To add a
-metric, write a function of two texts and a ``RegisteredMetric``.
+The inputs are ``prediction`` and ``reference`` or ``references``. If there are several references, the highest value
+counts. To add a metric, write a function of two texts and a ``RegisteredMetric``.
 
 Example::
 

@@ -1,6 +1,6 @@
 """Split texts of any script into words, also of scripts without spaces between words.
 
-The module also has the functions that prepare texts for the answer metrics: normal forms, tokens and stems.
+The answer metrics use these functions to compare texts.
 
 Example::
 
@@ -9,14 +9,11 @@ Example::
     as_text(2022)                          # "2022"
     squad_tokens("The cat, a dog")         # ["cat", "dog"]
 
-There are four rules. In a text in Latin letters, ``loose_form`` can change much, the other rules at most the case:
-
-* ``spaced`` puts spaces around each character of a script without spaces, with the marks that follow it. The mixed
-  segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
-  KorQuAD's evaluation (Lim et al. 2019) for Korean, which attaches particles to its words.
-* ``comparable_form`` normalizes a text: NFKC, no Unicode punctuation, no optional vowel signs.
-* ``loose_form`` writes the same answer in one way: no markup, plain quotes and digits. No metric uses it; notes do.
-* ``search_words`` returns overlapping pairs of characters in addition to single ones, as Lucene's CJK filter does with
+* ``spaced`` puts spaces around each character of a script that writes no spaces. The evaluation of MLQA (Lewis et al.
+  2020), sacreBLEU's ``zh`` tokenizer and the evaluation of KorQuAD (Lim et al. 2019) do this too.
+* ``comparable_form`` applies NFKC, and removes Unicode punctuation and optional vowel signs.
+* ``loose_form`` removes markup, and makes quotes and digits plain. No metric uses it; notes do.
+* ``search_words`` returns single characters and overlapping pairs of characters, as Lucene's CJK filter does with
   ``outputUnigrams``.
 """
 

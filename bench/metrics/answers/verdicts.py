@@ -1,4 +1,4 @@
-"""Answer metrics from verdicts: accuracy and its variants, correctness, abstention, faithfulness.
+"""Metrics that read the verdict on an answer: accuracy and its variants, correctness, abstention, faithfulness.
 
 The inputs are ``correct`` (true, false, None = unscored), ``value``, ``answerable``, ``adversarial`` and ``abstained``,
 or the state and verdicts of a ``Row``.
