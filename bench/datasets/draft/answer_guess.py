@@ -1,4 +1,4 @@
-"""Guess the answer fields in sample rows: answer texts, or choices and the right choice.
+"""Guess from sample rows which fields contain the answers, or the choices and the right choice.
 
 Example::
 
@@ -63,9 +63,9 @@ class AnswerGuess:
         return named
 
     def _only_unknown_text(self) -> str | None:
-        """Return the only text field whose role is unknown, or None.
+        """Return the name of the only text field that can contain the answer.
 
-        Dates, ids, the question and its type have a known role. None if there is no such field, or more than one.
+        Dates, ids, the question and its type are excluded. Return None if no field or more than one field remains.
         """
         known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
         left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
@@ -75,16 +75,16 @@ class AnswerGuess:
     def unanswered(self) -> tuple[str, int, int] | None:
         """Return the answer field, the number of questions with an empty answer, and the number of all questions.
 
-        None if no question or every question has an empty answer.
+        Return None if no answer is empty, or if all answers are empty.
         """
         every = self.place.questions()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
     def answers(self) -> str | None:
-        """Return the answer field as written in the config, or a list of fields with alternative answers.
+        """Return the config value that names the answer field, or a list of fields with alternative answers.
 
-        None if unknown.
+        Return None if the answer field is unknown.
         """
         name = self.field
         if name is None:
@@ -105,9 +105,9 @@ class AnswerGuess:
         return f"[[{names}]]" if self.place.child is not None and not every else f"[{names}]"
 
     def _texts(self, name: str) -> str | None:
-        """Return the path to the texts in an answer field.
+        """Return the path to the text in an answer field.
 
-        None if the field contains objects in which no field has a usual name.
+        Return None if the answers are objects and no field in these objects has a usual name.
         """
         values = [one[name] for one in self.place.questions() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
@@ -175,15 +175,15 @@ class AnswerGuess:
         return json.dumps(f"${{{path}|letter{':1' if start else ''}}}")
 
     def has_open_questions(self) -> bool:
-        """Return True when some questions have choices and some have not."""
+        """Return True when some questions have choices and other questions have no choices."""
         name = first_field(self.asked, CHOICES, (list, Mapping))
         return name is not None and any(not one.get(name) for one in self.place.questions())
 
 
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
-    """Return the steps of the path from an answer to its text.
+    """Return the steps of the path from an answer value to its text.
 
-    Empty if the answer is the text itself. None if the path is not known.
+    The list of steps is empty if all answers are texts. Return None if no path fits all answers.
     """
     found = list(values)
     if all(scalar_text(one) is not None for one in found):

@@ -60,11 +60,11 @@ READER = """  answeringModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkDraft:
-    """A drafted config. ``files`` lists the files to write as path and text, and the config is the first."""
+    """A drafted config. ``files`` contains the path and the text of each file to write, first the config."""
 
     files: tuple[tuple[Path, str], ...]
     guesses: tuple[str, ...] = ()
-    """notes on config keys for which no field clearly matches; the user must check the guessed values"""
+    """notes on config keys whose values are uncertain and must be checked by the user"""
     unmapped: tuple[str, ...] = ()
     """notes on data fields that the config does not read, with advice for each field"""
     mapped: tuple[str, ...] = ()
@@ -159,7 +159,10 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return a file name for the config. A template for relative paths is changed so that it also fits full paths."""
+    """Return a file name, or a template for file names, as written in the config.
+
+    A template that matches relative paths is changed so that it also matches absolute paths.
+    """
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 
@@ -206,10 +209,7 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
 
 
 def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
-    """Return the metrics that the data allows.
-
-    Accuracy needs answers, and most retrieval metrics need evidence.
-    """
+    """Return the names of the metrics for data with or without answers and evidence."""
     if not answered:
         return ("hit_at_10",)
     return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
@@ -220,9 +220,9 @@ def _date_formats(layout: DataLayout) -> list[str]:
 
 
 def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
-    """Return an item id for data without an id field.
+    """Return the config value of ``itemId`` for data without an id field.
 
-    This is ``$row``, the number of the row. A single row at the top level of its file uses its first field instead.
+    This is ``$row``, the number of the row. For a file that is one single row, it is the name of the row's first field.
     """
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
@@ -301,7 +301,7 @@ def _unread_fields(guess: QuestionGuess, text: str) -> Iterator[str]:
 
 
 def _written_path(path: Path, workspace: Path) -> str:
-    """Return a path for the config. It is relative if the path is inside the workspace, otherwise absolute."""
+    """Return a path as written in the config: relative inside the workspace, otherwise absolute."""
     try:
         return f"./{path.resolve().relative_to(workspace.resolve())}"
     except ValueError:

@@ -1,6 +1,6 @@
-"""Usual field names and value types, by which the other modules of this package guess a config.
+"""Usual names of data fields, and functions that recognize a field by its name or its value.
 
-Gold is never part of the history. Field names are compared without regard to case, spaces, hyphens and underscores::
+Field names are compared without regard to case, spaces, hyphens and underscores::
 
     first_field({"answerKey": "A"}, ("answer_key",))      # "answerKey"
     is_gold("gold_answer"), is_date("2023-05-30")   # True, True
@@ -29,7 +29,7 @@ ANSWER_LIKE = re.compile(
     r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
     r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
 )
-"""regular expression for names of answer fields; names have the form that `plain_name` returns"""
+"""regular expression for names of answer fields, as `plain_name` returns them"""
 _ANSWER_NAMES = frozenset(name.lower() for name in ANSWERS)
 ALIASES = ("answer_aliases", "aliases", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
 HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
@@ -68,7 +68,7 @@ GOLD = re.compile(
     r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
-"""regular expression for names of fields that are never part of the history, such as fields with gold"""
+"""regular expression for names of fields that never belong to the history, such as correct answers"""
 EVIDENCE = re.compile(
     r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
     re.IGNORECASE,
@@ -89,9 +89,9 @@ def plain_name(name: str) -> str:
 
 
 def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """Return the first of ``names`` that is a field of the row and whose value has the type ``kind``.
+    """Return the row's key for the first of ``names`` that has a value of the type ``kind``.
 
-    The spelling of a name does not matter. None if no field matches. A null value does not match.
+    Case, spaces, hyphens and underscores in names do not matter. Return None if no field has such a value.
     """
     plain: dict[str, str] = {}
     for name in row:
@@ -104,7 +104,7 @@ def first_field(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = 
 
 
 def is_gold(name: str) -> bool:
-    """Return True when a field name suggests gold or an answer. No provider may see such a field."""
+    """Return True when a field name suggests a correct answer or evidence. No provider may see such a field."""
     plain = plain_name(name)
     return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
 
@@ -124,10 +124,10 @@ def is_question(part: Row) -> bool:
 
 
 def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
-    """Return the name of the date field in the objects, or None.
+    """Return the name of the field that contains the date of each object, or None.
 
-    A field with a usual date name is preferred. With ``all_have``, such a field must contain a date in every object.
-    Otherwise, the only field whose values are all dates is returned.
+    A field with a usual date name is preferred. If ``all_have`` is true, this field must contain a date in every
+    object. If no field with a usual name fits, return the only field whose values are all dates.
     """
     if not found:
         return None
@@ -163,7 +163,7 @@ def quoted_path(text: str) -> str:
 def field_name(name: str) -> str:
     """Return a field name as written in the config.
 
-    A name that looks like a path is written as a path to this field.
+    A name that starts with ``$`` or ``@`` would be read as a path. Such a name is returned as the path to its field.
     """
     return quoted_name(
         f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name
@@ -202,7 +202,7 @@ def nested_objects(value: object) -> Iterator[Row]:
 
 
 DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
-"""date formats with dots and the day first; a config must list them, because they are not read by default"""
+"""date formats such as 31.12.2026; they are not read by default, so a config must list them"""
 _DATES_READ = DateReader("UTC", DAY_FIRST)
 
 
@@ -212,9 +212,9 @@ def is_date(value: object) -> bool:
 
 
 def date_formats(value: object) -> Iterator[str]:
-    """Yield the strptime format of each date with dots, such as 01.02.2026.
+    """Yield the strptime format of each date that is written with dots, such as 01.02.2026.
 
-    Lists and maps in the value are searched.
+    Dates inside lists and maps are included.
     """
     if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
         yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)

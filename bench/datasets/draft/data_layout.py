@@ -7,8 +7,8 @@ Example::
     layout.rows                         # the first rows with every field that the steps add
     layout.unmapped                         # notes on files and fields that could not be mapped
 
-A file is joined to the questions if they contain its keys or its file name. If there is only one other file and it has
-no such keys, all its rows are joined to each question.
+A file is joined to the questions if the questions contain the file's keys or its name. If there is only one other file
+and it has no matching keys, all its rows are joined to each question.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from bench.datasets.rows.row_values import value_of
 from bench.errors import DataError, UsageError
 
 _SHORT_TEXT = 20
-"""length of a text in characters; a longer text can be content to remember"""
+"""maximum length of a label in characters; a longer text can be content of a history"""
 
 
 def find_layout(data: Path) -> DataLayout:
-    """Find out how the rows of a data file, or of the files in a folder, are read.
+    """Return a description of how to read the rows of a data file, or of the files in a folder.
 
     Raises:
         UsageError: there is no file of a known format.
@@ -110,7 +110,7 @@ def _with_added_fields(
 
 
 def _has_history(row: Row) -> bool:
-    """Return True when a row has a history of its own: a list of turns or passages, or a text beside the question."""
+    """Return True when a row contains a history: a list of turns or passages, or a text next to the question."""
     for name, value in row.items():
         if (
             is_gold(name)
@@ -145,7 +145,7 @@ def _nested_texts(value: object) -> bool:
 
 
 def _add_decodes(layout: DataLayout) -> None:
-    """Add a ``decode`` step for each field whose text is a JSON list or map."""
+    """Add a ``decode`` step for each field whose texts are lists or maps written as text."""
     for name in dict.fromkeys(name for row in layout.rows for name in row):
         texts = [row.get(name) for row in layout.rows]
         if not any(isinstance(text, str) and LITERAL.match(text) for text in texts):

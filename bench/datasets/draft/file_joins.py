@@ -1,6 +1,6 @@
 """Guess how rows of other files are joined to the rows with the questions: by keys that both files contain.
 
-If there is only one other file and it has no such keys, all its rows are joined to each row.
+If there is only one other file and it has no matching keys, all its rows are joined to each question row.
 
 Example::
 
@@ -23,7 +23,7 @@ from bench.datasets.rows.row_values import is_graded, scalar_text, value_of
 
 _OWN_KEY = "$keys[-1]"
 _MOST_KEY_WORDS = 3
-"""maximum words of a key; a longer text is content to remember"""
+"""maximum number of words in a key; a longer text is content of a history"""
 _KEY_ROWS = 5_000
 """number of rows of another file that are searched for keys"""
 
@@ -42,13 +42,13 @@ class DataLayout:
     """name of the joined field that contains the history"""
     corpus: str | None = None
     gold: str | None = None
-    """config line with the keys that locate the evidence, if another file contains the gold"""
+    """config line that locates the evidence, if the evidence is in another file"""
     golds: set[str] = field(default_factory=set)
     unmapped: list[str] = field(default_factory=list)
     keys: list[str | int | None] = field(default_factory=list)
-    """the key of each row, if the file of the row is a map"""
+    """the key of each row, if the file is a map of rows"""
     elsewhere: list[str] = field(default_factory=list)
-    """names of other files that contain texts with a question mark at their end"""
+    """names of other files with texts that end with a question mark"""
 
 
 def add_field(layout: DataLayout, name: str, step: Step, values: Iterable[object]) -> None:
@@ -65,9 +65,9 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """Add the relevance judgments in a file as gold. Return False if the file contains none.
+    """Add the relevance judgments in a file to the layout as evidence. Return False if the file contains no judgments.
 
-    Each row of such a file has a question id, a document id and a grade, or maps document ids to grades.
+    A row with a judgment has a question id, a document id and usually a grade, or it maps document ids to grades.
     """
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)
@@ -104,10 +104,9 @@ def _add_gold(layout: DataLayout, table: SampledFile, step: Step, path: str, gol
 
 
 def _file_template(layout: DataLayout, table: SampledFile) -> str:
-    """Return the file's name for the config.
+    """Return the name of a joined file, or a template for such names, as written in the config.
 
-    If several files contain questions, each has a file of this name in its folder. Then a template for all these files
-    is returned.
+    The template is returned if there are several question files, each with its own joined file in the same folder.
     """
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name
@@ -115,9 +114,9 @@ def _file_template(layout: DataLayout, table: SampledFile) -> str:
 
 
 def join_named_files(layout: DataLayout, folder: Path) -> bool:
-    """Add the step that joins history files, if each row has a field with the name of its file.
+    """Join to each row the history file whose name is in a field of the row.
 
-    Return False if the rows have no such field.
+    Return False if the rows have no field with file names.
     """
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
@@ -137,10 +136,10 @@ def join_named_files(layout: DataLayout, folder: Path) -> bool:
 
 
 def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -> None:
-    """Join fields of other files, one after the other, until the rows have a history.
+    """Join other files to the rows, one file at a time, until the rows have a history.
 
-    The file with the best matching keys is joined first. If several match equally well, the file with the longest texts
-    is joined first.
+    The file with the best matching keys is joined first. Among equal matches, the file with the longest texts is first.
+    A file without matching keys is joined only if it is the only one left and ``siblings`` is false.
     """
     left = [  # more rows, so that more of the keys are known
         table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)
@@ -178,7 +177,7 @@ def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -
 
 
 def _mean_words(table: SampledFile) -> int:
-    """Return the mean length of the longest text in each of the first ten rows, in words."""
+    """Return the mean number of words in the longest text of a row, over the first ten rows."""
     rows = table.sample[:10]
     return sum(_most_words(row) for row in rows) // max(1, len(rows))
 
@@ -191,7 +190,7 @@ def _most_words(value: object) -> int:
 
 
 KeyMatch = tuple[float, str, str, bool]
-"""(share of our field's values that are keys of the other file, key field there, our field, true if keys repeat)"""
+"""(share of values that are keys, key field in the other file, field in the question rows, true if keys repeat)"""
 
 
 def _best_match(layout: DataLayout, table: SampledFile) -> KeyMatch:
@@ -230,9 +229,9 @@ def _key_candidates(layout: DataLayout) -> Iterator[tuple[str, list[str]]]:
 
 
 def _prefix_template(layout: DataLayout, keys: Mapping[str, int]) -> str | None:
-    """Return a template that reads the key from the start of the row ids, or None.
+    """Return a template that reads the key of another file from the start of the row ids, or None.
 
-    For example, the key ``scene_1`` is read from ``scene_1_q2``. None if the ids do not begin with keys.
+    For example, the key ``scene_1`` is read from the id ``scene_1_q2``.
     """
     for name in ("id", "_id", "question_id", "qid"):
         ids = [text for row in layout.rows if (text := scalar_text(row.get(name)))]

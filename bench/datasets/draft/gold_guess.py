@@ -1,4 +1,4 @@
-"""Guess the fields with gold ids, and whether these ids belong to sessions or to turns.
+"""Guess which fields contain the ids of the evidence: ids of sessions or ids of turns.
 
 Example::
 
@@ -31,7 +31,7 @@ from bench.scalars import object_or_empty
 
 
 class GoldGuess:
-    """Guess the paths that lead to gold ids. ``paths`` maps each path to its values in the sample."""
+    """Guess the paths to the ids of the evidence. ``paths`` maps each path to the ids in the sample rows."""
 
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place
@@ -40,10 +40,10 @@ class GoldGuess:
         self.paths = dict(_gold_values(place.questions(), names))
         held = {name: [one[name] for one in place.questions() if one.get(name)] for name in names}
         self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
-        """fields whose values are pairs of numbers: the first and the last turn that contain the answer"""
+        """fields whose values are pairs of turn numbers: the first and the last turn with the answer"""
 
     def names(self) -> list[str]:
-        """Return the names of the fields in which the paths begin, without repetitions."""
+        """Return the field names at the beginning of the paths, without repetitions."""
         return list(dict.fromkeys(map(_root_field, self.paths)))
 
     def flat(self, history: HistoryGuess) -> Iterator[str]:
@@ -79,7 +79,10 @@ class GoldGuess:
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:
-        """Return the evidence keys of the config for objects with an id and a grade. None without different grades."""
+        """Return the evidence keys of the config, if each piece of evidence is an object with an id and a grade.
+
+        Return None if there are no grades, or if all grades are equal.
+        """
         name, _, part = path.removeprefix("$.").partition("[*].")
         found = [one for row in self.place.questions() for one in nested_objects(row.get(name))] if part else []
         grade = first_field(merged_fields(found), GRADES, (int, float))
@@ -88,7 +91,7 @@ class GoldGuess:
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
-        """Return the field or path at which nested questions give ids of sessions or turns, or None."""
+        """Return the field or path that contains the evidence ids of nested questions, or None."""
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():
@@ -104,7 +107,7 @@ class GoldGuess:
 
 
 def _are_ranges(value: object) -> bool:
-    """Return True for a non-empty list of pairs, if each pair is two numbers written as texts."""
+    """Return True for a non-empty list of pairs, if both elements of each pair are numbers written as text."""
     pairs = value if isinstance(value, list) else []
     return bool(pairs) and all(
         isinstance(one, list) and len(one) == 2 and all(isinstance(end, str) and end.isdecimal() for end in one)
@@ -139,8 +142,7 @@ def _short_path(path: str, name: str) -> str:
 def _scalar_paths(value: object, path: str, deep: int = 3) -> Iterator[str]:
     """Yield the path of each text or number in a value.
 
-    In a list of pairs of numbers, both paths are yielded. In any other list of pairs, only the path of the first text
-    is yielded.
+    For a list of number pairs, yield the paths of both numbers. For other pairs, yield only the path of the first text.
     """
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):

@@ -7,7 +7,8 @@ Example::
     guess.unmapped              # notes on fields that the config does not read
     guess.turn.ids, guess.session_ids
 
-Fields with gold are not searched. The field ``$`` means the row itself, if the keys of the row are numbered sessions.
+Fields with correct answers or evidence are not searched. The field name ``$`` means the row itself. It is used if the
+keys of the row are numbered sessions.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ class HistoryGuess:
         self.field = history
         self.gold = gold
         self.cut = cut
-        """true: a question sees the history only up to a certain turn"""
+        """true if a question sees the history only up to a certain turn"""
         self.unmapped: list[str] = []
         self.session_ids: set[str] = set()
         self.single = False
-        """true: the whole history is one session"""
+        """true if the whole history is one session"""
         self.turn = TurnGuess((), gold, single=False)
         self.lines = list(self._context_lines())
 
@@ -87,9 +88,10 @@ class HistoryGuess:
     # --------------------------------------------------------------- sessions
 
     def _numbered(self, holder: Row) -> list[str]:
-        """Return the config lines for sessions under numbered keys, such as ``session_1``. Empty if there are none.
+        """Return the config lines for sessions under numbered keys, such as ``session_1``.
 
-        The dates of the sessions are searched under keys with the same numbers.
+        Return an empty list if there are no such sessions. Session dates are also found under numbered keys, such as
+        ``session_1_date_time``.
         """
         lists = numbered_sessions(holder)
         shapes = Counter(match.groups() for key in lists if (match := NUMBERED.fullmatch(key)))
@@ -110,9 +112,9 @@ class HistoryGuess:
         return found
 
     def _side_by_side(self, holder: Row) -> list[str]:
-        """Return the config lines for a list of sessions with separate lists of their dates or ids.
+        """Return the config lines for a list of sessions next to a list of session dates or ids.
 
-        Empty if there is none.
+        Return an empty list if ``holder`` has no such lists.
         """
         lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
         main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
@@ -194,8 +196,8 @@ class HistoryGuess:
     def _sessions(self, way: TurnPath, stars: Sequence[int]) -> Iterator[str]:
         """Yield the config lines for nested sessions.
 
-        The innermost objects that contain turns are the sessions. Without such objects, the innermost lists are the
-        sessions.
+        A session is the innermost object that contains turns. If no object contains turns, a session is the innermost
+        list.
         """
         at = next((number for number in reversed(stars[:-1]) if way[number + 1] not in ("[*]", "*")), None)
         if at is None:
@@ -221,7 +223,7 @@ class HistoryGuess:
             yield f"session: {{{', '.join(f'{key}: {text}' for key, text in parts.items())}}}"
 
     def _dated_keys(self, head: TurnPath) -> bool:
-        """Return True when the sessions are stored under dates as keys."""
+        """Return True when the sessions are the values of a map whose keys are dates."""
         every = value_of(f"$.x{steps_text(head)}")
         if every is None or head[-1] != "*":
             return False
@@ -258,7 +260,10 @@ class HistoryGuess:
         return found
 
     def _sparse(self, name: str) -> bool:
-        """Return True when some turns lack this date field. Then the date belongs to the whole session."""
+        """Return True when some turns have no date in the field ``name``.
+
+        The date then belongs to the whole session.
+        """
         return any(turn.get(name) is None for turn in self.turns)
 
 

@@ -4,7 +4,7 @@ Example::
 
     history_field(rows)                 # "sessions"
     contexts = ContextLines(guess, layout)
-    contexts.lines, contexts.evidence   # a list of histories, if several fields have turns with one text field
+    contexts.lines, contexts.evidence   # config lines
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from bench.datasets.draft.sampled_file import has_question
 from bench.datasets.draft.turn_paths import path_to_turns
 
 _ANSWER_PASSAGES = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
-"""regular expression for fields with the passages that contain the answer, if another field has other passages"""
+"""regular expression for names of fields with the passages that contain the answer, such as ``positive_ctxs``"""
 
 
 class ContextLines:
-    """The lines of the config section ``schema.context``, and the evidence line that follows from the history."""
+    """The config lines of ``schema.context``, and the evidence line that can be guessed from the history."""
 
     def __init__(self, guess: QuestionGuess, layout: DataLayout) -> None:
         self.guess = guess
@@ -51,12 +51,15 @@ class ContextLines:
         self.passages = self.several and all(
             first_field(turn, ("title",), str) for one in every for turn in one.turns[:5]
         )
-        """true: each element of a history is a separate passage and not a turn"""
+        """true if each element of a history is a separate passage instead of a turn"""
         self.evidence = self._answer_passages(every) if self.passages and not guess.evidence else ""
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: DataLayout) -> list[HistoryGuess]:
-        """Return a guess for each other field whose turns have the same text field as the main history."""
+        """Return one guess for each additional history field.
+
+        The turns in such a field have the same text field as the turns of the main history.
+        """
         guess = self.guess
         words = {key for turn in guess.history.turns[:5] for key in turn if key in TEXT_NAMES}
         taken = (guess.history.field, *QUESTION_LISTS, *layout.steps, guess.place.question())
@@ -79,9 +82,9 @@ class ContextLines:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line if exactly one history field contains the passages with the answer.
+        """Return the evidence line for the one history field whose name marks passages with the answer.
 
-        Empty otherwise.
+        Return an empty text if no history field or more than one has such a name.
         """
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
@@ -91,7 +94,7 @@ class ContextLines:
 
 
 def is_long(guess: QuestionGuess) -> bool:
-    """Return True when the history of a row is one text with more than 400 words."""
+    """Return True when the history of at least one row is a text with more than 400 words."""
     texts = [row.get(guess.history.field) for row in guess.rows]
     return any(isinstance(text, str) and len(text.split()) > 400 for text in texts)
 
@@ -103,8 +106,8 @@ def named_history(row: Row) -> str | None:
 def history_field(rows: Sequence[Row]) -> str:
     """Return the name of the field with the history.
 
-    A field with a usual name is preferred. Otherwise, the largest field without another role is returned, or "history"
-    without such a field. ``$`` means that the row itself contains numbered sessions.
+    A field with a usual name is preferred, then the largest field without another use. Return ``history`` if no field
+    fits. Return ``$`` if the row itself contains numbered sessions.
     """
     place = QuestionPlace(rows)
     claimed: set[str | None] = {
@@ -123,7 +126,10 @@ def history_field(rows: Sequence[Row]) -> str:
 
 
 def _weight(value: object) -> tuple[bool, bool, int]:
-    """Return a sort key: highest for values with turns, then lists and maps, then texts. Longer values are higher."""
+    """Return a sort key that is highest for values with turns, lower for lists and maps, and lowest for texts.
+
+    Within each group, a longer value has a higher key.
+    """
     return (
         path_to_turns(value) is not None,
         not isinstance(value, str),

@@ -1,4 +1,4 @@
-"""Guess the config lines for a benchmark's questions: place, type, answer, ids, corpus, gold and abstention.
+"""Guess the config lines for a benchmark's questions: place, type, answer, ids, corpus, evidence and abstention.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     guess.lines(), guess.evidence, guess.abstention     # YAML
     guess.unmapped                                      # notes on fields that could not be mapped
 
-A field with gold is never used as a part of the history.
+A field with correct answers or evidence is never used as a part of the history.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from bench.visible import counted
 NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
 )
-"""regular expression for question types that mean: the question cannot be answered"""
+"""regular expression for names of question types whose questions cannot be answered"""
 _CUT_NAMES = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
 _ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
@@ -140,9 +140,9 @@ class QuestionGuess:
         return None
 
     def metadata(self) -> str:
-        """Return the ``metadata`` lines with question type and question date. Empty if neither is found.
+        """Return the ``metadata`` lines with question type and question date.
 
-        Also empty for nested questions, because their type and date have keys of their own.
+        Return an empty text if neither is found, or if the questions are nested in rows.
         """
         if self.child is not None:
             return ""
@@ -203,7 +203,7 @@ class QuestionGuess:
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
-        """Return a field of the row that gives the type of all the row's questions, or None."""
+        """Return the row field that contains one type for all questions of the row, or None."""
         for name in ("question_type", "category", "source", "subset"):
             if isinstance(self.row.get(name), str):
                 return field_name(name)
@@ -267,7 +267,10 @@ class QuestionGuess:
         return None
 
     def missing_answers(self) -> str | None:
-        """Return a note on questions that have no answer and no field that marks them as unanswerable, or None."""
+        """Return a note on questions without an answer, or None.
+
+        No note is needed if a field marks the unanswerable questions, or if the questions have choices.
+        """
         found = self.answer.unanswered()
         if found is None or self.abstention or self.answer.choices() is not None:
             return None
@@ -371,7 +374,10 @@ class QuestionGuess:
             yield f"evidence: {{{', '.join(dict.fromkeys(line for line in found if line in each.values()))}}}\n"
 
     def without_gold(self) -> list[str]:
-        """Return the question types without evidence. Empty if no question of any type has evidence."""
+        """Return the question types whose questions have no evidence.
+
+        Return an empty list if no question of any type has evidence.
+        """
         name = self._type_name()
         field = self.gold.nested(self.history) if self.child is not None else None
         if name is None or field is None or self.abstention:

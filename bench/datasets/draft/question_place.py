@@ -41,23 +41,23 @@ _TEXT_NAMES = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
-    """The objects that contain the questions. ``asked`` has every field of these objects, with its first value."""
+    """The objects that contain the questions. ``asked`` merges these objects: each field has its first value."""
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
         self.row = merged_fields(rows)
         self.texts_ask = texts_ask
-        """true: a field called ``text`` can be the question, for example in a file that contains only questions"""
+        """true if a field named ``text`` can be the question, as in a file that contains only questions"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """path in the config of ``question`` and ``answer``, if questions are the keys of a map or come in pairs"""
+        """config paths of ``question`` and ``answer``, if the questions are keys of a map or elements of pairs"""
         self.path, self.children = self._nested()
         self.child: Row | None = merged_fields(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
         self.asked: Row = self.child or (object_or_empty(self.row[self.inside]) if self.inside else self.row)
 
     def questions(self) -> list[Row]:
-        """Return the object that contains each question: a row, a map in the row, or an element of a list."""
+        """Return one object for each question: a row, a map in a row, or an element of a list."""
         if self.child is not None:
             return self.children
         return [map_at(row, self.inside) if self.inside else row for row in self.rows]
@@ -149,15 +149,15 @@ class QuestionPlace:
     def _marked_field(self) -> str | None:
         """Return the only field whose texts usually end with a question mark, or None.
 
-        If there is none and `texts_ask` is true, the field ``text`` is returned.
+        If no such field exists and `texts_ask` is true, return the field ``text``.
         """
         marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
-        """Return the path of the question as written in the config, or a list of paths.
+        """Return the path of the question, or a list of paths, as written in the config.
 
-        By default, this is ``question``.
+        Return ``question`` if no field looks like a question.
         """
         name = self.question() or "question"
         if more := self.lacking(name, QUESTIONS, str):
@@ -170,19 +170,19 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """Return the fields, out of ``names``, that contain the value in questions without the field ``name``."""
+        """Return the fields in ``names`` that are used by the questions without the field ``name``."""
         found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
     def marked_paths(self) -> list[str]:
-        """Return the paths of texts that end with a question mark. At most four paths are returned."""
+        """Return the paths of at most four texts that end with a question mark."""
         return list(dict.fromkeys(path for row in self.rows[:8] for path in question_texts(row, "")))[:4]
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Return the config paths of question and answer, and all questions, or None.
+    """Return the config paths of question and answer, and all questions as objects.
 
-    The questions are the keys of a map, or the first elements of pairs.
+    Return None unless the questions are the keys of maps or the first elements of pairs.
     """
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]
@@ -199,7 +199,10 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
-    """Return the field whose texts end with a question mark in most objects. None without exactly one such field."""
+    """Return the field whose texts end with a question mark in most objects.
+
+    Return None if there is no such field, or more than one.
+    """
     names = [name for name in merged_fields(found) if not GOLD.fullmatch(name) and name not in SPEAKER_FIELDS]
     texts = {name: [one.get(name) for one in found] for name in names}
     marked = [name for name, values in texts.items() if sum(map(_ends_with_mark, values)) * 2 > len(values)]
@@ -248,7 +251,7 @@ def lists_of_questions(
 ) -> Iterator[tuple[str, str, object]]:
     """Yield the path, the field name and the value of each list of questions.
 
-    Fields with usual names for such lists come first. Fields with gold are skipped.
+    Fields with usual names for such lists come first. Fields with correct answers or evidence are skipped.
     """
     if deep == 0:
         return

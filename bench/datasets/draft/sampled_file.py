@@ -66,7 +66,7 @@ class SampledFile:
     def values(self, key: str) -> list[str | None]:
         """Return one value per sample row as text.
 
-        ``key`` is a field, ``$keys[0]`` (the row's key) or ``$row`` (its number).
+        ``key`` is a field name, ``$keys[0]`` for the key of the row, or ``$row`` for the number of the row.
         """
         if key == "$keys[0]":
             return [scalar_text(one) for one in self.keys]
@@ -213,7 +213,7 @@ def _deeper_paths(path: str, values: Sequence[object]) -> Iterator[tuple[str, li
 
 
 def question_score(table: SampledFile) -> int:
-    """Return a number from 0 to 3. A higher number means that the file more likely contains the questions."""
+    """Rate from 0 to 3 how likely a file contains the questions."""
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0

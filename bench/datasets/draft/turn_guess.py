@@ -45,10 +45,10 @@ class TurnGuess:
         self.pairs = [one for one in found if isinstance(one, list) and len(one) == 2]
         self.gold = gold
         self.single = single
-        """true: the whole history is one session"""
+        """true if the whole history is one session"""
         self.ids: set[str] = set()
         self.golds = False
-        """true: the gold ids of at least one question are ids of turns"""
+        """true if the evidence ids of at least one question are ids of turns"""
         self.words: str | None = None
         self.date: str | None = None
         self.id_field: str | None = None
@@ -99,7 +99,10 @@ class TurnGuess:
         return parts
 
     def _text_field(self, turn: Row, who: str | None) -> str | None:
-        """Return the field with the text of a turn, or a template in quotes that combines several fields, or None."""
+        """Return the field with the text of a turn, or None.
+
+        If the text consists of several fields, return a template in quotes.
+        """
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
                  and not GOLD.fullmatch(name) and not _MEDIA_NAMES.fullmatch(name) and not _ID_NAMES.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
@@ -129,7 +132,7 @@ class TurnGuess:
         return found
 
     def _usual_date(self) -> str | None:
-        """Return the field that contains a date in most turns, or None. In the other turns, the field is empty."""
+        """Return the field that contains a date in most turns and is empty in the other turns, or None."""
         name = date_field(self.turns, all_have=False)
         dated = [one for one in self.turns if name is not None and one.get(name) is not None]
         return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
@@ -149,8 +152,8 @@ class TurnGuess:
     def _id(self, turn: Row) -> str | None:
         """Return the field with the ids of turns, or None.
 
-        A field whose values contain the gold ids is preferred. Otherwise, a field with a usual id name and distinct
-        values is returned.
+        A field that contains all evidence ids of a question is preferred. Otherwise, a field with a usual id name and
+        distinct values is returned.
         """
         for name in [
             name
@@ -173,7 +176,7 @@ class TurnGuess:
         return ids
 
     def _by_place(self) -> bool:
-        """Return True when the history is one session and the gold ids are the numbers of its turns."""
+        """Return True when the history is one session and the evidence ids are the numbers of its turns."""
         numbers = {str(number) for number in range(max(len(self.turns), len(self.texts)) + 1)}
         placed = self.single and any(gold and set(gold) <= numbers for gold in self.gold)
         if placed:
@@ -182,9 +185,9 @@ class TurnGuess:
 
 
 def speaker_field(turn: Row) -> tuple[str | None, str | None]:
-    """Return the field that names the speaker, and the part of a turn that it fills: ``role`` or ``speaker``.
+    """Return the field that names the speaker, and the config key for this field: ``role`` or ``speaker``.
 
-    Both are None without such a field.
+    Both values are None if no field names the speaker.
     """
     name = first_field(turn, SPEAKER_NAMES, str)
     if name is not None:
@@ -200,7 +203,10 @@ def speaker_field(turn: Row) -> tuple[str | None, str | None]:
 
 
 def _nested_text(turn: Row, turns: Sequence[Row]) -> str | None:
-    """Return a quoted path or template for a text that is inside a map or a list of parts. None without such a text."""
+    """Return a quoted path or template for a text that is inside a map or a list.
+
+    Return None if the turn contains no such text.
+    """
     for name in ("text_entities", "content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):

@@ -1,6 +1,6 @@
-"""Conditions of ``where`` in a config. A row must meet all of them. ``above`` compares numbers, all others texts.
+"""Check the conditions that ``where`` in a config sets for rows. A row must meet all conditions.
 
-::
+``above`` compares numbers. All other conditions compare texts::
 
     rows = Conditions({"image": None, "kind": ("a", "b"), "score": Criterion(above=0)}, "data.where")
     rows.hold([row], place)
@@ -19,9 +19,9 @@ from bench.datasets.rows.row_values import path_name, scalar_text
 
 
 class Conditions:
-    """Conditions on the values of a row, given as path -> required value.
+    """Conditions on the values of a row. ``where`` maps each path to the required value.
 
-    ``key`` is the config key of the conditions, for error messages.
+    ``key`` is the config key that contains the conditions, for error messages.
     """
 
     def __init__(self, where: Mapping[str, Condition], key: str) -> None:
@@ -34,7 +34,7 @@ class Conditions:
     def hold(self, scopes: Sequence[object], place: RowPlace) -> bool:
         """Return True when all conditions hold.
 
-        Each path is looked up in the scopes, one after the other. The first value that is not null counts.
+        A path is read in each object of ``scopes``, in order, until a value is found that is not null.
         """
         for value, wanted in self.each:
             found = next((one for scope in scopes if (one := value.get(scope)) is not None), None)
@@ -77,7 +77,7 @@ class Conditions:
 def split_conditions(
     where: Mapping[str, Condition], added: frozenset[str]
 ) -> tuple[dict[str, Condition], dict[str, Condition]]:
-    """Return the conditions on fields of the file, then the conditions on fields that ``data.with`` adds.
+    """Split conditions into conditions on fields of the file and conditions on fields that ``data.with`` adds.
 
     ``added`` contains the names of the added fields.
     """

@@ -10,10 +10,11 @@ Example::
     roles.meet(["user"]), roles.meet(["assistant"])
     [name.suggestion() for name in roles.open]     # ['; did you mean "assistant"?']
 
-The readers of rows report the names that they find. A name that no row contains is usually a typing error.
+A name that no row contains is usually a typing error. A field counts as present when one row has it, even if its value
+is null.
 
-If a new config key names something in the data, add it to this module. Only a path that every item needs is not added
-here, because it is checked in each row. A field counts as present when one row has it, even if its value is null.
+A new config key that names something in the data must be added to this module. Paths that every item needs are not
+added here, because they are checked in each row.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ LISTED = 6
 """maximum number of data names that a message lists when no data name is similar"""
 
 NameAt = tuple[TreePath, str]
-"""a name in the config, preceded by the path of its config key"""
+"""the path of a config key, and the name of data that the config has at this key"""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConfigName:
     """A name in the config that was not found in the data yet.
 
-    ``seen`` contains the names that the data has instead.
+    ``seen`` contains the other names that the data has at the same place.
     """
 
     key: TreePath
     text: str
     """the name or path as written in the config"""
     name: str
-    """the name to search for; of a path, this is the last name"""
+    """the name to search for; if ``text`` is a path, this is the last name in the path"""
     parent: Path
     """the path to the object in which the name is searched"""
     seen: set[str]
@@ -62,9 +63,9 @@ class ConfigName:
     """advice for a field name that looks like a path but does not begin with ``$.``"""
 
     def is_found_in(self, scopes: Sequence[object]) -> bool:
-        """Return True when an object in one of the scopes has the name as a key.
+        """Return True when an object at the path ``parent`` has the name as a key.
 
-        Otherwise the keys of these objects are stored for a suggestion.
+        If no object has the name, the keys of these objects are stored for a suggestion.
         """
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
@@ -78,7 +79,7 @@ class ConfigName:
     def suggestion(self) -> str:
         """Return the end of the message about a missing name, such as the most similar name in the data.
 
-        Empty if the data has no names at this place.
+        Return an empty text if the data has no names at this place.
         """
         if self.hint:
             return f"; {self.hint}"
@@ -91,7 +92,7 @@ class ConfigName:
 
 @dataclass(slots=True, init=False)
 class NameGroup:
-    """A group of config names that are searched in the same kind of object.
+    """A group of config names that are searched in objects of one kind, such as items or turns.
 
     ``open`` lists the names that no row has contained yet.
     """
@@ -118,13 +119,13 @@ class NameGroup:
 
     @classmethod
     def of_paths(cls, absence: str, wanted: Iterable[NameAt]) -> NameGroup:
-        """Return a group of names from paths. The last name before the first ``[*]`` of each path is searched."""
+        """Create a group of names from paths. From each path, the last name before the first ``[*]`` is searched."""
         names = cls(absence, ())
         names.open = [name for key, text in wanted if (name := _path_name(key, text)) is not None]
         return names
 
     def search(self, scopes: Sequence[object]) -> None:
-        """Search the scopes for the names in ``open``, and remove each name that is found from ``open``."""
+        """Search objects for the names in ``open``, and remove each found name from ``open``."""
         self.open = [name for name in self.open if not name.is_found_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
@@ -136,7 +137,7 @@ class NameGroup:
         self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
 
     def missing_names(self) -> list[tuple[ConfigName, str]]:
-        """Return each name that no row has contained, with the end of the message about this name."""
+        """Return each name that no row has contained, and the end of the message about this name."""
         return [(name, self._absence_text(name)) for name in self.open]
 
     def _absence_text(self, name: ConfigName) -> str:
@@ -146,10 +147,7 @@ class NameGroup:
 
 
 def _path_name(key: TreePath, text: str) -> ConfigName | None:
-    """Return the part of a path that can be searched as a name, or None.
-
-    Only the part before the first ``[*]`` can be searched.
-    """
+    """Return the last name before the first ``[*]`` of a path, or None if there is no name."""
     steps: list[Step] = []
     for step in compile_path(text, bare=True).steps:
         if not isinstance(step, str | int):
@@ -172,20 +170,23 @@ PROMPT_KEYS = {"default", "abstention", "_default"}
 
 
 class ConfigNames:
-    """All names in one config that must occur in the data, grouped by the object that must contain the name."""
+    """All names in one config that must occur in the data.
+
+    The names are grouped by the kind of object that must contain them, such as items or turns.
+    """
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
         self.items = NameGroup.of_paths(NO_ITEM_FIELD, _item_paths(config))
         """names that only the item can contain"""
         self.points = NameGroup.of_paths("no point of a rubric has this field", _rubric_paths(config))
-        """names that rubric points contain; only points that are objects are searched"""
+        """names that rubric points contain, if these points are objects"""
         self.around = NameGroup.of_paths(NO_ITEM_FIELD, _surrounding_paths(config))
         """names that the item, its row or its history can contain"""
         self.rows = NameGroup("no row has this field", _names_in_list(("memory_metadata",), config.memory_metadata))
         self.children = NameGroup("no child has this field", _promoted_fields(config))
         self.parts = NameGroup.of_paths("no turn has this field", _turn_parts(config))
-        """fields of a turn that ``itemSchema`` names; if one is missing, an error is raised instead of a note"""
+        """fields of a turn in ``itemSchema``; a missing field is an error, not only a note"""
         self.turns = NameGroup.of_paths("no turn has this field", _turn_flag(config))
         self.session_parts = NameGroup.of_paths("no session has this field", _session_parts(config))
         self.session_fields = NameGroup("no session has this field", _session_fields(config))
@@ -223,7 +224,7 @@ class ConfigNames:
     def label(self, name: ConfigName) -> str:
         """Return the beginning of the message about a name: the config key and the name.
 
-        If the name is in a list or map, the key of this list or map is used.
+        For a name in a list or a map, the config key is the key of this list or map.
         """
         *holder, last = name.key
         key = holder if isinstance(last, int) or last == name.text else name.key
@@ -231,7 +232,7 @@ class ConfigNames:
 
 
 def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the config's paths that only the item can contain and that some items may lack."""
+    """Yield the config's paths to values that only an item can contain and that some items may lack."""
     fields, lists = config.fields, list(questions_of(config))
     yield from _paths_given(
         (("schema", "choice_answer"), fields.choice_answer),
@@ -262,7 +263,7 @@ def _rubric_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _surrounding_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the config's paths that the item, its row or its history can contain."""
+    """Yield the config's paths to values that the item, its row or its history can contain."""
     yield from _paths_given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
     yield from _paths_given(*((("abstention", "where", path), path) for path in config.abstention.where))
     yield from _paths_given(
@@ -284,7 +285,7 @@ def paths_of_data(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def paths_of_joined(name: str, step: FieldStep) -> Iterator[NameAt]:
-    """Yield the paths that a step of ``data.with`` reads in the rows of its other file."""
+    """Yield the paths in ``where`` of a ``data.with`` step. They are read in the rows of the joined file."""
     yield from _paths_given(*((("data", "with", name, "where", path), path) for path in step.where))
 
 
@@ -300,10 +301,10 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Return a map from each field of a turn to the path or template in ``itemSchema``.
+    """Return a map from each turn field in ``itemSchema`` to its path or template.
 
-    Fields that the config removes are left out, except the text of the turn. The map is empty if there is no
-    ``itemSchema``.
+    Fields that read data removed by the config are left out, except the text of the turn. The map is empty if there is
+    no ``itemSchema``.
     """
     schema = context.item_schema
     if schema is None or config.fields_by_name:
@@ -325,7 +326,7 @@ def _session_fields(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _turn_flag(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the name of the turn flag if it is set in a YAML config."""
+    """Yield the name of the field that marks turns with evidence, if a YAML config sets this name."""
     if not config.fields_by_name:
         yield from _paths_given((("evidence", "turn_flag"), config.evidence.turn_flag))
 
@@ -355,7 +356,7 @@ def _flag_value(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def _question_types(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Return each question type with the first config key that declares or uses this type."""
+    """Yield each question type with the first config key that declares or uses this type."""
     prompts = {kind.evaluation_prompt for kind in config.question_types}
     evaluation = config.evaluation
     named: list[NameAt] = [(("question_types", at), kind.name) for at, kind in enumerate(config.question_types)]
@@ -395,7 +396,7 @@ def _mapped_metadata(config: BenchmarkConfig) -> Iterator[str]:
 def _paths_given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[NameAt]:
     """Yield each path in the given config values with its config key.
 
-    A path with alternatives is left out, because the data needs only one alternative.
+    A list of alternative paths is left out, because the data needs only one of the paths.
     """
     for key, given in wanted:
         if isinstance(given, str):
@@ -413,7 +414,7 @@ def _names_in_map(key: TreePath, names: Iterable[str]) -> Iterator[NameAt]:
 
 
 def key_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression for a key pattern such as ``session_*``. The ``*`` matches digits."""
+    """Return a regular expression for a pattern of keys such as ``session_*``. The ``*`` matches digits."""
     before, after = pattern.split("*")
     return re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")
 

@@ -11,10 +11,10 @@ Example::
     digest.add({"id": "q1", "answer": 12})
     digest.hexdigest()
 
-Paths are looked up beside the config, then in the workspace, then in the files that ship with the package.
+Paths are searched next to the config, then in the workspace, then in the files that ship with the package.
 
-To compute ``content_sha256``, each row is written as canonical JSON (RFC 8785) and hashed with SHA-256. The SHA-256 of
-these 32-byte hashes, in file order, is the digest.
+To compute ``content_sha256``, each row is written as canonical JSON (RFC 8785) and hashed with SHA-256. The 32-byte
+hashes of all rows are joined in file order. The SHA-256 of the joined hashes is the digest.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _by_rfc8785(row: object) -> bytes:
 def _as_doubles(value: object) -> object:
     """Return a value with the numbers that RFC 8785 allows.
 
-    Integers below 2**53 stay. Other numbers become IEEE doubles.
+    Integers below 2**53 stay integers. Other numbers become IEEE doubles.
     """
     if isinstance(value, dict):
         return {key: _as_doubles(child) for key, child in value.items()}
@@ -146,7 +146,7 @@ class FileStamp:
 def cached_sha256(path: Path) -> str:
     """Return the hex SHA-256 of a downloaded file.
 
-    The digest is stored beside the file. It is computed again after the file's size, modification time or inode
+    The digest is stored next to the file. It is computed again after the file's size, modification time or inode
     changes.
     """
     stamp = FileStamp.of(path)
@@ -159,7 +159,7 @@ def cached_sha256(path: Path) -> str:
 
 
 def cache_digest(path: Path, sha256: str) -> None:
-    """Store a file's digest beside the file. A failed write is ignored."""
+    """Store a file's digest next to the file. If this fails, the failure is ignored."""
     note = path.with_name(path.name + ".checked")
     try:
         note.write_text(json.dumps({**asdict(FileStamp.of(path)), "sha256": sha256}), encoding="utf-8")
@@ -188,23 +188,23 @@ class DataFile:
     name: str = ""
     """the file's name as written in the config"""
     folder: Path = Path()
-    """the folder in which the name was found"""
+    """the folder that contains the file under ``name``"""
 
 
 def local_path(config: BenchmarkConfig) -> str:
-    """Return the name of the first data file: a path relative to the folders in which data is searched."""
+    """Return the name of the first data file: a path relative to a folder of `lookup_folders`."""
     return config.data.names[0]
 
 
 def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
-    """Return the workspace path at which a download of the data is stored."""
+    """Return the path in the workspace at which the downloaded data is stored."""
     return workspace / local_path(config)
 
 
 def needed_paths(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the workspace path of each data file that the user must provide.
+    """Return the path in the workspace of each data file that the user must provide.
 
-    Joined files are included if the config names them without a template.
+    Joined files are included, except those that the config names with a template.
     """
     names = config.data.files or (local_path(config),)
     top = names[0].partition("/")[0]
@@ -228,19 +228,19 @@ def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """Return the path of the first data file. None if any data file is missing."""
+    """Return the path of the first data file, or None if any of the config's data files is missing."""
     found = [_matching_files(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
 
 FoundFile = tuple[Path, str, Path]
-"""the folder, the file's name in this folder, and the full path"""
+"""the folder in which a file was found, the file's name in this folder, and the full path"""
 
 
 def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list[FoundFile]:
     """Return the files that match a name from the config. A ``*`` in the name can match several files.
 
-    All files come from the first folder that has a match. Empty if no folder has one.
+    All files come from the first folder that has a match. Return an empty list if no folder has a match.
     """
     for folder in lookup_folders(config, workspace):
         if "*" not in name:
@@ -253,7 +253,7 @@ def _matching_files(config: BenchmarkConfig, name: str, workspace: Path) -> list
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
-    """Return the data format that the config sets. If the config sets none, the file's suffix decides."""
+    """Return the data format from the config, or from the file's suffix if the config sets no format."""
     return config.data.format or SUFFIXES[suffix_of(path.name)]
 
 
@@ -265,7 +265,7 @@ def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
 def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
     """Find all data files and compute the digest of each file.
 
-    The digest of a single file is compared with the config, unless files are joined to it.
+    The digest of a single data file is compared with the config. It is not compared if ``data.with`` joins other files.
 
     Raises:
         DataError: a file is missing or cannot be read, or the digest differs.
@@ -293,7 +293,10 @@ def _checked_data_file(config: BenchmarkConfig, folder: Path, name: str, path: P
 
 
 def sha256_of_all(digests: Mapping[str, str]) -> str:
-    """Return one hex SHA-256 for several files. It is computed from the canonical JSON of file name -> digest."""
+    """Return one hex SHA-256 for several files: the hash of the canonical JSON of ``digests``.
+
+    ``digests`` maps each file name to the SHA-256 of the file.
+    """
     return hashlib.sha256(canonical(digests)).hexdigest()
 
 
@@ -306,17 +309,14 @@ def digest_error(where: str, *, expected: str, found: str) -> DataError:
 
 
 def is_shipped(config: BenchmarkConfig) -> bool:
-    """Return True when the data ships with the config.
-
-    This is the case if ``data.type`` is ``local`` and ``localPath`` is not set.
-    """
+    """Return True when the data ships with the config: ``data.type`` is ``local`` and ``localPath`` is not set."""
     data = config.origin.tree().get("data") if config.origin else None
     has_own_path = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not has_own_path
 
 
 def download_hint(config: BenchmarkConfig) -> str:
-    """Return a hint on how to get the data. Usually this is a command."""
+    """Return a hint on how to get the data, usually a command."""
     command = f"bench download {config.name}"
     if config.data.fetch:
         return f"{command}, or put the files at these paths"

@@ -8,7 +8,7 @@ Example::
 
 ``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
 
-A partial file is continued only if the ETag or Last-Modified of the remote file has not changed. Otherwise the
+A download is resumed only if the ETag or Last-Modified date of the remote file has not changed. If it has changed, the
 download restarts at byte 0.
 """
 
@@ -81,7 +81,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadResult:
-    """The downloaded file, and whether it was downloaded, copied or already there. ``size`` is in bytes."""
+    """The file after a download, and how it was obtained. ``size`` is in bytes."""
 
     path: Path
     state: Literal["downloaded", "copied", "up to date"]
@@ -98,9 +98,9 @@ class DownloadOrigin:
 
 
 def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
-    """Return the URL of the config's data file. None for local data.
+    """Return the URL of the config's data file, or None for local data.
 
-    Data of type ``huggingface`` uses the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN``.
+    For data of type ``huggingface``, the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN`` are used.
     """
     data = config.data
     match data.type:
@@ -124,12 +124,13 @@ async def download(
     source: str | None = None,
     progress: Progress | None = None,
 ) -> DownloadResult:
-    """Download or copy the data files into the workspace. Without ``source``, files that are there already are kept.
+    """Download or copy the data files into the workspace.
 
-    ``source`` is a file or URL to use instead of the URL of the config. Every digest is checked.
+    ``source`` is a file or URL to use instead of the URL in the config. Without ``source``, files that are already in
+    the workspace are kept. Every digest is checked.
 
     Raises:
-        DataError: the digest is wrong, the host cannot be reached, or local data has no ``source``.
+        DataError: the digest is wrong, the host cannot be reached, or ``source`` is missing for local data.
     """
     if source is None and config.data.fetch:
         return await _download_each(config, workspace, fetch=fetch, environment=environment, progress=progress)
@@ -200,7 +201,7 @@ def _no_progress(done: int, total: int | None) -> None:
 
 
 def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
-    """Return the file that an earlier download left, or None. A wrong digest of this file raises an error."""
+    """Return the file from an earlier download, or None. If the digest of this file is wrong, an error is raised."""
     if not target.is_file():
         return None
     sha256 = cached_sha256(target)
@@ -238,7 +239,7 @@ def _partial_paths(target: Path) -> tuple[Path, Path]:
 async def _download_with_retries(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> DownloadResult:
-    """Download a file. An interrupted download is tried up to four times."""
+    """Download a file, in up to four attempts if the connection is interrupted."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
@@ -256,9 +257,9 @@ async def _download_with_retries(
 async def _fetch(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> DownloadResult:
-    """Download to the partial file, check its digest, and rename it to ``target``.
+    """Download to the partial file, check the digest, and rename the file to ``target``.
 
-    After an interruption, the partial file stays and the next attempt continues it.
+    After an interruption, the partial file is kept and the next attempt continues it.
     """
     part, notes = _partial_paths(target)
     known = Validators.read(notes) if part.exists() else None
@@ -308,7 +309,7 @@ def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
 
 @contextmanager
 def _with_file_name(path: Path) -> Iterator[None]:
-    """Add the file name to an OSError that has none."""
+    """Add the file name to an OSError that has no file name."""
     try:
         yield
     except OSError as error:

@@ -33,7 +33,7 @@ from bench.errors import DataError
 from bench.scalars import python_tree
 
 _CACHED = 2
-"""maximum number of joined values and open files that each step keeps, because neighboring rows often share them"""
+"""maximum number of joined values and open files that each step keeps; neighboring rows often use equal ones"""
 
 
 def stem(name: str) -> str:
@@ -44,7 +44,7 @@ def stem(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JoinedFiles:
-    """The folders in which joined files are searched, and the SHA-256 of each file that was read."""
+    """The folders in which joined files are searched, and the SHA-256 of each file that was already read."""
 
     folders: tuple[Path, ...]
     digests: dict[str, str]
@@ -91,7 +91,7 @@ class AddedField(ABC):
         self.names = NameGroup.of_paths("no joined row has this field", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> Mapping[str, object]:
-        """Return a map from the name of the new field to its value, which can be None.
+        """Return a map from the name of the new field to its value. The value can be None.
 
         The id of the value is added to ``joined_ids`` under the name of the field.
         """
@@ -158,7 +158,7 @@ class _ZippedField(AddedField):
 
 
 class JoinedRows(AddedField):
-    """A field that contains rows of another file. A key decides which rows are joined."""
+    """A field with rows of another file. The rows are selected by a key."""
 
     def __init__(self, name: str, step: FieldStep, library: JoinedFiles) -> None:
         super().__init__(name, step, library)
@@ -167,7 +167,7 @@ class JoinedRows(AddedField):
         self.key, self.by = value_of(step.key), value_of(step.by)
         self.where = Conditions(step.where, f"data.with.{name}.where")
         self.left_out: dict[str, int] = {}
-        """file name -> number of rows that the conditions exclude"""
+        """map from file name to the number of rows that the conditions exclude"""
         self.opened: OrderedDict[str, _JoinedFile] = OrderedDict()
         self.cached: OrderedDict[str, object] = OrderedDict()
 
@@ -245,7 +245,7 @@ class JoinedRows(AddedField):
 
 
 class _JoinedFile:
-    """A joined file. Its rows can be found by their key."""
+    """A joined file whose rows can be found by key."""
 
     def __init__(self, step: JoinedRows, file: RowFile, name: str) -> None:
         self.step = step
@@ -258,7 +258,7 @@ class _JoinedFile:
                 self._add(row, step.key)
 
     def _rows(self) -> Iterator[FileRow]:
-        """Yield the rows that meet the conditions. The first unreadable row raises its error."""
+        """Yield the rows that meet the conditions. At the first unreadable row, its error is raised."""
         left_out = 0
         for row in self.file.values():
             if row.error is not None:
@@ -338,7 +338,7 @@ def decode_text(text: str) -> object:
     """Parse a text as JSON. If the text is not JSON, parse it as a Python literal.
 
     Raises:
-        ValueError: the text is neither; the message has the line and column.
+        ValueError: the text is neither JSON nor a Python literal; the message has the line and column.
     """
     try:
         return strict_json(text)
@@ -355,7 +355,7 @@ def decode_text(text: str) -> object:
 
 
 def _json_value(value: object) -> object:
-    """Convert the value of a Python literal to the value that JSON would give."""
+    """Convert the value of a Python literal to the value that JSON parsing would return."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else json.dumps(key): _json_value(child) for key, child in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Download files by HTTP: one GET request for the bytes of a file from an offset to the end.
+"""Download files by HTTP: one GET request for the bytes of a file, from an offset to the end of the file.
 
 Example::
 
@@ -39,7 +39,7 @@ class DownloadInterrupted(FetchError):
 
 
 class RangeRefused(DownloadInterrupted):
-    """The server cannot continue a partial file, so that the download must restart at byte 0."""
+    """The server cannot continue a partial file. The download must restart at byte 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Validators:
 
     @classmethod
     def read(cls, path: Path) -> Validators | None:
-        """Read the ETag and date that an earlier attempt stored. None if there are none."""
+        """Read the ETag and date that an earlier attempt stored. Return None if nothing is stored."""
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
@@ -66,7 +66,7 @@ class Validators:
     def condition(self) -> str | None:
         """Return the value for the HTTP header ``If-Range``: a strong ETag or the Last-Modified date.
 
-        None if neither exists.
+        Return None if the server sent no strong ETag and no date.
         """
         strong = self.etag if self.etag and not self.etag.startswith("W/") else None
         return strong or self.last_modified

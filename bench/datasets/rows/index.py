@@ -1,6 +1,6 @@
 """Compact tables for the index of a dataset, with a few dozen bytes per item: ids, and the places of rows.
 
-`SizedCache` is a cache whose values are limited by their total size.
+`SizedCache` is a cache that limits the total size of its values.
 
 Example::
 
@@ -101,7 +101,7 @@ class RowIndex:
         """number of each row in its document, counted from 0"""
         self.files = array("H")
         self.adds_sessions = bytearray()
-        """1 if the row's sessions are added to the corpus, 0 if an earlier row has the same sessions"""
+        """for each row, 1 if its sessions are added to the corpus, 0 if an earlier row has the same sessions"""
         self.first_item = array("I")
         self.items = 0
         self._next = array("I")
@@ -112,7 +112,7 @@ class RowIndex:
         return len(self.offsets)
 
     def add(self, found: FileRow, items: int, corpus: int | None = None, *, adds_sessions: bool = True) -> int:
-        """Append a row that has this number of items, and return its index.
+        """Append a row with ``items`` items, and return the index of the row.
 
         Rows with the same ``corpus`` belong to one shared corpus.
         """
@@ -165,9 +165,9 @@ Value = TypeVar("Value")
 
 
 FEW = 12
-"""maximum number of values for which the whole size limit applies"""
+"""maximum number of cached values for which the cache can use its whole size limit"""
 MANY_SHARE = 8
-"""with more than `FEW` values, the limit is divided by this number, because small values need much extra memory"""
+"""divisor of the size limit for caches with more than `FEW` values; small values need much extra memory"""
 
 
 class SizedCache(Generic[Value]):

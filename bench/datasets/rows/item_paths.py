@@ -1,4 +1,4 @@
-"""The paths by which a config reads the parts of an item, compiled once.
+"""Compile the paths by which a config reads the fields of an item.
 
 Example::
 
@@ -17,7 +17,7 @@ from bench.config.benchmark.values import Value, ValueText, compile_value
 from bench.datasets.rows.row_values import value_of
 
 _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
-"""names in ``schema.metadata`` that set the question type or the date of an item and are not metadata"""
+"""names in ``schema.metadata`` that set the type or date of the question instead of metadata"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PathList:
     def get(self, row: object) -> object | None:
         """Return the value of a single path, or a list with the values of several paths.
 
-        None if no path finds a value.
+        Return None if no path finds a value.
         """
         if len(self.paths) == 1:
             path = self.paths[0]
@@ -50,7 +50,7 @@ class PathList:
 
 
 class ItemPaths:
-    """The paths to the parts of an item, inside the object that contains the item."""
+    """The paths to the fields of an item, inside the object that contains the item."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions | None = None) -> None:
         fields, choices, refs = config.fields, config.fields.choice_paths, config.evidence.turn_ids_field
@@ -68,7 +68,7 @@ class ItemPaths:
 
 
 class NestedPaths(ItemPaths):
-    """The paths to one list of nested questions, and to the parts of each question in the list."""
+    """The path to one list of nested questions, and the paths to the fields of each question."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions) -> None:
         super().__init__(config, questions)
@@ -78,7 +78,7 @@ class NestedPaths(ItemPaths):
 
 
 class RowPaths(ItemPaths):
-    """The paths to the items of a row, and to the parts of each item."""
+    """The path to the items of a row, and the paths to the fields of each item."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         super().__init__(config)
@@ -99,7 +99,7 @@ class RowPaths(ItemPaths):
             self.deletion = target, query, value_of(steps.deleted_content)
 
     def histories(self, row: object) -> list[object]:
-        """Return the values of the history fields of a row, for the lookup of metadata.
+        """Return the values of a row's history fields, in which metadata can be searched.
 
         A field with ``[*]`` in its path is left out.
         """

@@ -6,8 +6,8 @@ Example::
         for row in array_rows(file, 0, "data.json"):
             row.place.index, row.offset, row.length, row.values
 
-The library ijson only finds the end of each row. Then the bytes of the row are parsed alone. So a row has equal values
-in the stream and when it is read again.
+The library ijson is used only to find the end of each row. The bytes of the row are then parsed separately. A row that
+is read again later therefore has the same values.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ItemsParser(Protocol):
 def array_rows(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
     """Yield the rows of the JSON array that begins at byte ``offset``. ``label`` names the file in error messages.
 
-    If a part is malformed, the row there has an error and is the last one.
+    If a row is malformed, it is yielded with an error and is the last row.
     """
     import ijson
 
@@ -91,7 +91,7 @@ def _place(label: str, index: int) -> RowPlace:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces. A piece ends after each ``}``."""
+    """Yield the bytes of a file in pieces that end after a ``}``."""
     while chunk := file.read(_CHUNK):
         at = 0
         while (end := chunk.find(b"}", at)) >= 0:
@@ -104,7 +104,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 def _depth_change(piece: bytes) -> int:
     """Return the number of opening brackets minus the number of closing brackets.
 
-    Brackets in strings are counted too, so that the result is only a fast estimate.
+    Brackets in strings are counted too. The result is only a fast estimate.
     """
     return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
 

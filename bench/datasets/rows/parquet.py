@@ -25,7 +25,7 @@ _BATCH_BYTES = 4 << 20
 _MOST_ROWS = 512
 
 Row = tuple[int, dict[str, object], int]
-"""number of the row, its values, and the approximate size of these values in bytes"""
+"""number of the row, its values, and the approximate size of the values in bytes"""
 
 
 class ParquetRows:
@@ -82,7 +82,7 @@ def _without_null(values: dict[str, object]) -> dict[str, object]:
 
 
 def _is_null(value: object) -> bool:
-    """Return True for null and NaN. The library pandas writes NaN for missing numbers."""
+    """Return True for null and NaN. The library pandas writes NaN for a missing number."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

@@ -1,4 +1,4 @@
-"""Report the progress of reading large data. The command line sets ``progress_sink.to`` to a function that shows it.
+"""Report progress while large data is read. The command line sets ``progress_sink.to`` to a function that shows it.
 
 Example::
 
@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 REPORT_EVERY_S = 0.5
 """minimum seconds between two reports"""
 LARGE_DATA = 20_000_000
-"""size in bytes from which data is large and progress is reported; so much data is parsed in about a second"""
+"""minimum size in bytes of data whose reading is reported; parsing so much data takes about one second"""
 
 Part = TypeVar("Part")
 Unit = Literal["MB", "rows", "corpora"]
@@ -24,7 +24,7 @@ Unit = Literal["MB", "rows", "corpora"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingProgress:
-    """The progress of reading one data set. At the end, ``done`` equals ``total``."""
+    """The progress of reading one dataset. At the end, ``done`` equals ``total``."""
 
     what: str
     done: int
@@ -34,7 +34,7 @@ class ReadingProgress:
 
     @property
     def text(self) -> str:
-        """Return the progress as one line of text, without a line break."""
+        """Return the progress as one line of text, without a line break at the end."""
         scale = 1_000_000 if self.unit == "MB" else 1
         left = self.seconds * (self.total - self.done) / max(self.done, 1)
         share = 100 * self.done // max(self.total, 1)
@@ -45,7 +45,7 @@ class ReadingProgress:
 
 @dataclass(slots=True)
 class ProgressSink:
-    """The place for the function that receives each progress report. None: no progress is shown."""
+    """The holder of the function that receives progress reports. If ``to`` is None, nothing is reported."""
 
     to: Callable[[ReadingProgress], None] | None = None
 
@@ -55,7 +55,7 @@ progress_sink = ProgressSink()
 
 @dataclass(frozen=True, slots=True)
 class ReadingPass:
-    """One reading of the data from start to end. ``total`` is its size: bytes for the unit MB, else rows or corpora."""
+    """One complete reading of the data. ``total`` is in bytes if the unit is MB, otherwise in units."""
 
     what: str
     total: int
@@ -64,7 +64,7 @@ class ReadingPass:
     def over(self, parts: Iterable[Part], position: Callable[[int, Part], int]) -> Iterator[Part]:
         """Yield all parts, and report the progress about every half second.
 
-        ``position(number, part)`` returns how much is read after a part. ``number`` counts the parts from 1.
+        ``position(number, part)`` returns how much data is read after this part. ``number`` counts the parts from 1.
         """
         start = last_report = monotonic()
         reported = False

@@ -40,7 +40,7 @@ class RowPlace:
     """line of the row, counted from 1; None for formats without lines, such as JSON"""
     row_id: str | None = None
     number: int | None = None
-    """number of the row in its own file, counted from 0; None if it equals ``index``"""
+    """number of the row in its own file, counted from 0; None means that it equals ``index``"""
 
     def with_row_id(self, row_id: str) -> RowPlace:
         """Return a copy of this place that also has the id of the row."""
@@ -55,7 +55,7 @@ class RowPlace:
         return f"{self.file}: [{self.row}]" if self.line is None else f"{self.file}:{self.line}"
 
     def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
-        """Create an error with the place of the row, the field, the problem and the value.
+        """Create an error about a field. The message shows the place of the row, the field, the problem and the value.
 
         The value is cut to 100 characters. If ``field`` is empty, the problem concerns the whole row.
         """
@@ -94,13 +94,13 @@ class FileRow:
     file: int = 0
     """index of the row's file among the files of the benchmark"""
     file_values: Mapping[str, object] | None = None
-    """the row as written in the file, without fields that ``data.with`` adds; only `RowSource` sets it"""
+    """the row as written in the file, without fields from ``data.with``; set only by `RowSource`"""
 
 
 def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
-    """Parse one row, which must be a JSON object. If ``whole`` is True, parse a document, which can be any JSON value.
+    """Parse one row, which must be a JSON object. If parsing fails, the returned row has an error.
 
-    If this fails, the returned row has an error.
+    If ``whole`` is true, parse a whole document, which can be any JSON value.
     """
     try:
         values = _STRICT.decode(raw.decode())
@@ -119,7 +119,7 @@ def parse_row(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) 
 
 
 def loads_lenient(raw: bytes) -> object:
-    """Parse UTF-8 JSON. Repeated keys are not noticed. Numbers with a fraction keep their text."""
+    """Parse UTF-8 JSON without checks for repeated keys. A number with a fraction keeps its text from the file."""
     return _DECODER.decode(raw.decode())
 
 

@@ -7,8 +7,8 @@ Example::
         row.place, row.offset, row.length, row.part, row.values
     file.read(row.offset, row.length, row.part)
 
-Only one row is in memory at a time. If the config sets ``data.rows``, one whole document is in memory. A ``.gz`` file
-is unpacked to a temporary file.
+Only one row is in memory at a time, or one whole document if the config sets ``data.rows``. A ``.gz`` file is unpacked
+to a temporary file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bench.errors import DataError
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
            b"PAR1": "parquet"}  # fmt: skip
-"""first bytes of a file -> name of the compressed or binary format"""
+"""map from the first bytes of a file to the name of a compressed or binary format"""
 
 
 Part = tuple[tuple[Key, ...], object]
@@ -51,7 +51,7 @@ class RowFile:
     path: Path
     format: Format
     columns: tuple[str, ...] = ()
-    """the column names, for a table"""
+    """the column names if the file is a table, otherwise empty"""
     header: bool = True
     label: str = field(default="")
     name: str = ""
@@ -61,7 +61,7 @@ class RowFile:
     unpacked: _UnpackedFile | None = None
     parquet: ParquetRows | None = None
     document_rows: dict[int, list[Part]] = field(default_factory=dict, repr=False)
-    """offset -> rows in the document at this offset, only for the document that was read last"""
+    """map from the offset of a document to its rows; contains only the document that was read last"""
 
     @classmethod
     def open(
@@ -75,7 +75,7 @@ class RowFile:
     ) -> RowFile:
         """Open a data file, and check that its first bytes fit the format.
 
-        ``given`` names the columns if there is no header.
+        ``given`` contains the column names of a table without a header.
 
         Raises:
             DataError: the file cannot be read, or has another format.
@@ -98,14 +98,13 @@ class RowFile:
 
     @property
     def rows_in_all(self) -> int | None:
-        """Return the number of rows. None for formats other than parquet, which do not state the number."""
+        """Return the number of rows in the file. Return None for all formats except parquet."""
         return None if self.parquet is None else (self.parquet.ends or [0])[-1]
 
     def __iter__(self) -> Iterator[FileRow]:
         """Yield every row in file order. A row that is malformed or is not an object has an error instead of values.
 
-        After a malformed line of jsonl, the next lines are read. After a malformed part of an array or a table, no more
-        rows follow.
+        After a malformed line of jsonl, reading continues. A malformed row of a JSON array or a table is the last row.
         """
         for row in self.values():
             yield row if row.error or isinstance(row.values, dict) else self._not_object_row(row)
@@ -151,7 +150,7 @@ class RowFile:
             yield broken_row(place, place.index, error)
 
     def _parts(self, document: object) -> list[Part]:
-        """Return the rows in a document with the keys that lead to each row. Rows that are null are left out."""
+        """Return the rows in a document, each with the keys that lead to it. Rows that are null are left out."""
         assert self.rows is not None
         if not self.rows.single:
             return [(keys, value) for keys, value in self.rows.keyed(document) if value is not None]
@@ -178,7 +177,7 @@ class RowFile:
     def read(self, offset: int, length: int, part: int = 0) -> Part:
         """Read one row again, and return its keys and value.
 
-        ``part`` is the row's number in the document at ``offset``.
+        ``part`` is the number of the row in the document at ``offset``.
 
         Raises:
             DataError: the file has changed since it was checked.
@@ -247,7 +246,7 @@ class RowFile:
 
 
 class _UnpackedFile:
-    """A temporary file with the unpacked content of a .gz file. It is deleted together with this object."""
+    """A temporary file with the unpacked content of a .gz file. The file is deleted together with this object."""
 
     def __init__(self, path: Path, label: str) -> None:
         descriptor, name = tempfile.mkstemp(prefix="bench-")

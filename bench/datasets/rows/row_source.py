@@ -1,14 +1,14 @@
 """The rows of a benchmark: all its files in order, each row with the fields that ``data.with`` adds.
 
 The conditions of ``data.where`` on fields of the file are checked first. Then ``data.with`` adds fields, and the
-conditions on these fields are checked::
+conditions on the added fields are checked::
 
     source = RowSource(config, files)
     for row in source: row.values["joined"]
     source.read(0, row.offset, row.length, row.part, place)
     source.left_out, source.joined      # number of rows that where leaves out; joined file -> sha256
 
-Rows are streamed. For a joined file, only the index of its rows and the values that were joined last are in memory.
+Rows are streamed. Of a joined file, only an index of its rows and a few joined values are kept in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bench.errors import DataError
 from bench.visible import counted
 
 _JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
-"""regular expression for an error message: the field, the index of the joined row in the field, and the problem"""
+"""regular expression for an error message; its groups are the field, the index of the joined row, and the problem"""
 
 
 class RowSource:
@@ -80,7 +80,7 @@ class RowSource:
 
     @property
     def is_large(self) -> bool:
-        """Return True when the data has 20 MB or more. Reading so much data takes more than about a second."""
+        """Return True when the data has 20 MB or more. Reading it takes more than about a second."""
         return sum(self._sizes()) >= LARGE_DATA
 
     def _sizes(self) -> list[int]:
@@ -138,10 +138,12 @@ class RowSource:
         return scoped(whole, replace(scope, joined_ids=joined_ids))
 
     def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield each name in the config section ``data`` that no row contains.
+        """Yield the names in the config section ``data`` that no row contains.
 
-        A name is given as its config key and the end of a message. With ``of_file``, names of fields that ``data.with``
-        adds are left out, because a failed step adds no field.
+        Each name is yielded as its config key and the end of a message about the name.
+
+         If ``of_file`` is true, names of fields that ``data.with`` adds are left out, because a failed step adds no
+        field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
@@ -150,16 +152,16 @@ class RowSource:
                     yield name.key, f'names "{name.text}", but {rest}'
 
     def left_out_of_joined(self) -> Iterator[str]:
-        """Yield a note for each step of ``data.with`` whose ``where`` excludes rows of the joined files."""
+        """Yield a note for each step of ``data.with`` whose conditions exclude rows of the joined files."""
         for step in self.steps:
             if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
                 files = ", ".join(list(step.left_out)[:3])
                 yield f"data.with.{step.name}.where excludes {counted(count, 'row(|s)')} of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
-        """Return the error with the place of the joined row that causes it.
+        """Return an error that shows the place of the joined row, if this row causes the error.
 
-        All rows to which this joined row is added then have equal errors. An error with another cause is returned
+        One faulty joined row then gives equal errors in all rows to which it is joined. Any other error is returned
         unchanged.
         """
         found = _JOINED.fullmatch(error.message)
@@ -171,7 +173,7 @@ class RowSource:
         return DataError(message.strip(), where=where, hint=error.hint)
 
     def digest_of(self, name: str) -> str | None:
-        """Return the SHA-256 of a joined file as it is now, or None if the file is missing."""
+        """Return the current SHA-256 of a joined file, or None if the file is missing."""
         path = self.library.find(name)
         return None if path is None else file_sha256(path)
 

@@ -1,11 +1,11 @@
-"""Read typed values from a row. A value of another type raises a DataError that shows row, field and value.
+"""Read typed values from a row. A value of a wrong type raises a DataError that shows row, field and value.
 
 Example::
 
     text_at(row, compile_value("question"), place)      # DataError when it is missing or not text
     texts_of(2022, "answer", place)      # ("2022",)
 
-A null value counts as absent. If a number is read as text, the text is the number as written in the file.
+A null value counts as absent. A number that is read as text keeps its form from the file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def missing_error(
 ) -> DataError:
     """Create the error for a field that is absent or null. The message suggests the most similar key of the row.
 
-    ``prefix`` is the place of ``row`` in the data. ``key`` is the config key that needs the field.
+    ``prefix`` is the place of ``row`` in the data. ``key`` is the config key that reads the field.
     """
     if several := alternatives(path):
         text = f"has none of the fields {', '.join(several)}" + (f"; {key} needs one of them" if key else "")
@@ -66,7 +66,7 @@ def in_braces(text: str) -> str:
 
 
 def path_hint(text: str, row: object) -> str:
-    """Return a hint if a field name was probably meant as a path. Empty otherwise."""
+    """Return a hint if a field name was probably meant as a path, otherwise an empty text."""
     if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
         return ""
     try:
@@ -102,9 +102,9 @@ def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str
 
 
 def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> list[object]:
-    """Return the list at a path. If the path contains ``[*]``, return the list of all values that match.
+    """Return the list at a path. If the path contains ``[*]``, return a list of all values at the path.
 
-    Any other value raises a DataError.
+    A value that is not a list raises a DataError.
     """
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
@@ -113,9 +113,9 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """Return a text, number or boolean as text. A number keeps the form that it has in the file.
+    """Return a text, number or boolean as text. A number keeps its form from the file.
 
-    None for any other value.
+    Return None for any other value.
     """
     if isinstance(value, str):
         return value
@@ -127,7 +127,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def number_at(value: object, field: str, place: RowPlace) -> float:
-    """Return a number or a text of a number as a finite float. Any other value raises a DataError."""
+    """Return a number, or a text that contains a number, as a finite float. Any other value raises a DataError."""
     try:
         number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
     except ValueError:
@@ -160,9 +160,9 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
-    """Return True when a value equals ``wanted``. Booleans are compared by meaning, so ``yes`` equals True.
+    """Return True when a value equals ``wanted``. Booleans are compared by meaning: the text ``yes`` equals True.
 
-    Other values are compared as texts.
+    All other values are compared as texts.
     """
     if isinstance(wanted, bool):
         return flag_of(value, field, place) is wanted
@@ -170,9 +170,9 @@ def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace
 
 
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Return a value or a list of values as texts.
+    """Return a single value, or each value of a list, as text.
 
-    Null values are left out. A map or nested list raises a DataError.
+    Null values are left out. A map or a nested list raises a DataError.
     """
     if value is None:
         return ()
@@ -184,7 +184,7 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def flatten_lists(value: object) -> list[object]:
-    """Flatten nested lists to one list without null. Maps that contain only lists or maps are flattened too."""
+    """Flatten nested lists into one list without null values. A map with only lists or maps is flattened too."""
     if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
         return [one for part in value.values() for one in flatten_lists(part)]
     if isinstance(value, list):
@@ -199,7 +199,7 @@ def content_id(value: object) -> str:
 
 
 def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Return the texts of the choices, from a list or from a map of letter to text."""
+    """Return the texts of the choices, from a list or from a map with a letter for each text."""
     parts: list[tuple[object, object]]
     if isinstance(value, Mapping):
         parts = list(value.items())
@@ -216,10 +216,10 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def _joined(choice: object, field: str, place: RowPlace) -> object:
-    """Return a choice unchanged, or join a choice that is a list to one text with commas."""
+    """Return a choice unchanged. If the choice is a list, join its values to one text with commas."""
     return ", ".join(texts_of(choice, field, place)) if isinstance(choice, list) else choice
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile a path or template of the config. None stays None."""
+    """Compile a path or template of the config. Return None if ``given`` is None."""
     return None if given is None else compile_value(given)

@@ -1,4 +1,4 @@
-"""Read csv files (RFC 4180) and tsv files (without quoting). Below the header line, each record is a row of texts.
+"""Read csv files (RFC 4180) and tsv files (without quoting). Each record below the header is a row of texts.
 
 Example::
 
@@ -25,7 +25,7 @@ _LONGEST_FIELD = 1 << 30
 
 
 class _EmptyCell(str):
-    """The type of `EMPTY`, which is the value of an empty cell. Compare with ``is EMPTY``, not with ``==``."""
+    """The type of `EMPTY`, the value of an empty cell. Compare with ``is EMPTY``, not with ``==``."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
-    """Return the column names in the header of a csv file. With ``tabs``, the file is a tsv file.
+    """Return the column names in the header of a csv file, or of a tsv file if ``tabs`` is true.
 
     Raises:
         DataError: the header cannot be read, or does not name the fields.
@@ -77,7 +77,7 @@ def _header_problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
 def table_rows(
     file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
 ) -> Iterator[FileRow]:
-    """Yield every record below the header. The place of a record has the number of its first line.
+    """Yield every record below the header. The line in a record's place is the first line of the record.
 
     If a record is malformed or not UTF-8, this record has an error and is the last one.
     """
@@ -113,7 +113,7 @@ def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], c
 
 
 def parse_record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
-    """Parse the bytes of one record that was read before. A changed record raises a ValueError or StopIteration."""
+    """Parse the bytes of one record again. If the record has changed, a ValueError or StopIteration is raised."""
     return _table_row(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
@@ -131,7 +131,7 @@ def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
 class _TableLines:
     """The lines of a table file as text.
 
-    ``offset`` is the number of bytes read so far, ``line`` the number of lines.
+    ``offset`` is the number of bytes read so far. ``line`` is the number of lines read so far.
     """
 
     def __init__(self, file: BinaryIO, label: str) -> None:
