@@ -286,7 +286,7 @@ class Truncated(CallError):
 
 
 class NoAnswer(CallError):
-    """A model ended without an answer: a tool call, an unknown finish, an unclosed reasoning block."""
+    """A model ended without an answer: a tool call, an unknown finish reason, an unclosed reasoning block."""
 
     kind = "no_answer"
     default_hint = "read the reply with bench failures RUN_ID, then change the settings of the model"

@@ -120,7 +120,7 @@ class RunFlags(SelectionFlags):
         list[int] | None,
         Parameter(name=["-k", "--k"], consume_multiple=True, negative=(), converter=whole_numbers, group=METHOD),
     ] = None
-    """maximum memories per search; several values: one job each, over one ingest (default: the benchmark's)"""
+    """maximum memories per search; several values: one job per value, one ingest for all (default: the benchmark's)"""
     context_budget: Annotated[Whole, Parameter(group=METHOD)] = None
     """maximum tokens of context in an answer prompt (default: the benchmark's)"""
     epochs: Annotated[Whole, Parameter(group=METHOD)] = None

@@ -192,7 +192,7 @@ class Experiment(ConfigModel):
     judge_prompt: Texts = ()
     """text of the judge prompt, ``@file``, or the name of an existing file; ``TYPE=FILE`` for one question type"""
     k: Cutoffs = ()
-    """number of hits; several numbers: one job each, with one ingest; unset: the benchmark's number"""
+    """number of hits; several numbers: one job per number, one ingest for all; unset: the benchmark's number"""
     context_budget: Count | None = None
     """maximum tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1

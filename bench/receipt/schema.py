@@ -198,7 +198,7 @@ class Body(ClosedModel):
     receipt_id: Ulid
     """unique id (ULID), created when the receipt was issued"""
     kind: Literal["run", "partial"]
-    """run: all selected items have ended; partial: some selected items are pending, or are in no range of the run"""
+    """run: all selected items have ended; partial: some selected items are pending, or outside the ranges of the run"""
     bench_version: Name
     """version of bench that made the run"""
     ran_at: Instant
@@ -216,7 +216,7 @@ class Body(ClosedModel):
     provider: ReceiptProvider
     """the memory system that was measured"""
     models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
-    """every model in each of its roles, sorted by role, then by name (requested)"""
+    """every model in each of its roles, sorted by role, then by the field ``requested``"""
     prompts: Annotated[tuple[PromptUse, ...], _sorted_by(_prompt_key, "role")]
     """hash of every prompt, sorted by role"""
     metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]

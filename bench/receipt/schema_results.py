@@ -61,7 +61,7 @@ class ReceiptCounts(ClosedModel):
     error_kinds: Mapping[str, Natural]
     """kind of error -> number of items; the sum is byState.error"""
     retries: Natural
-    """number of attempts of a phase after its first, summed over all phases of the rows of the items file"""
+    """sum of (attempts - 1) over all phases of all rows of the items file"""
 
 
 class ReceiptInterval(ClosedModel):
@@ -214,7 +214,7 @@ class ReceiptBreakEven(ClosedModel):
     questions: Natural | None
     """number of questions on one corpus; null: never, or unknown"""
     never: Flag
-    """true: a question with the memory costs as much as, or more than, one with the whole corpus in the prompt"""
+    """true: a question with the memory is not cheaper than a question with the whole corpus in the prompt"""
     reason: Text
     """reason why there is no number; empty if there is one"""
 

@@ -38,7 +38,7 @@ ROWS = """\
 field and per metric. In these two formats, the columns for the models are `embedding_model`, `answering_model` and
 `judge_model`, and the column for the error is `error_kind`.
 
-Every duration is in whole microseconds, also in columns of metrics that tables show in milliseconds."""
+Every duration is in whole microseconds, also if `bench results` shows it in milliseconds."""
 
 
 def text() -> str:

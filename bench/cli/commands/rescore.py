@@ -227,16 +227,16 @@ def fork(
 ) -> int:
     """Start a new run from the memories (ingest), search results (answer) or answers (evaluate) of another run.
 
-    With --from answer or evaluate, no provider is called, and items that the other run has not ended stay pending. With
-    --from ingest, the run searches the memories that the other run kept, as bench run with that run's flags and
-    --reuse-build.
+    With --from answer or evaluate, no provider is called, and items that the other run has not ended stay pending.
+    With --from ingest, the run searches the memories that the other run kept. This is the same as bench run with the
+    flags of that run and --reuse-build.
 
     Parameters
     ----------
     run_id
         The other run.
     from_
-        First phase of the new run; ingest uses kept memories, answer search results, evaluate answers.
+        What the new run uses. ingest: kept memories; answer: search results; evaluate: answers.
     """
     from bench.engine.resume import forked_plan, reuse_plan, stored_items
 

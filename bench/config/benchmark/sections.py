@@ -78,11 +78,11 @@ class FieldStep(ConfigModel):
     where: Where = Field(default_factory=dict)
     """conditions on the rows of that file"""
     key: FieldValue | None = None
-    """path of the key in each row of that file; rows whose key equals the value of by are joined"""
+    """path of the key in each row of that file; a row is joined if its key equals the value at ``by``"""
     by: FieldValue | None = None
     """path of a value in a row of the benchmark; for a list, one row per element is joined, in order"""
     many: bool = False
-    """true: join every row with the key, or none; false: exactly one row must have the key"""
+    """true: any number of rows can have the key, and all of them are joined; false: exactly one row must have it"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
@@ -109,8 +109,8 @@ class Data(ConfigModel):
     revision: str | None = None
     """huggingface: commit of the repository"""
     local_path: str | None = None
-    """path of the downloaded file, by default datasets/NAME/FILE. local: the same as path, if users must provide the
-    file"""
+    """path of the downloaded file, by default datasets/NAME/FILE; type local: set it to the value of ``path`` if
+    users must provide the file"""
     format: Format | None = None
     """file format; by default from the suffix"""
     sha256: Sha256 | None = None
@@ -254,9 +254,10 @@ class SchemaSection(ConfigModel):
     answer: FieldPaths | None = None
     """path of the expected answer or answers; for a list of paths, each answer that is found is accepted"""
     choices: FieldPaths | Choices | None = None
-    """path of the choices, for mcq; or a list of paths, one per choice; or from and shuffle"""
+    """path of the choices, for mcq; or a list of paths, one per choice; or an object with ``from`` and ``shuffle``"""
     rubric: FieldPaths | RubricPoints | None = None
-    """path of the rubric's points, or a list of paths; for points that are objects: from, text and where"""
+    """path of the rubric's points, or a list of paths. If the points are objects: an object with ``from``,
+    ``text`` and ``where``"""
     choice_answer: FieldValue | None = None
     """path of the right choice"""
     context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
@@ -307,7 +308,7 @@ class EvidenceFields(ConfigModel):
     turn_ids_field: FieldPaths | None = None
     """path of the ids of turns that hold the answer, or a list of paths"""
     turn_flag: FieldPath | None = None
-    """key of a turn that is true for gold turns"""
+    """key in a turn; the value true marks the turn as evidence"""
     texts_field: FieldPaths | None = None
     """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"

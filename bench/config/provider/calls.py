@@ -206,8 +206,8 @@ class RequestSection(ConfigModel):
     headers: dict[str, object] = Field(default_factory=dict)
     """headers, in addition to those of connection"""
     body: object = None
-    """JSON tree with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json;
-    {$lines: LIST} as the whole body is NDJSON"""
+    """JSON tree; its values can be paths such as $.k, texts with ${name}, and the operators $each, $column,
+    $omit_if_null, $literal, $json; {$lines: LIST} as the whole body is NDJSON"""
     multipart: dict[str, str | MultipartSection] | None = None
     """form field -> text, or a file; instead of body"""
     for_each: str | None = None

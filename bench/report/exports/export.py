@@ -46,9 +46,9 @@ class AnswerStatus(TypedDict):
     reasoning_tokens: object
     """reasoning tokens of the answer, as the endpoint reports them; null: unknown"""
     flags: Sequence[str]
-    """notes on the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, cached (from the call
-    cache), batched (from a batch), prompt_cached (a part of the prompt was read from the vendor's cache, or written to
-    it)"""
+    """marks of the answer, for example: cut (at the token limit), refused (by the endpoint's filter), empty, cached
+    (from the call cache), batched (from a batch), prompt_cached (the vendor's cache contained or stored a part of the
+    prompt)"""
 
 
 class RowWithoutTexts(AnswerStatus):
