@@ -218,7 +218,7 @@ def _unused_settings(file: ModelFile, models: Mapping[str, ModelSettings]) -> It
     where = "that runs in this process" if here else "of an endpoint"
     for name, own in models.items():
         for key in sorted(own.model_fields_set - {"path", "batch"} if here else own.model_fields_set & {"path"}):
-            yield f'"{file.name}/{name}": {key} has no effect for a model {where}'
+            yield f'"{file.name}/{name}": "{key}" has no effect for a model {where}'
 
 
 def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
@@ -232,13 +232,13 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
         yield ConfigError(problem, where=source.place(("models",)))
     if model.adds_to_known:
         if model.dialect is not None:
-            text = f"{model.name} is a known prefix: its dialect cannot be changed"
-            yield ConfigError(text, where=source.place(("dialect",)), hint="remove dialect, or rename the file")
+            text = f'{model.name} is a known prefix, so its "dialect" cannot be changed'
+            yield ConfigError(text, where=source.place(("dialect",)), hint='remove "dialect", or rename the file')
         return
     for key in ("dialect", "base_url"):
         if getattr(model, key) is None:
             yield ConfigError(
-                f"missing field {key}",
+                f'missing field "{key}"',
                 where=where,
-                hint=f"add {key}: a file that defines a new prefix needs this field",
+                hint=f"add {key}: a file for a new prefix needs this field",
             )

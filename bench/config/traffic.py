@@ -56,7 +56,7 @@ class ErrorRule(ConfigModel):
     @model_validator(mode="after")
     def _one_test(self) -> Self:
         if len(self.tests) != 1:
-            raise ValueError("needs exactly one of equals, not_equals, in, not_in, exists, non_empty")
+            raise ValueError('needs exactly one of "equals", "not_equals", "in", "not_in", "exists", "non_empty"')
         return self
 
 
@@ -86,7 +86,7 @@ class Limit(ConfigModel):
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
         if self.rps is not None and self.rpm is not None:
-            raise ValueError("rps and rpm: give one of them")
+            raise ValueError('"rps" and "rpm" exclude each other: give one')
         return self
 
     @property
@@ -185,7 +185,7 @@ class TokenPrices(ConfigModel):
     @model_validator(mode="after")
     def _some_price(self) -> Self:
         if not self.known:
-            raise ValueError("does not contain a price: set input and output, in USD per million tokens")
+            raise ValueError('does not contain a price: set "input" and "output", in USD per million tokens')
         return self
 
     @property
@@ -225,7 +225,7 @@ def allow_number(schema: dict[str, Any]) -> None:
 
 def _some_price(prices: CallPrices) -> CallPrices:
     if prices.add is None and prices.search is None:
-        raise ValueError("does not contain a price: set add and search, in USD per call")
+        raise ValueError('does not contain a price: set "add" and "search", in USD per call')
     return prices
 
 

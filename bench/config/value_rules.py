@@ -66,7 +66,7 @@ def check_run_id(text: str) -> str:
     """
     if not SEGMENT.fullmatch(text) or text.startswith("-"):
         raise ValueError(
-            "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
+            "a run id has 1 to 100 characters of A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
         )
     return require_unreserved(require_portable(text))
 

@@ -91,7 +91,7 @@ class _TreeBuilder:
         if not isinstance(node, ScalarNode):
             raise self.error(node, "a key must be text", "put the key in quotes")
         if node.tag == f"{_TAG}merge":
-            raise self.error(node, 'merge keys ("<<") are not supported', "write the values out, or use extends")
+            raise self.error(node, 'merge keys ("<<") are not supported', 'write the values out, or use "extends"')
         return self.text(node)
 
     def text(self, node: ScalarNode) -> str:

@@ -148,7 +148,7 @@ def _points(options: EvaluatorOptions) -> Evaluator:
 def _labels(options: EvaluatorOptions) -> Evaluator:
     if options.prompts is not None and not options.config.get("labels"):
         raise ConfigError(
-            "method labels needs the key labels",
+            'method "labels" needs the key "labels"',
             hint="write evaluation: {labels: {correct: 1, wrong: 0}, judgePrompts: ...}",
         )
     return LabelEvaluator(

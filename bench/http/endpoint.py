@@ -46,7 +46,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.rps is not None and self.rpm is not None:
-            raise ValueError("rps and rpm exclude each other: give one of them")
+            raise ValueError('"rps" and "rpm" exclude each other: give one')
 
     @property
     def rate(self) -> float | None:

@@ -78,7 +78,7 @@ class CachingEmbedder(ABC):
             return None
         return (
             f"{self.name} read only the beginning of {self._cut} of {self._embedded} texts, which are longer than its "
-            "limit: searches do not find the rest; send smaller memories with ingest: {unit: chunk}"
+            "limit: searches do not find the rest; set ingest: {unit: chunk, chunk: {size: 1000}}"
         )
 
     @abstractmethod

@@ -67,32 +67,34 @@ def refused(read: Load) -> Refused:
         (
             "type: string",
             "type: string, sessionIdField: d",
-            "b.yaml:4:80: schema.context.sessionIdField has no effect: it contains the history as one text",
+            'b.yaml:4:80: schema.context.sessionIdField has no effect: with "type: string", the history is one text',
             "remove it",
         ),
         (
             "type: string",
             "type: array, sessionPattern: s*",
-            "b.yaml:4:79: schema.context.sessionPattern has no effect: its sessions are the elements of a list",
+            'b.yaml:4:79: schema.context.sessionPattern has no effect: with "type: array", the sessions '
+            "are the elements of a list",
             "remove it",
         ),
         (
             "type: string",
             "type: object, dateField: d",
-            "b.yaml:4:80: schema.context.dateField has no effect: its keys contain the ids and dates of the sessions",
+            'b.yaml:4:80: schema.context.dateField has no effect: with "type: object", the keys contain '
+            "the ids and dates of the sessions",
             "remove it",
         ),
         (
             "type: string",
             "type: string, dateField: d",
-            "b.yaml:4:66: a context of type string has no turns and no dates",
-            "use array or object",
+            'b.yaml:4:66: a context of type "string" has no turns and no dates',
+            "write type: array or type: object",
         ),
         (
             "type: string",
             "type: string, itemSchema: {text: t}",
-            "b.yaml:4:66: a context of type string has no turns and no dates",
-            "use array or object",
+            'b.yaml:4:66: a context of type "string" has no turns and no dates',
+            "write type: array or type: object",
         ),
         (
             "./b.jsonl",
@@ -103,19 +105,19 @@ def refused(read: Load) -> Refused:
         (
             "method: exact-match",
             "method: custom",
-            "b.yaml:5:14: method custom and customEvaluator must be used together",
+            'b.yaml:5:14: method "custom" and the key "customEvaluator" must be used together',
             "write method: custom and customEvaluator: ./file.py:Class",
         ),
         (
             "method: exact-match",
             "method: exact-match, customEvaluator: './e.py:E'",
-            "b.yaml:5:14: method custom and customEvaluator must be used together",
+            'b.yaml:5:14: method "custom" and the key "customEvaluator" must be used together',
             "write method: custom and customEvaluator: ./file.py:Class",
         ),
         (
             "method: exact-match",
             "method: deletion-check",
-            "b.yaml:5:14: method deletion-check needs the strategy add-delete-verify",
+            'b.yaml:5:14: method "deletion-check" needs the strategy "add-delete-verify"',
             "see docs/add-a-benchmark.md",
         ),
         (
@@ -127,7 +129,7 @@ def refused(read: Load) -> Refused:
         (
             "exact-match",
             "mcq",
-            'b.yaml:4:1: method mcq needs "choiceAnswer" in schema',
+            'b.yaml:4:1: method "mcq" needs "choiceAnswer" in "schema"',
             "name the field that contains the right choice",
         ),
         (
@@ -202,7 +204,7 @@ def test_nested_questions_bring_question_and_answer(read: Load, old: str, new: s
 
 def test_choices_may_stand_in_the_row_or_in_its_questions(read: Load, refused: Refused) -> None:
     text = GOOD.replace("exact-match", "mcq").replace("answer: a", "answer: a, choiceAnswer: r")
-    assert [said for said, _ in refused(text)] == ['b.yaml:4:1: method mcq needs "choices" in schema']
+    assert [said for said, _ in refused(text)] == ['b.yaml:4:1: method "mcq" needs "choices" in "schema"']
     nested = "questions: {field: qa, questionField: q, choicesField: c}"
     assert read(text.replace("answer: a", "choices: c, answer: a"))
     assert read(text.replace("type: string}", f"type: string}}, {nested}"))
@@ -264,7 +266,7 @@ def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
         ),
         (
             GOOD + "ingestion: {preprocessing: {escapeHtml: true}}\n",
-            ("preprocessing.escapeHtml changes the stored texts, so answers can differ: the run is marked altered",),
+            ('preprocessing.escapeHtml changes the stored texts, so answers can differ: the run is marked "altered"',),
         ),
         (
             GOOD.replace("type: local, path: ./b.jsonl", "type: url, path: 'https://x.test/b.jsonl'"),
@@ -286,11 +288,14 @@ def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
         ),
         (
             GOOD.replace("{method: exact-match}", "{method: llm-judge, judgePrompts: {source: paper, default: x}}"),
-            ("judgePrompts.source is paper, but no pack is named: the prompts count as custom (fidelity: custom)",),
+            ('judgePrompts.source is "paper", but no pack is named: the prompts count as custom (fidelity: custom)',),
         ),
         (
             GOOD + "questionTypes: [{name: fact, evaluationPrompt: odd}, {name: when}]\n",
-            ('evaluationPrompt "odd" of fact is not in judgePrompts.byQuestionType: the prompt default is used',),
+            (
+                'evaluationPrompt "odd" of question type "fact" is not in judgePrompts.byQuestionType: '
+                'the prompt "default" is used',
+            ),
         ),
     ],
 )

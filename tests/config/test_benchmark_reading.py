@@ -559,7 +559,9 @@ def test_an_error_points_into_the_manifest(home: Home, changes: dict[str, object
 def test_a_lazy_history_with_evidence_is_marked(home: Home) -> None:
     config = home.manifest(ingestion={**SESSIONS, "mode": "lazy", "evidence_field": "e"})
     assert config.marks == ("reduced_history",)
-    assert config.notes == ("mode lazy is for development: the run is marked reduced_history and not publishable",)
+    assert config.notes == (
+        'mode "lazy" is for development: the run is marked "reduced_history" and cannot be published',
+    )
 
 
 def test_every_alias_of_a_place_names_a_key_of_either_dialect(home: Home) -> None:

@@ -243,7 +243,7 @@ def test_prompts_come_from_files_and_are_chosen_by_abstention_then_type(folder, 
     assert config.judge_prompt("when") == ("temporal", "T")
     assert config.judge_prompt("who") == ("default", "Right? ${answer} ${response}")
     assert config.judge_prompt("when", abstention=True) == ("abstention", "A")
-    assert any('"nowhere" of who' in note for note in config.notes)
+    assert any('"nowhere" of question type "who"' in note for note in config.notes)
 
 
 def test_notes_tell_what_has_no_effect(yaml) -> None:

@@ -61,12 +61,12 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             "mine",
             [
                 (
-                    "mine.yaml:1:1: missing field dialect",
-                    "add dialect: a file that defines a new prefix needs this field",
+                    'mine.yaml:1:1: missing field "dialect"',
+                    "add dialect: a file for a new prefix needs this field",
                 ),
                 (
-                    "mine.yaml:1:1: missing field base_url",
-                    "add base_url: a file that defines a new prefix needs this field",
+                    'mine.yaml:1:1: missing field "base_url"',
+                    "add base_url: a file for a new prefix needs this field",
                 ),
             ],
         ),
@@ -80,8 +80,8 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             "openai",
             [
                 (
-                    "openai.yaml:2:1: openai is a known prefix: its dialect cannot be changed",
-                    "remove dialect, or rename the file",
+                    'openai.yaml:2:1: openai is a known prefix, so its "dialect" cannot be changed',
+                    'remove "dialect", or rename the file',
                 )
             ],
         ),
@@ -93,7 +93,7 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
         (
             GOOD.replace("http://", "http://me:pw@"),
             "mine",
-            [("mine.yaml:3:1: base_url: contains credentials; use auth", "correct the value")],
+            [('mine.yaml:3:1: base_url: contains credentials: use "auth"', "correct the value")],
         ),
         (
             GOOD.replace("dialect: openai", "dialect: opneai"),
@@ -140,14 +140,15 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
         (
             GOOD + "limits: {rps: 1, rpm: 1}\n",
             "mine",
-            [("mine.yaml:4:1: limits: rps and rpm: give one of them", "correct the value")],
+            [('mine.yaml:4:1: limits: "rps" and "rpm" exclude each other: give one', "correct the value")],
         ),
         (
             GOOD + "auth: {type: bearer}\n",
             "mine",
             [
                 (
-                    "mine.yaml:4:1: auth: auth of type bearer needs envVar, the name of the variable with the key",
+                    'mine.yaml:4:1: auth: auth of type "bearer" needs "envVar", the name of the variable '
+                    "with the API key",
                     "correct the value",
                 )
             ],

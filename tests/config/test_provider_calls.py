@@ -48,38 +48,42 @@ RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
     ("old", "new", "said"),
     [
         (ADD, "path: add, body", '5:23: endpoints.add.path: must start with "/" or "${"'),
-        ("method: POST, path: /add", "method: POST", "5:3: endpoints.add: needs method and path"),
-        ("method: POST, path: /add", "path: /add", "5:3: endpoints.add: needs method and path"),
+        ("method: POST, path: /add", "method: POST", '5:3: endpoints.add: needs "method" and "path"'),
+        ("method: POST, path: /add", "path: /add", '5:3: endpoints.add: needs "method" and "path"'),
         (
             "{method: POST, path: /add",
             "{method: GET, path: /add",
-            "5:3: endpoints.add: a GET call cannot have a body: use query",
+            '5:3: endpoints.add: a GET call cannot have a "body": use "query"',
         ),
-        (ADD, "path: /add, multipart: {a: b}, body", "5:3: endpoints.add: body and multipart: give one of them"),
-        (ADD, "path: /add, tool: t, body", "5:3: endpoints.add: a call with tool must not have method or path"),
+        (
+            ADD,
+            "path: /add, multipart: {a: b}, body",
+            '5:3: endpoints.add: "body" and "multipart" exclude each other: give one',
+        ),
+        (ADD, "path: /add, tool: t, body", '5:3: endpoints.add: a call with "tool" must not have "method" or "path"'),
         (
             ADD,
             "path: /add, steps: [{method: POST, path: /x}], body",
-            "5:3: endpoints.add: a call with steps must not have method or path",
+            '5:3: endpoints.add: a call with "steps" must not have "method" or "path"',
         ),
         (ADD, "path: /add, timeout: 0, body", "5:35: endpoints.add.timeout must be greater than 0, not 0"),
         (ADD, "path: /add, treat_as_ok: 404, body", "5:35: endpoints.add.treat_as_ok must be a list, not 404"),
-        (RESPONSE, "response: {contentField: $.t}", "10:5: endpoints.search.response: needs either results or zip"),
+        (RESPONSE, "response: {contentField: $.t}", '10:5: endpoints.search.response: needs either "results" or "zip"'),
         (
             RESPONSE,
             "response: {results: $.r, zip: {a: $.a}, contentField: $.t}",
-            "10:5: endpoints.search.response: needs either results or zip",
+            '10:5: endpoints.search.response: needs either "results" or "zip"',
         ),
-        (RESPONSE, "response: {results: $.r}", "10:5: endpoints.search.response: needs contentField"),
+        (RESPONSE, "response: {results: $.r}", '10:5: endpoints.search.response: needs "contentField"'),
         (
             RESPONSE,
             "response: {results: $.r, contentField: $.t, idField: $.i, id_from: none}",
-            "10:5: endpoints.search.response: idField and id_from: give one of them",
+            '10:5: endpoints.search.response: "idField" and "id_from" exclude each other: give one',
         ),
         (
             RESPONSE,
             "response: {results: $.r, contentField: $.t, scoreField: $.s, score: {field: $.s}}",
-            "10:5: endpoints.search.response: scoreField and score.field: give one of them",
+            '10:5: endpoints.search.response: "scoreField" and "score.field" exclude each other: give one',
         ),
         (
             RESPONSE,
@@ -90,12 +94,12 @@ RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
         (
             "  clear: {",
             "  verify_clear: {method: GET, path: /x}\n  clear: {",
-            "11:3: endpoints.verify_clear: needs either empty or ok_status",
+            '11:3: endpoints.verify_clear: needs either "empty" or "ok_status"',
         ),
         (
             "  clear: {",
             "  verify_clear: {method: GET, path: /x, empty: $.n, ok_status: [404]}\n  clear: {",
-            "11:3: endpoints.verify_clear: needs either empty or ok_status",
+            '11:3: endpoints.verify_clear: needs either "empty" or "ok_status"',
         ),
         (
             "  clear: {",
@@ -123,17 +127,17 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
         ("setup: [{name: '', method: GET, path: /x}]\n", '12:10: setup[0].name must have at least 1 character, not ""'),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, results: $.r}}]\n",
-            "12:42: setup[0].existing: results and match must be used together",
+            '12:42: setup[0].existing: "results" and "match" must be used together',
         ),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, match: {$.n: a}}}]\n",
-            "12:42: setup[0].existing: results and match must be used together",
+            '12:42: setup[0].existing: "results" and "match" must be used together',
         ),
         (
             "wait: {request: {method: GET, path: /s}}\n",
-            '12:1: wait: the key "request" also needs one of these keys: until, count_at_least',
+            '12:1: wait: the key "request" also needs one of these keys: "until", "count_at_least"',
         ),
-        ("wait: {until: {$.s: done}, request: {path: /s}}\n", "12:28: wait.request: needs method and path"),
+        ("wait: {until: {$.s: done}, request: {path: /s}}\n", '12:28: wait.request: needs "method" and "path"'),
         ("wait: soon\n", '12:1: wait must be a map of keys, not "soon"'),
         ("wait: {scope: run}\n", '12:8: wait.scope must be "id" or "namespace", not "run"'),
     ],
@@ -151,21 +155,26 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
         ({"tag_prefix": "b:", "field": "$.tags"}, None),
         ({"captured": "m", "field": "$.id"}, None),
         ({"pattern": "id=(.*)", "field": "$.text"}, None),
-        ({}, "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash"),
+        (
+            {},
+            'needs exactly one of "field", "metadata", "content_hash", or "field" with one of '
+            '"tag_prefix", "pattern", "captured"',
+        ),
         (
             {"metadata": "a", "content_hash": True},
-            "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash",
+            'needs exactly one of "field", "metadata", "content_hash", or "field" with one of '
+            '"tag_prefix", "pattern", "captured"',
         ),
-        ({"tag_prefix": "b:"}, "tag_prefix needs field, the path to the ids"),
-        ({"captured": "m"}, "captured needs field, the path to the ids"),
-        ({"pattern": "id=(.*)"}, "pattern needs field, the path to the ids"),
+        ({"tag_prefix": "b:"}, '"tag_prefix" needs "field", the path to the ids'),
+        ({"captured": "m"}, '"captured" needs "field", the path to the ids'),
+        ({"pattern": "id=(.*)"}, '"pattern" needs "field", the path to the ids'),
         (
             {"metadata": "a", "field": "$.id"},
-            "field can be combined only with tag_prefix, pattern or captured, not with metadata",
+            '"field" can be combined only with "tag_prefix", "pattern" or "captured", not with "metadata"',
         ),
         (
             {"content_hash": True, "field": "$.id"},
-            "field can be combined only with tag_prefix, pattern or captured, not with content_hash",
+            '"field" can be combined only with "tag_prefix", "pattern" or "captured", not with "content_hash"',
         ),
     ],
 )

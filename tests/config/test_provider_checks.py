@@ -45,7 +45,7 @@ def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
 
 def test_a_durability_that_nobody_knows_is_told(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
-    told = '4:9: local.durability must be process, file or service, not "forever"'
+    told = '4:9: local.durability must be "process", "file" or "service", not "forever"'
     hint = (
         "write process if the memories end with the process, file if they are in the run's folder, "
         "service if they are elsewhere"
@@ -64,12 +64,12 @@ IN_PROCESS = "name: acme\ntype: local\nadapter: some.where:Thing\n"
     ("text", "found"),
     [
         (IN_PROCESS + FILE.partition("\n")[2].replace("type: hosted\n", ""),
-         "5:1: endpoints has no effect: the adapter makes its own calls"),
+         "5:1: endpoints has no effect: an adapter makes its own calls"),
         (IN_PROCESS + "setup: [{name: a, method: POST, path: /a}]\n",
-         "4:1: setup has no effect: the adapter makes its own calls"),
+         "4:1: setup has no effect: an adapter makes its own calls"),
         (FILE + "local: {k1: 1.2}\n",
          "8:9: local.k1 has no effect: these are options of an adapter, but the config has no adapter"),
-        (FILE + "mcp: {url: http://h}\n", "8:1: mcp has no effect: the type is hosted"),
+        (FILE + "mcp: {url: http://h}\n", '8:1: mcp has no effect: the type is "hosted"'),
         (URL + "connection: {base_url: http://h}\n",
          "8:14: connection.base_url has no effect: the server is at mcp.url or mcp.command"),
         (COMMAND + "connection: {headers: {a: b}}\n",
@@ -117,23 +117,28 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             "connection: {baseUrl: https://acme.test}",
             "connection: {}",
-            [("2:1: type hosted needs connection.baseUrl", "add connection.baseUrl, or change the type")],
+            [('2:1: type "hosted" needs "connection.baseUrl"', "add connection.baseUrl, or change the type")],
         ),
-        ("type: hosted", "type: local", [("2:1: type local needs adapter", "add adapter, or change the type")]),
+        ("type: hosted", "type: local", [('2:1: type "local" needs "adapter"', "add adapter, or change the type")]),
         (
             "type: hosted",
             "type: docker",
-            [("2:1: type docker needs docker", "add docker, or change the type")],
+            [('2:1: type "docker" needs "docker"', "add docker, or change the type")],
         ),
         (
             'body: {text: "$.content"}}',
             'body: {text: "$.content"}, tool: t}',
-            [("5:3: endpoints.add: a call with tool must not have method or path", "correct the value")],
+            [('5:3: endpoints.add: a call with "tool" must not have "method" or "path"', "correct the value")],
         ),
         (
             '{method: POST, path: /add, body: {text: "$.content"}}',
             '{tool: add, body: {text: "$.content"}}',
-            [("5:3: type hosted needs method and path in endpoints.add", "add method and path to endpoints.add")],
+            [
+                (
+                    '5:3: type "hosted" needs "method" and "path" in endpoints.add',
+                    'add "method" and "path" to endpoints.add',
+                )
+            ],
         ),
         (
             "endpoints:\n",
@@ -145,7 +150,8 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "ingest: {batch: {max_items: 2}}\nendpoints:\n",
             [
                 (
-                    "4:18: max_items is larger than 1, but the call add uses a field of a single memory; use $.items",
+                    '4:18: "max_items" is larger than 1, but the call "add" uses a field of a single '
+                    "memory, not $.items",
                     "write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
                 )
             ],
@@ -155,7 +161,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}\nendpoints:\n",
             [
                 (
-                    "4:8: scope: id needs response.ids, the path to the job ids",
+                    '4:8: scope "id" needs response.ids, the path to the job ids',
                     "add response: {ids: ...} to the call, or scope: namespace",
                 )
             ],
@@ -165,7 +171,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "\"/u/${runTag}\", wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}}",
             [
                 (
-                    "7:56: scope: id needs response.ids, the path to the job ids",
+                    '7:56: scope "id" needs response.ids, the path to the job ids',
                     "add response: {ids: ...} to the call, or scope: namespace",
                 )
             ],
@@ -248,7 +254,7 @@ def test_batches_of_items_may_name_the_list() -> None:
 @pytest.mark.parametrize("name", ["$.id", "${id}"])
 def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
     text = FILE.replace('"$.content"', f'"{name}"') + "ingest: {batch: {max_items: 9}}\n"
-    assert refused(text)[0][0].startswith("8:18: max_items is larger than 1")
+    assert refused(text)[0][0].startswith('8:18: "max_items" is larger than 1')
 
 
 @each_row(
@@ -266,7 +272,8 @@ def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
             "endpoints:\n",
             "ingest: {on_unknown: repeat}\nendpoints:\n",
             (
-                "acme.yaml:4:10: on_unknown is repeat, but add has neither idempotency nor idempotent and is not "
+                'acme.yaml:4:10: on_unknown is "repeat", but the call "add" has neither "idempotency" '
+                'nor "idempotent" and is not '
                 "an upsert",
             ),
         ),
@@ -278,7 +285,7 @@ def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
         (
             "endpoints:\n",
             "capabilities: {supportsBatch: true}\nendpoints:\n",
-            ("acme.yaml:4:16: supports_batch does not match: ingest.batch.max_items is 1",),
+            ("acme.yaml:4:16: supports_batch is true, but ingest.batch.max_items is 1",),
         ),
         ("endpoints:\n", "capabilities: {supportsBatch: false}\nendpoints:\n", ()),
     ],

@@ -183,16 +183,16 @@ def test_a_file_claims_what_it_says_is_true(said: dict[str, object], declared: s
         ("{type: query, envVar: KEY, param: key}", None),
         (
             "{type: bearer}",
-            "8:1: auth: auth of type bearer needs envVar, the name of the variable with the key",
+            '8:1: auth: auth of type "bearer" needs "envVar", the name of the variable with the API key',
         ),
         (
             "{type: query, envVar: KEY}",
-            "8:1: auth: auth of type query needs param, the name of the query parameter",
+            '8:1: auth: auth of type "query" needs "param", the name of the query parameter',
         ),
-        ("{type: basic, envVar: KEY}", "8:1: auth: auth of type basic needs user"),
+        ("{type: basic, envVar: KEY}", '8:1: auth: auth of type "basic" needs "user"'),
         (
             "{type: bearer, envVar: key}",
-            "8:22: auth.envVar: must be the NAME of an environment variable in upper case, never the key itself",
+            "8:22: auth.envVar: must be the NAME of an environment variable, in upper case, and not the API key itself",
         ),
         (
             "{type: baerer, envVar: KEY}",
@@ -266,17 +266,20 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
         ),
         (
             "ingest: {split: {max_chars: 10, overlap: 10}}\n",
-            "8:10: ingest.split: overlap must be smaller than max_chars",
+            '8:10: ingest.split: "overlap" must be smaller than "max_chars"',
         ),
         (
             "ingest: {text: words}\n",
-            "8:10: ingest.text: must be plain, speaker, dated, or a template of ${speaker} ${when} ${content}",
+            '8:10: ingest.text: must be "plain", "speaker", "dated", or a template of ${speaker} ${when} ${content}',
         ),
         (
             "ingest: {text: '${who}: ${content}'}\n",
             '8:10: ingest.text: unknown name "who"; known: speaker, when, content',
         ),
-        ("ingest: {unit: chunk}\n", '8:1: ingest: "unit: chunk" also needs the key chunk: {size, overlap}'),
+        (
+            "ingest: {unit: chunk}\n",
+            '8:1: ingest: unit "chunk" also needs the key "chunk", for example chunk: {size: 1000}',
+        ),
         ("ingest: {batch: {max_items: 0}}\n", "8:18: ingest.batch.max_items must be greater than 0, not 0"),
         ("client_embeddings: {batch: 5}\n", '8:1: missing field "model" in client_embeddings'),
         ("limits: {add: {rps: 0}}\n", "8:16: limits.add.rps must be greater than 0, not 0"),
@@ -288,7 +291,8 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
         ),
         (
             "errors: {error_when: [{path: $.e, equals: 1, in: [2]}]}\n",
-            "8:23: errors.error_when[0]: needs exactly one of equals, not_equals, in, not_in, exists, non_empty",
+            '8:23: errors.error_when[0]: needs exactly one of "equals", "not_equals", "in", "not_in", '
+            '"exists", "non_empty"',
         ),
         ("prices: {add: -1}\n", "8:10: prices.add must be greater than or equal to 0, not -1"),
         ("capabilities: {max_k: 0}\n", "8:16: capabilities.max_k must be greater than 0, not 0"),
@@ -333,8 +337,8 @@ def test_a_namespace_may_be_written(text: str) -> None:
         ("acme.test", "must start with http:// or https://"),
         ("${URL:-acme.test}", "must start with http:// or https://"),
         ("ws://acme.test", "must start with http:// or https://"),
-        ("https://me:pw@acme.test", "contains credentials; use auth"),
-        ("${URL:-https://me@acme.test}", "contains credentials; use auth"),
+        ("https://me:pw@acme.test", 'contains credentials: use "auth"'),
+        ("${URL:-https://me@acme.test}", 'contains credentials: use "auth"'),
         ("https://acme.test/a@b", None),
     ],
 )
@@ -361,7 +365,7 @@ def test_a_rate_is_read_a_second(limit: dict[str, object], per_second: float | N
 def test_an_mcp_server_is_a_command_or_an_address() -> None:
     assert Mcp(command=("npx", "x")).url is None
     for both in ({}, {"command": ["x"], "url": "http://h"}):
-        with pytest.raises(ValueError, match="mcp needs either command or url"):
+        with pytest.raises(ValueError, match='"mcp" needs either "command" or "url"'):
             Mcp.model_validate(both)
 
 

@@ -15,7 +15,7 @@ from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 from tests.rows import each_row
 
-NO_RUN_ID = "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
+NO_RUN_ID = "a run id has 1 to 100 characters of A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
 
 
 def of(**flags: object) -> RunRequest:

@@ -110,7 +110,7 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         (
             "a: &a {b: 1}\n<<: *a\n",
             'x.yaml:2:1: merge keys ("<<") are not supported',
-            "write the values out, or use extends",
+            'write the values out, or use "extends"',
         ),
         ("k: *a\n", "x.yaml:1:4: found undefined alias 'a'", "correct the YAML"),
         ("k: [1,2\n", "x.yaml:2:1: expected ',' or ']', but got '<stream end>'", "correct the YAML"),

@@ -114,7 +114,7 @@ def test_an_absent_file_of_several_is_named(workspace: Workspace) -> None:
     told = refusal(workspace, [ROW], data={"type": "local", "files": ["datasets/t.json", "datasets/gone.json"]})
     assert 'the data file "datasets/gone.json" is not there' in told
     told = refusal(workspace, [ROW], data={"type": "local", "path": "a.json", "files": ["b.json"]})
-    assert 'data has both "path" and "files"' in told
+    assert '"data" has both "path" and "files"' in told
 
 
 def test_a_table_without_a_header_gets_its_columns(workspace: Workspace) -> None:
@@ -369,9 +369,9 @@ def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ({"decode": "a", "file": "x.json"}, "one of these keys: decode, zip, file"),
-        ({"file": "x.json", "key": "a"}, "key and by must be used together: set both"),
-        ({"decode": "a", "many": True}, "by and many can be used only together with file"),
+        ({"decode": "a", "file": "x.json"}, 'one of these keys: "decode", "zip", "file"'),
+        ({"file": "x.json", "key": "a"}, '"key" and "by" must be used together: set both'),
+        ({"decode": "a", "many": True}, '"by" and "many" can be used only together with "file"'),
         ({"decode": "${a"}, "unclosed"),
     ],
 )

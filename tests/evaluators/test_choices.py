@@ -148,5 +148,5 @@ def test_only_an_item_that_nobody_can_answer_may_have_no_right_choice(tmp_path: 
 @pytest.mark.parametrize("key", ["choices: options, ", "choiceAnswer: right, "])
 def test_mcq_without_choices_or_their_right_one_is_refused_at_the_schema(tmp_path: Path, key: str) -> None:
     name = key.partition(":")[0]
-    with pytest.raises(ConfigError, match=f'quiz.yaml:5:1: method mcq needs "{name}" in schema'):
+    with pytest.raises(ConfigError, match=f'quiz.yaml:5:1: method "mcq" needs "{name}" in "schema"'):
         quiz(tmp_path, {}, config=QUIZ.replace(key, ""))

@@ -108,8 +108,8 @@ def test_a_model_that_embeds_does_not_answer(files: Files) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "told"),
     [
-        ("openai/gpt-4o", ModelSettings(path="weights"), "path has no effect for a model of an endpoint"),
-        (NAME, ModelSettings(stream=True), "stream has no effect for a model that runs in this process"),
+        ("openai/gpt-4o", ModelSettings(path="weights"), '"path" has no effect for a model of an endpoint'),
+        (NAME, ModelSettings(stream=True), '"stream" has no effect for a model that runs in this process'),
     ],
 )
 def test_a_setting_that_nothing_reads_is_refused(name: str, settings: ModelSettings, told: str) -> None:

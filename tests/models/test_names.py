@@ -164,14 +164,14 @@ def test_a_file_of_a_known_prefix_only_adds_to_it(tmp_path: Path) -> None:
     ("name", "text", "says"),
     [
         ("vllm", "name: other\ndialect: openai\nbase_url: http://127.0.0.1/\n", "vllm.yaml:1:1"),
-        ("vllm", "name: vllm\nbase_url: http://127.0.0.1/\n", "missing field dialect"),
-        ("vllm", "name: vllm\ndialect: openai\n", "missing field base_url"),
+        ("vllm", "name: vllm\nbase_url: http://127.0.0.1/\n", 'missing field "dialect"'),
+        ("vllm", "name: vllm\ndialect: openai\n", 'missing field "base_url"'),
         ("openai", "name: openai\ndialect: google\n", "cannot be changed"),
         ("builtin", "name: builtin\ndialect: openai\nbase_url: http://127.0.0.1/\n", "built-in"),
         ("vllm", "name: vllm\ndialect: openai\nbase_url: http://127.0.0.1/\nlimit: {rpm: 1}\n", "limits"),
         ("vllm", "name: vllm\ndialect: openai\nbase_url: ftp://x/\n", "http"),
         ("vllm", "name: vllm\ndialect: openai\nbase_url: http://a:b@x/\n", "credentials"),
-        ("vllm", "name: vllm\ndialect: openai\nbase_url: http://x/\nlimits: {rps: 1, rpm: 1}\n", "one of them"),
+        ("vllm", "name: vllm\ndialect: openai\nbase_url: http://x/\nlimits: {rps: 1, rpm: 1}\n", "exclude each other"),
     ],
 )
 def test_a_wrong_file_is_refused_at_its_place(tmp_path: Path, name: str, text: str, says: str) -> None:

@@ -206,7 +206,7 @@ async def test_a_url_server_gets_the_headers_and_the_key_of_the_config(tmp_path:
 
 
 def test_mcp_call_names_a_tool(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"type mcp needs tool in endpoints\.clear"):
+    with pytest.raises(ConfigError, match=r'type "mcp" needs "tool" in endpoints\.clear'):
         config(tmp_path, "clear: {tool: forget, body: {namespace: $.runTag}}", "clear: {method: DELETE, path: /x}")
 
 

@@ -28,4 +28,4 @@ def test_texts_of_which_an_endpoint_reads_only_the_beginning_are_told(
         "--answering-model", "none",
     )  # fmt: skip
     assert ("local/m read only the beginning of" in done.stdout) == told
-    assert ("ingest: {unit: chunk}" in done.stdout) == told
+    assert ("ingest: {unit: chunk, chunk: {size: 1000}}" in done.stdout) == told

@@ -213,7 +213,7 @@ def test_a_hit_stands_for_the_sentences_that_its_text_holds(
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        ("evaluation: {method: labels}\n", "method labels needs the key labels"),
+        ("evaluation: {method: labels}\n", 'method "labels" needs the key "labels"'),
         ("evaluation: {method: labels, labels: {good: 2}}\n", "2 is not in 0..1"),
         ("evaluation: {method: contains, methodsBy: choice, methods: {a: mcq}}\n", 'methodsBy "choice" is unknown'),
         ("evaluation: {method: contains, methods: {a: judge}}\n", "judge"),

@@ -97,7 +97,11 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
             text = 'itemSchema needs "content" or "text"'
             yield (*path, "itemSchema"), text, "name the field with the text of a turn"
         if context.type == "string" and (items or context.date_field):
-            yield (*path, "type"), "a context of type string has no turns and no dates", "use array or object"
+            yield (
+                (*path, "type"),
+                'a context of type "string" has no turns and no dates',
+                "write type: array or type: object",
+            )
 
 
 def contexts_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, ContextSection]]:
@@ -131,27 +135,27 @@ def _context(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 CONTEXT_KINDS = {
-    "array": "its sessions are the elements of a list",
-    "object": "its keys contain the ids and dates of the sessions",
-    "string": "it contains the history as one text",
-    "session": "it contains the history as one session",
+    "array": 'with "type: array", the sessions are the elements of a list',
+    "object": 'with "type: object", the keys contain the ids and dates of the sessions',
+    "string": 'with "type: string", the history is one text',
+    "session": 'with "type: session", the history is one session',
 }
 
 
 def _format(config: BenchmarkConfig) -> Iterator[Finding]:
     data = config.data
     if bool(data.path) == bool(data.files):
-        text = 'data has both "path" and "files"' if data.path else 'missing field "path" in data'
-        yield ("data",), text, "give one of the two" if data.path else "add path"
+        text = '"data" has both "path" and "files"' if data.path else 'missing field "path" in "data"'
+        yield ("data",), text, 'remove "path" or "files"' if data.path else "add path"
         return
     if data.files and data.type != "local":
         yield (
             ("data", "files"),
-            "data.files needs type: local",
+            'data.files needs data.type "local"',
             "write type: local, and give the address of each file in data.fetch",
         )
     if data.fetch and data.type != "local":
-        yield ("data", "fetch"), "data.fetch needs type: local", "write type: local"
+        yield ("data", "fetch"), 'data.fetch needs data.type "local"', "write type: local"
     for name, address in data.fetch.items():
         where = PurePath(name)
         if where.is_absolute() or ".." in where.parts:
@@ -166,22 +170,26 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
 def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
     evaluation = config.evaluation
     if ("custom" in evaluation.every_method) != (evaluation.custom_evaluator is not None):
-        text = "method custom and customEvaluator must be used together"
+        text = 'method "custom" and the key "customEvaluator" must be used together'
         yield ("evaluation", "method"), text, "write method: custom and customEvaluator: ./file.py:Class"
     fields = config.fields
     if "mcq" in evaluation.every_method and not config.has_choices:
-        yield ("schema",), 'method mcq needs "choices" in schema', "name the field that contains the choices"
+        yield ("schema",), 'method "mcq" needs "choices" in "schema"', "name the field that contains the choices"
     if "mcq" in evaluation.every_method and fields.choice_answer is None:
-        yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that contains the right choice"
+        yield (
+            ("schema",),
+            'method "mcq" needs "choiceAnswer" in "schema"',
+            "name the field that contains the right choice",
+        )
     yield from _prompts_without_choices(config)
     if "labels" in evaluation.every_method and not evaluation.labels:
-        yield ("evaluation", "method"), "method labels needs the key labels", "labels: {correct: 1, wrong: 0}"
+        yield ("evaluation", "method"), 'method "labels" needs the key "labels"', "labels: {correct: 1, wrong: 0}"
     known = ("question_type", "choices", *fields.metadata)
     if evaluation.methods_by not in known:
         text = f'methodsBy "{evaluation.methods_by}" is unknown{did_you_mean(evaluation.methods_by, known)}'
         yield ("evaluation", "methodsBy"), text, "write question_type, choices or a key of schema.metadata"
     if evaluation.method == "deletion-check" and config.deletion is None:
-        text = "method deletion-check needs the strategy add-delete-verify"
+        text = 'method "deletion-check" needs the strategy "add-delete-verify"'
         yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
     if evaluation.pack is not None and "@" not in evaluation.pack:
         yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
@@ -194,7 +202,7 @@ def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
     named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
     for path, text in named if config.evaluation.method == "mcq" else ():
         if text and not _SHOWS_CHOICES.search(text):
-            problem = "method mcq needs ${choices} in the answer prompt, so that the model sees the options"
+            problem = 'method "mcq" needs ${choices} in the answer prompt, so that the model sees the options'
             yield ("evaluation", "answerPrompt", *path), problem, "add a line with ${choices} to the prompt"
 
 
@@ -238,7 +246,7 @@ def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
         yield (
             ("abstention", "field"),
             text,
-            "write abstention: {field: ..., equals: false}, or equals: true if true means no answer",
+            "add equals: false to abstention; if a true value means no answer, add equals: true",
         )
 
 
@@ -312,9 +320,12 @@ def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
     if config.runtime.checkpoint_granularity != "item":
         yield "runtime.checkpointGranularity has no effect: a run stores every phase of every item"
     if config.ingestion.preprocessing.escape_html:
-        yield "preprocessing.escapeHtml changes the stored texts, so answers can differ: the run is marked altered"
+        yield 'preprocessing.escapeHtml changes the stored texts, so answers can differ: the run is marked "altered"'
     if config.history.mode != "full":
-        yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
+        yield (
+            f'mode "{config.history.mode}" is for development: the run is marked "reduced_history" and cannot '
+            "be published"
+        )
 
 
 def _data_notes(config: BenchmarkConfig) -> Iterator[str]:
@@ -331,13 +342,14 @@ def _data_notes(config: BenchmarkConfig) -> Iterator[str]:
 def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
     prompts = config.evaluation.judge_prompts
     if prompts.source == "paper" and config.evaluation.pack is None:
-        yield "judgePrompts.source is paper, but no pack is named: the prompts count as custom (fidelity: custom)"
+        yield 'judgePrompts.source is "paper", but no pack is named: the prompts count as custom (fidelity: custom)'
     for kind in config.question_types:
         wanted = kind.evaluation_prompt
         if wanted != "default" and wanted not in prompts.by_question_type and kind.name not in prompts.by_question_type:
             yield (
-                f'evaluationPrompt "{wanted}" of {kind.name} is not in judgePrompts.byQuestionType: the prompt '
-                "default is used"
+                f'evaluationPrompt "{wanted}" of question type "{kind.name}" is not in '
+                "judgePrompts.byQuestionType: the prompt "
+                '"default" is used'
             )
 
 

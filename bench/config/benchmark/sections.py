@@ -54,7 +54,7 @@ class Criterion(ConfigModel):
     @model_validator(mode="after")
     def _compares(self) -> Criterion:
         if all(said is None for said in (self.differs, self.like, self.above, self.present)):
-            raise ValueError("a condition needs one of these keys: not, like, above, present")
+            raise ValueError('a condition needs one of these keys: "not", "like", "above", "present"')
         return self
 
 
@@ -87,11 +87,11 @@ class FieldStep(ConfigModel):
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
         if sum(kind is not None for kind in (self.decode, self.zip, self.file)) != 1:
-            raise ValueError("a step needs exactly one of these keys: decode, zip, file")
+            raise ValueError('a step needs exactly one of these keys: "decode", "zip", "file"')
         if (self.key is None) != (self.by is None):
-            raise ValueError("key and by must be used together: set both")
+            raise ValueError('"key" and "by" must be used together: set both')
         if self.file is None and (self.rows or self.columns or self.where or self.key or self.many):
-            raise ValueError("rows, columns, where, key, by and many can be used only together with file")
+            raise ValueError('"rows", "columns", "where", "key", "by" and "many" can be used only together with "file"')
         return self
 
 
@@ -322,9 +322,9 @@ class EvidenceFields(ConfigModel):
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
         if self.grade is not None and self.reference is None:
-            raise ValueError("grade needs reference, the template that makes an id from an object")
+            raise ValueError('"grade" needs "reference", the template that makes an id from an object')
         if self.grade is not None and self.parser == "exact_text":
-            raise ValueError("grade cannot be used with parser: exact_text")
+            raise ValueError('"grade" cannot be used with parser "exact_text"')
         return self
 
 

@@ -101,12 +101,15 @@ class IdForm(ConfigModel):
             given.add("content_hash")
         if len(given) > 1 or (not given and self.field is None):
             raise ValueError(
-                "needs one of field, metadata, tag_prefix + field, pattern + field, captured + field, content_hash"
+                'needs exactly one of "field", "metadata", "content_hash", or "field" with one of '
+                '"tag_prefix", "pattern", "captured"'
             )
         if given & {"tag_prefix", "pattern", "captured"} and self.field is None:
-            raise ValueError(f"{given.pop()} needs field, the path to the ids")
+            raise ValueError(f'"{given.pop()}" needs "field", the path to the ids')
         if given & {"metadata", "content_hash"} and self.field is not None:
-            raise ValueError(f"field can be combined only with tag_prefix, pattern or captured, not with {given.pop()}")
+            raise ValueError(
+                f'"field" can be combined only with "tag_prefix", "pattern" or "captured", not with "{given.pop()}"'
+            )
         return self
 
 
@@ -146,13 +149,13 @@ class SearchResponse(ConfigModel):
         if self.text:
             return self
         if (self.results is None) == (self.zip is None):
-            raise ValueError("needs either results or zip")
+            raise ValueError('needs either "results" or "zip"')
         if self.content_field is None:
-            raise ValueError("needs contentField")
+            raise ValueError('needs "contentField"')
         if self.id_field is not None and self.id_from is not None:
-            raise ValueError("idField and id_from: give one of them")
+            raise ValueError('"idField" and "id_from" exclude each other: give one')
         if self.score_field is not None and self.score.field is not None:
-            raise ValueError("scoreField and score.field: give one of them")
+            raise ValueError('"scoreField" and "score.field" exclude each other: give one')
         return self
 
     @property
@@ -239,17 +242,17 @@ class RequestSection(ConfigModel):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if self.has_body and self.method == "GET":
-            raise ValueError("a GET call cannot have a body: use query")
+            raise ValueError('a GET call cannot have a "body": use "query"')
         if self.has_body and self.multipart is not None:
-            raise ValueError("body and multipart: give one of them")
+            raise ValueError('"body" and "multipart" exclude each other: give one')
         if self.tool is not None and (self.method is not None or self.path is not None):
-            raise ValueError("a call with tool must not have method or path")
+            raise ValueError('a call with "tool" must not have "method" or "path"')
         return self
 
     @model_validator(mode="after")
     def _addressed(self) -> Self:
         if self.tool is None and not getattr(self, "steps", ()) and (self.method is None or self.path is None):
-            raise ValueError("needs method and path")
+            raise ValueError('needs "method" and "path"')
         return self
 
 
@@ -273,7 +276,7 @@ class Existing(RequestSection):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         if (self.results is None) != (not self.match):
-            raise ValueError("results and match must be used together")
+            raise ValueError('"results" and "match" must be used together')
         return self
 
 
@@ -297,7 +300,7 @@ class AddCall(RequestSection):
     @model_validator(mode="after")
     def _steps_alone(self) -> Self:
         if self.steps and (self.method is not None or self.path is not None):
-            raise ValueError("a call with steps must not have method or path")
+            raise ValueError('a call with "steps" must not have "method" or "path"')
         return self
 
 
@@ -350,7 +353,7 @@ class WaitBlock(ConfigModel):
     @model_validator(mode="after")
     def _request_says_when(self) -> Self:
         if self.request is not None and not self.until and self.count_at_least is None:
-            raise ValueError('the key "request" also needs one of these keys: until, count_at_least')
+            raise ValueError('the key "request" also needs one of these keys: "until", "count_at_least"')
         return self
 
 
@@ -378,7 +381,7 @@ class VerifyCall(RequestSection):
     @model_validator(mode="after")
     def _one_test(self) -> Self:
         if (self.empty is None) == (not self.ok_status):
-            raise ValueError("needs either empty or ok_status")
+            raise ValueError('needs either "empty" or "ok_status"')
         return self
 
 

@@ -71,7 +71,7 @@ def _block(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for block, value in needed[config.type]:
         if value is None:
             yield ConfigError(
-                f"type {config.type} needs {block}",
+                f'type "{config.type}" needs "{block}"',
                 where=source.place(("type",)),
                 hint=f"add {block}, or change the type",
             )
@@ -101,7 +101,7 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
     declared = config.local.get("durability", "service")
     if declared not in ("process", "file", "service"):
         yield ConfigError(
-            f'local.durability must be process, file or service, not "{declared}"',
+            f'local.durability must be "process", "file" or "service", not "{declared}"',
             where=source.place(("local", "durability")),
             hint="write process if the memories end with the process, file if they are in the run's folder, "
             "service if they are elsewhere",
@@ -113,7 +113,7 @@ def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     endpoints = config.endpoints
     cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
     if config.scoping.single and cannot:
-        text = "scoping.strategy single needs endpoints.clear: each corpus is cleared before the next one"
+        text = 'scoping.strategy "single" needs endpoints.clear: each corpus is cleared before the next one'
         yield ConfigError(text, where=source.place(("scoping", "strategy")), hint="add endpoints.clear")
 
 
@@ -130,9 +130,9 @@ def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     """Check that each call names its target: a tool for an MCP server, a method and path for any other provider."""
     for path, call in calls_of(config):
         if (call.tool is not None) != (config.type == "mcp") and not getattr(call, "steps", ()):
-            word = "tool" if config.type == "mcp" else "method and path"
+            word = '"tool"' if config.type == "mcp" else '"method" and "path"'
             name = ".".join(map(str, path))
-            text = f"type {config.type} needs {word} in {name}"
+            text = f'type "{config.type}" needs {word} in {name}'
             yield ConfigError(text, where=source.place(path), hint=f"add {word} to {name}")
 
 
@@ -143,7 +143,7 @@ def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for call in (add, *add.steps):
         if uses_variable(call, ITEM_VARIABLES - {"sessionId"}):  # which may be the namespace
             yield ConfigError(
-                "max_items is larger than 1, but the call add uses a field of a single memory; use $.items",
+                '"max_items" is larger than 1, but the call "add" uses a field of a single memory, not $.items',
                 where=source.place(("ingest", "batch", "max_items")),
                 hint="write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
             )
@@ -173,7 +173,7 @@ def _wait(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         calls = (giver, *getattr(giver, "steps", ()), *([config.endpoints.finish] if config.endpoints.finish else []))
         if wait is not None and wait.scope == "id" and not any(_gives_ids(call) for call in calls):
             yield ConfigError(
-                "scope: id needs response.ids, the path to the job ids",
+                'scope "id" needs response.ids, the path to the job ids',
                 where=source.place((*path, "scope")),
                 hint="add response: {ids: ...} to the call, or scope: namespace",
             )

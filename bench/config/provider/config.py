@@ -129,7 +129,7 @@ class Mcp(ConfigModel):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.command is None) == (self.url is None):
-            raise ValueError("mcp needs either command or url")
+            raise ValueError('"mcp" needs either "command" or "url"')
         return self
 
 

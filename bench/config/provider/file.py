@@ -76,7 +76,8 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
     if config.ingest.on_unknown == "repeat" and not _is_repeatable(add) and not any(map(_is_repeatable, add.steps)):
         yield (
             ("ingest", "on_unknown"),
-            "on_unknown is repeat, but add has neither idempotency nor idempotent and is not an upsert",
+            'on_unknown is "repeat", but the call "add" has neither "idempotency" nor "idempotent" and '
+            "is not an upsert",
         )
     if capabilities.supports_chunks and endpoints.search.response.chunks_field is None:
         yield (
@@ -88,7 +89,8 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
     ):
         yield (
             ("capabilities", "supports_batch"),
-            f"supports_batch does not match: ingest.batch.max_items is {config.ingest.batch.max_items}",
+            f"supports_batch is {str(capabilities.supports_batch).lower()}, but ingest.batch.max_items is "
+            f"{config.ingest.batch.max_items}",
         )
 
 
@@ -163,7 +165,7 @@ def unused_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigEr
 def _beside_an_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
     for block in CALL_BLOCKS:
         if block in config.model_fields_set and getattr(config, block):
-            yield (block,), "the adapter makes its own calls"
+            yield (block,), "an adapter makes its own calls"
 
 
 def _without_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
@@ -172,7 +174,7 @@ def _without_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
             yield ("local", key), "these are options of an adapter, but the config has no adapter"
     if config.type != "mcp":
         if config.mcp is not None:
-            yield ("mcp",), f"the type is {config.type}"
+            yield ("mcp",), f'the type is "{config.type}"'
     elif config.connection.base_url is not None:
         yield ("connection", "base_url"), "the server is at mcp.url or mcp.command"
     if config.type == "docker" and config.docker is not None and config.connection.base_url is not None:

@@ -76,7 +76,7 @@ def _http_url(text: str) -> str:
     if not shown.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
     if "@" in urlsplit(shown).netloc:
-        raise ValueError("contains credentials; use auth")
+        raise ValueError('contains credentials: use "auth"')
     return text
 
 
@@ -101,13 +101,13 @@ def check_address(url: str, where: str | None = None) -> str:
 
 def _variable_name(text: str) -> str:
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]{0,63}", text) or looks_like_key(text):
-        raise ValueError("must be the NAME of an environment variable in upper case, never the key itself")
+        raise ValueError("must be the NAME of an environment variable, in upper case, and not the API key itself")
     return text
 
 
 def _header_value(text: str) -> str:
     if looks_like_key(text):
-        raise ValueError("looks like a key; use auth with the name of a variable")
+        raise ValueError('looks like an API key: use "auth" with the name of a variable')
     return text
 
 
@@ -164,11 +164,11 @@ class Auth(ConfigModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.type != "none" and self.env_var is None:
-            raise ValueError(f"auth of type {self.type} needs envVar, the name of the variable with the key")
+            raise ValueError(f'auth of type "{self.type}" needs "envVar", the name of the variable with the API key')
         if self.type == "query" and self.param is None:
-            raise ValueError("auth of type query needs param, the name of the query parameter")
+            raise ValueError('auth of type "query" needs "param", the name of the query parameter')
         if self.type == "basic" and self.user is None:
-            raise ValueError("auth of type basic needs user")
+            raise ValueError('auth of type "basic" needs "user"')
         return self
 
     def credentials(self, environment: Environment, *, user: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
@@ -270,7 +270,7 @@ class Split(ConfigModel):
     @model_validator(mode="after")
     def _moves_on(self) -> Self:
         if self.overlap >= self.max_chars:
-            raise ValueError("overlap must be smaller than max_chars")
+            raise ValueError('"overlap" must be smaller than "max_chars"')
         return self
 
 
@@ -304,7 +304,7 @@ class IngestSection(ConfigModel):
             return value
         names = re.findall(r"(?<!\$)\$\{([^}|]*)[^}]*\}", value)
         if not names:
-            raise ValueError("must be plain, speaker, dated, or a template of ${speaker} ${when} ${content}")
+            raise ValueError('must be "plain", "speaker", "dated", or a template of ${speaker} ${when} ${content}')
         for name in names:
             if name not in {"speaker", "when", "content"}:
                 raise ValueError(f'unknown name "{name}"; known: speaker, when, content')
@@ -313,7 +313,7 @@ class IngestSection(ConfigModel):
     @model_validator(mode="after")
     def _chunk_has_size(self) -> Self:
         if self.unit == "chunk" and self.chunk is None:
-            raise ValueError('"unit: chunk" also needs the key chunk: {size, overlap}')
+            raise ValueError('unit "chunk" also needs the key "chunk", for example chunk: {size: 1000}')
         return self
 
 
