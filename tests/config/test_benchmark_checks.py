@@ -1,4 +1,4 @@
-"""What a benchmark file must hold beyond its types: each finding in whole, at its place, with what to do."""
+"""Rules of a benchmark file beyond its types: each finding with its exact message, place and hint."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def refused(read: Load) -> Refused:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said", "hint"),
+    ("old", "new", "message", "hint"),
     [
         ("name: b", "name: c", 'b.yaml:1:1: name "c" must equal the file name "b"', "rename one of the two"),
         (
@@ -182,10 +182,12 @@ def refused(read: Load) -> Refused:
         ),
     ],
 )
-def test_each_finding_in_whole(refused: Refused, old: str, new: str, said: str, hint: str) -> None:
+def test_a_benchmark_file_that_breaks_a_rule_gets_the_exact_finding_and_hint(
+    refused: Refused, old: str, new: str, message: str, hint: str
+) -> None:
     assert old in GOOD
     text = GOOD.replace("id, question", "id, choices: c, question") if new == "mcq" else GOOD
-    assert refused(text.replace(old, new, 1)) == [(said, hint)]
+    assert refused(text.replace(old, new, 1)) == [(message, hint)]
 
 
 @pytest.mark.parametrize(
@@ -195,53 +197,55 @@ def test_each_finding_in_whole(refused: Refused, old: str, new: str, said: str, 
         ("question: q, answer: a, ", ""),
     ],
 )
-def test_nested_questions_bring_question_and_answer(read: Load, old: str, new: str) -> None:
+def test_fields_of_nested_questions_replace_the_question_and_answer_fields_of_schema(
+    read: Load, old: str, new: str
+) -> None:
     nested = GOOD.replace(old, new, 1).replace(
         "type: string}", "type: string}, questions: {field: qa, questionField: q}"
     )
     assert read(nested).fields.questions is not None
 
 
-def test_choices_may_stand_in_the_row_or_in_its_questions(read: Load, refused: Refused) -> None:
+def test_mcq_needs_choices_in_schema_or_in_its_nested_questions(read: Load, refused: Refused) -> None:
     text = GOOD.replace("exact-match", "mcq").replace("answer: a", "answer: a, choiceAnswer: r")
-    assert [said for said, _ in refused(text)] == ['b.yaml:4:1: method "mcq" needs "choices" in "schema"']
+    assert [message for message, _ in refused(text)] == ['b.yaml:4:1: method "mcq" needs "choices" in "schema"']
     nested = "questions: {field: qa, questionField: q, choicesField: c}"
     assert read(text.replace("answer: a", "choices: c, answer: a"))
     assert read(text.replace("type: string}", f"type: string}}, {nested}"))
 
 
-def test_a_config_without_a_file_has_no_name_to_differ_from(read: Load) -> None:
+def test_a_BenchmarkConfig_without_a_file_may_have_any_name(read: Load) -> None:
     config = read(GOOD)
     again = BenchmarkConfig.model_validate(config.model_dump(by_alias=True) | {"name": "other"})
     assert problems_of(again) == []
 
 
 @pytest.mark.parametrize("method", ["none", "rubric"])
-def test_what_needs_no_answer_needs_no_field_for_it(read: Load, method: str) -> None:
+def test_methods_none_and_rubric_need_no_answer_field(read: Load, method: str) -> None:
     text = GOOD.replace("answer: a, ", "").replace("exact-match", method)
     assert read(text).fields.answer is None
 
 
-def test_names_of_metadata_are_known_to_a_prompt_that_lists_them(read: Load) -> None:
+def test_promptFields_makes_metadata_names_usable_in_an_answer_prompt(read: Load) -> None:
     prompt = "{method: exact-match, answerPrompt: {promptFields: [team], default: '${team} ${question}'}}"
     assert read(GOOD.replace("{method: exact-match}", prompt)).answer_prompt(None) == ("default", "${team} ${question}")
 
 
-def test_a_type_is_checked_only_where_types_are_known(read: Load) -> None:
+def test_type_names_are_not_checked_if_the_file_declares_no_question_types(read: Load) -> None:
     assert read(GOOD + "groups: {g: [anything]}\nabstention: {questionTypes: [whatever]}\n").groups == {
         "g": ("anything",)
     }
 
 
-def test_a_file_elsewhere_may_have_any_name(read: Load, tmp_path: Path) -> None:
+def test_a_benchmark_file_outside_configs_may_have_any_file_name(read: Load, tmp_path: Path) -> None:
     (tmp_path / "draft.yaml").write_text(GOOD, encoding="utf-8")
     assert Catalog.load(tmp_path).read_benchmark(tmp_path / "draft.yaml").name == "b"
 
 
-def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
+def test_all_findings_of_a_benchmark_file_are_reported_in_file_order(refused: Refused) -> None:
     text = GOOD.replace("name: b", "name: c").replace("./b.jsonl", "./b").replace("answer: a, ", "")
     text = text.replace("{method: exact-match}", "{method: exact-match, pack: x, answerPrompt: {default: '@gone.txt'}}")
-    assert [said for said, _ in refused(text)] == [
+    assert [message for message, _ in refused(text)] == [
         'b.yaml:1:1: name "c" must equal the file name "b"',
         'b.yaml:3:1: cannot tell the format of "./b"',
         'b.yaml:4:1: missing field "answer" in schema',
@@ -299,7 +303,9 @@ def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
         ),
     ],
 )
-def test_what_stops_nothing_is_noted(read: Load, text: str, notes: tuple[str, ...]) -> None:
+def test_settings_without_effect_or_with_a_risk_are_listed_in_notes(
+    read: Load, text: str, notes: tuple[str, ...]
+) -> None:
     assert read(text).notes == notes
 
 
@@ -314,12 +320,12 @@ def test_what_stops_nothing_is_noted(read: Load, text: str, notes: tuple[str, ..
         ),
     ],
 )
-def test_what_stands_against_publishing(read: Load, text: str, marks: tuple[str, ...]) -> None:
+def test_altered_text_and_unpinned_data_are_listed_in_marks(read: Load, text: str, marks: tuple[str, ...]) -> None:
     assert read(text).marks == marks
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (
             'dateFormats: ["%Q"]',
@@ -329,10 +335,10 @@ def test_what_stands_against_publishing(read: Load, text: str, marks: tuple[str,
         ("search: {defaultLimit: 1e99}", "search.defaultLimit must be a smaller whole number, not 1e+99"),
     ],
 )
-def test_what_no_date_and_no_number_can_be_is_refused_in_words(refused: Refused, more: str, said: str) -> None:
+def test_invalid_date_formats_and_oversized_numbers_are_refused(refused: Refused, more: str, message: str) -> None:
     ((text, _),) = refused(GOOD + more + "\n")
-    assert text.split(": ", 1)[1] == said
+    assert text.split(": ", 1)[1] == message
 
 
-def test_a_format_that_strptime_reads_is_taken(read: Load) -> None:
+def test_formats_that_strptime_accepts_are_accepted_in_dateFormats(read: Load) -> None:
     assert read(GOOD + 'dateFormats: ["%d.%m.%Y", "%Y 100%%"]\n').date_formats == ("%d.%m.%Y", "%Y 100%%")

@@ -1,4 +1,4 @@
-"""From a file to a benchmark: defaults, both dialects, what extends, prompt files, where the data lies."""
+"""Reading a benchmark file: defaults, both dialects, extends, prompt files, the path of the data."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(tmp_path)
 
 
-def said(call: Callable[[], object]) -> list[str]:
+def messages(call: Callable[[], object]) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         call()
     return [str(one).removeprefix("configs/benchmarks/") for one in caught.value.problems or (caught.value,)]
@@ -157,7 +157,7 @@ def test_a_key_that_is_left_out_has_its_default(tmp_path: Path, path: str, defau
         ("categories: {a: 1, b: 2.5}\n", {"a": "1", "b": "2.5"}),
     ],
 )
-def test_ids_and_names_of_categories_are_text(home: Home, more: str, found: dict[str, str]) -> None:
+def test_category_ids_and_names_are_read_as_text(home: Home, more: str, found: dict[str, str]) -> None:
     assert home.yaml(more).categories == found
 
 
@@ -165,13 +165,13 @@ def test_ids_and_names_of_categories_are_text(home: Home, more: str, found: dict
     ("written", "method"),
     [("llm-as-judge", "llm-judge"), ("locomo_qa_score", "locomo-f1"), ("code_correctness", "code-correctness")],
 )
-def test_some_methods_have_a_second_name(home: Home, written: str, method: str) -> None:
+def test_llm_as_judge_and_other_alternative_method_names_are_accepted(home: Home, written: str, method: str) -> None:
     path = home.write("b", YAML.format(name="b").replace("exact-match", written))
     assert home.read(path).evaluation.method == method
 
 
 @pytest.mark.parametrize(("mode", "unit"), [("session-based", "session"), ("incremental", "turn"), ("bulk", "corpus")])
-def test_the_mode_says_what_a_memory_is(home: Home, mode: str, unit: str) -> None:
+def test_ingestion_mode_sets_the_unit_of_a_memory(home: Home, mode: str, unit: str) -> None:
     assert home.yaml(f"ingestion: {{mode: {mode}}}\n").unit == unit
 
 
@@ -185,17 +185,17 @@ def test_the_mode_says_what_a_memory_is(home: Home, mode: str, unit: str) -> Non
         ("evidence: {parser: dialog_refs}\n", False),
     ],
 )
-def test_evidence_is_there_when_a_field_names_it(home: Home, more: str, has: bool) -> None:
+def test_has_evidence_is_true_if_a_field_names_the_evidence(home: Home, more: str, has: bool) -> None:
     assert home.yaml(more).has_evidence is has
 
 
-def test_evidence_of_nested_questions_counts(home: Home) -> None:
+def test_has_evidence_is_true_if_nested_questions_name_evidence(home: Home) -> None:
     nested = "questions: {field: qa, questionField: q, answerField: a, evidenceField: e}}"
     text = YAML.format(name="b").replace("type: string}}", f"type: string}}, {nested}")
     assert home.read(home.write("b", text)).has_evidence
 
 
-def test_the_title_is_the_name_for_people(home: Home) -> None:
+def test_title_is_displayName_or_else_name(home: Home) -> None:
     assert (home.yaml().title, home.yaml("displayName: Bee\n").title) == ("b", "Bee")
 
 
@@ -251,27 +251,27 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
         ),
     ],
 )
-def test_a_value_that_cannot_be_used(home: Home, more: str, text: str) -> None:
-    assert said(lambda: home.yaml(more)) == [text]
+def test_an_invalid_value_is_refused_with_its_place_and_the_reason(home: Home, more: str, text: str) -> None:
+    assert messages(lambda: home.yaml(more)) == [text]
 
 
 @pytest.mark.parametrize("star", ["session", "s_*_*", ""])
-def test_a_pattern_of_session_keys_has_one_star(home: Home, star: str) -> None:
+def test_sessionPattern_needs_exactly_one_star(home: Home, star: str) -> None:
     text = YAML.format(name="b").replace("type: string", f"type: object, sessionPattern: '{star}'")
-    assert said(lambda: home.read(home.write("b", text))) == [
+    assert messages(lambda: home.read(home.write("b", text))) == [
         f'b.yaml:4:80: schema.context.sessionPattern: "{star}" must contain one "*" in place of the session number'
     ]
 
 
 @pytest.mark.parametrize("digest", ["a" * 63, "g" * 64, ""])
-def test_a_digest_has_64_hexadecimal_digits(home: Home, digest: str) -> None:
+def test_data_sha256_must_have_64_hexadecimal_digits(home: Home, digest: str) -> None:
     text = YAML.format(name="b").replace("./b.jsonl", f"./b.jsonl, sha256: '{digest}'")
-    assert said(lambda: home.read(home.write("b", text))) == [
+    assert messages(lambda: home.read(home.write("b", text))) == [
         "b.yaml:3:38: data.sha256: a SHA-256 is 64 hexadecimal digits"
     ]
 
 
-def test_a_digest_may_be_written_in_capitals(home: Home) -> None:
+def test_data_sha256_in_upper_case_is_read_as_lower_case(home: Home) -> None:
     text = YAML.format(name="b").replace("./b.jsonl", f"./b.jsonl, sha256: '{'AB' * 32}'")
     assert home.read(home.write("b", text)).data.sha256 == "ab" * 32
 
@@ -279,7 +279,7 @@ def test_a_digest_may_be_written_in_capitals(home: Home) -> None:
 # -------------------------------------------------------------------- prompts
 
 
-def test_a_prompt_file_is_looked_for_beside_the_file_that_names_it_then_in_the_workspace(home: Home) -> None:
+def test_a_prompt_file_is_searched_next_to_the_config_and_then_in_the_workspace(home: Home) -> None:
     (home.folder / "near.txt").write_text("\ufeffnear", encoding="utf-8")
     (home.root / "near.txt").write_text("far", encoding="utf-8")
     (home.root / "far.txt").write_text("far", encoding="utf-8")
@@ -292,7 +292,7 @@ def test_a_prompt_file_is_looked_for_beside_the_file_that_names_it_then_in_the_w
     assert config.answer_prompt("three") == ("default", "near")
 
 
-def test_a_prompt_file_that_is_not_there_says_where_it_was_looked_for(home: Home) -> None:
+def test_a_missing_prompt_file_error_names_the_searched_folders(home: Home) -> None:
     text = YAML.format(name="b").replace("exact-match", "llm-judge, judgePrompts: {byQuestionType: {x: '@no.txt'}}")
     path = home.write("b", text)
     with pytest.raises(ConfigError) as caught:
@@ -301,10 +301,10 @@ def test_a_prompt_file_that_is_not_there_says_where_it_was_looked_for(home: Home
     assert caught.value.hint == f"put it into {home.folder} or {home.root}"
 
 
-def test_a_prompt_file_that_is_no_text_is_an_error(home: Home) -> None:
+def test_a_prompt_file_that_is_not_UTF8_is_an_error(home: Home) -> None:
     (home.folder / "bad.txt").write_bytes(b"\xff")
     text = YAML.format(name="b").replace("exact-match", "exact-match, answerPrompt: {default: '@bad.txt'}")
-    (found,) = said(lambda: home.read(home.write("b", text)))
+    (found,) = messages(lambda: home.read(home.write("b", text)))
     assert found.startswith('b.yaml:5:50: cannot read "bad.txt": ')
 
 
@@ -320,7 +320,7 @@ def test_a_prompt_file_that_is_no_text_is_an_error(home: Home) -> None:
         ("mapped", True, "abstention"),
     ],
 )
-def test_a_judge_prompt_is_chosen_by_abstention_then_by_name_then_by_type(
+def test_judge_prompt_chooses_by_abstention_then_evaluationPrompt_then_type(
     home: Home, kind: str | None, abstention: bool, name: str
 ) -> None:
     prompts = "{default: default, byQuestionType: {special: special, own: own}, abstention: abstention}"
@@ -331,7 +331,7 @@ def test_a_judge_prompt_is_chosen_by_abstention_then_by_name_then_by_type(
     assert config.judge_prompt(kind, abstention=abstention) == (name, name)
 
 
-def test_without_prompts_there_is_none_to_choose(home: Home) -> None:
+def test_judge_prompt_and_answer_prompt_return_None_without_prompts(home: Home) -> None:
     assert home.yaml().judge_prompt("x") is None
     assert home.yaml().judge_prompt("x", abstention=True) is None
     assert home.yaml().answer_prompt(None) is None
@@ -350,7 +350,7 @@ def test_without_prompts_there_is_none_to_choose(home: Home) -> None:
         ("{type: url, path: 'https://x.test/rows', localPath: here.json}", "here.json"),
     ],
 )
-def test_where_the_data_lies(home: Home, data: str, place: str) -> None:
+def test_local_path_defaults_to_the_datasets_folder_for_remote_data(home: Home, data: str, place: str) -> None:
     text = YAML.format(name="b").replace("{type: local, path: ./b.jsonl}", data)
     assert home.read(home.write("b", text)).data.local_path == place
 
@@ -358,7 +358,7 @@ def test_where_the_data_lies(home: Home, data: str, place: str) -> None:
 # -------------------------------------------------------------------- extends
 
 
-def test_a_chain_of_files_is_one_config(home: Home) -> None:
+def test_a_chain_of_extends_is_merged_into_one_config(home: Home) -> None:
     home.yaml("search: {defaultLimit: 3, includeChunks: true}\ntags: [a]\naliases: [bee]\n")
     home.write("c", "extends: b\nname: c\nsearch: {default_limit: 4}\n")
     config = home.read(home.write("d", "extends: c\nname: d\ntags: [z]\n"))
@@ -378,23 +378,25 @@ def test_a_chain_of_files_is_one_config(home: Home) -> None:
         ("extends: m\nname: c\n", "c.yaml:1:1: a manifest and a YAML benchmark cannot extend each other"),
     ],
 )
-def test_extends_that_leads_nowhere(home: Home, text: str, found: str) -> None:
+def test_extends_of_an_unknown_name_or_of_itself_or_of_a_manifest_is_an_error(
+    home: Home, text: str, found: str
+) -> None:
     home.manifest()
-    assert said(lambda: home.read(home.write("c", text))) == [found]
+    assert messages(lambda: home.read(home.write("c", text))) == [found]
 
 
-def test_two_files_that_extend_each_other_are_a_circle(home: Home) -> None:
+def test_two_benchmarks_that_extend_each_other_are_refused_as_circular(home: Home) -> None:
     home.write("c", "extends: d\nname: c\n")
-    found = said(lambda: home.read(home.write("d", "extends: c\nname: d\n")))
+    found = messages(lambda: home.read(home.write("d", "extends: c\nname: d\n")))
     assert found == ['c.yaml:1:1: extends "d" is circular']
 
 
-def test_a_chain_has_an_end(home: Home) -> None:
+def test_extends_follows_at_most_ten_parents(home: Home) -> None:
     home.yaml(name="x0")
     for number in range(1, 12):
         home.write(f"x{number}", f"extends: x{number - 1}\nname: x{number}\n")
     assert home.read(home.folder / "x10.yaml").name == "x10"
-    assert said(lambda: home.read(home.folder / "x11.yaml")) == ['x1.yaml:1:1: extends "x0" is circular']
+    assert messages(lambda: home.read(home.folder / "x11.yaml")) == ['x1.yaml:1:1: extends "x0" is circular']
 
 
 def test_a_manifest_extends_a_manifest(home: Home) -> None:
@@ -435,6 +437,7 @@ CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted
         ({"ingestion": {"strategy": "simple", "content_field": "c", "is_array": True}}, "fields.context.type", "array"),
         ({"ingestion": KEYED}, "fields.context.type", "object"),
         ({"ingestion": {**KEYED, "session_key_prefix": "t"}}, "fields.context.session_pattern", "t*"),
+        ({"ingestion": {**KEYED, "session_key_prefix": "t"}}, "fields.context.date_pattern", "t*_date_time"),
         ({"ingestion": {**KEYED, "date_key_suffix": "_at"}}, "fields.context.date_pattern", "session_*_at"),
         ({"ingestion": {**SESSIONS, "dates_field": "d"}}, "fields.context.date_field", "d"),
         ({"ingestion": {**SESSIONS, "session_ids_field": "i"}}, "fields.context.session_id_field", "i"),
@@ -497,7 +500,7 @@ CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted
         ({"timezone": "Europe/Berlin"}, "timezone", "Europe/Berlin"),
     ],
 )
-def test_a_manifest_says_the_same_in_other_words(
+def test_manifest_keys_map_to_the_fields_of_BenchmarkConfig(
     tmp_path: Path, changes: dict[str, object], path: str, value: object
 ) -> None:
     home = Home(tmp_path)
@@ -507,7 +510,7 @@ def test_a_manifest_says_the_same_in_other_words(
     assert found == value
 
 
-def test_the_instructions_of_types_come_from_a_file_beside_the_manifest(home: Home) -> None:
+def test_type_instructions_are_read_from_the_file_next_to_the_manifest(home: Home) -> None:
     judged = {"protocol": "llm-as-judge", "type_instructions_file": "types.json"}
     (home.folder / "m").mkdir()
     (home.folder / "m" / "types.json").write_text('{"when": "dates", "_default": "all"}', encoding="utf-8")
@@ -530,12 +533,14 @@ TYPES_MAP = "the type_instructions_file must be a JSON object that maps each que
         ('{"when": 5}', TYPES_MAP),
     ],
 )
-def test_instructions_that_cannot_be_read(home: Home, content: str | None, text: str) -> None:
+def test_an_unreadable_type_instructions_file_is_an_error_at_its_key(
+    home: Home, content: str | None, text: str
+) -> None:
     (home.folder / "m").mkdir()
     if content is not None:
         (home.folder / "m" / "types.json").write_text(content, encoding="utf-8")
     judged = {"protocol": "llm-as-judge", "type_instructions_file": "types.json"}
-    assert said(lambda: home.manifest(evaluation=judged)) == [f"m/manifest.json:16:3: {text}"]
+    assert messages(lambda: home.manifest(evaluation=judged)) == [f"m/manifest.json:16:3: {text}"]
 
 
 @pytest.mark.parametrize(
@@ -552,11 +557,13 @@ def test_instructions_that_cannot_be_read(home: Home, content: str | None, text:
         ({"questionDate": {}}, 'm/manifest.json:24:2: unknown field "questionDate"; did you mean "question_date"?'),
     ],
 )
-def test_an_error_points_into_the_manifest(home: Home, changes: dict[str, object], text: str) -> None:
-    assert said(lambda: home.manifest(**changes)) == [text]
+def test_an_error_in_a_manifest_points_to_its_line_and_column(
+    home: Home, changes: dict[str, object], text: str
+) -> None:
+    assert messages(lambda: home.manifest(**changes)) == [text]
 
 
-def test_a_lazy_history_with_evidence_is_marked(home: Home) -> None:
+def test_ingestion_mode_lazy_marks_the_run_reduced_history(home: Home) -> None:
     config = home.manifest(ingestion={**SESSIONS, "mode": "lazy", "evidence_field": "e"})
     assert config.marks == ("reduced_history",)
     assert config.notes == (
@@ -564,7 +571,7 @@ def test_a_lazy_history_with_evidence_is_marked(home: Home) -> None:
     )
 
 
-def test_every_alias_of_a_place_names_a_key_of_either_dialect(home: Home) -> None:
+def test_PLACES_maps_only_fields_that_exist_in_the_model(home: Home) -> None:
     home.manifest()
     for inner, outer in PLACES.items():
         node: object = BenchmarkConfig
@@ -592,7 +599,7 @@ def test_every_alias_of_a_place_names_a_key_of_either_dialect(home: Home) -> Non
         "search: {default_limit: 10}\n",
     ],
 )
-def test_what_only_describes_is_no_identity(tmp_path: Path, more: str) -> None:
+def test_descriptive_keys_do_not_change_config_sha256(tmp_path: Path, more: str) -> None:
     home = Home(tmp_path)
     assert config_sha256(home.yaml(more)) == config_sha256(home.yaml())
 
@@ -612,18 +619,18 @@ def test_what_only_describes_is_no_identity(tmp_path: Path, more: str) -> None:
         "clusterBy: null\n",
     ],
 )
-def test_what_can_change_a_result_is_identity(tmp_path: Path, more: str) -> None:
+def test_keys_that_can_change_a_result_change_config_sha256(tmp_path: Path, more: str) -> None:
     home = Home(tmp_path)
     assert config_sha256(home.yaml(more)) != config_sha256(home.yaml())
 
 
-def test_a_config_has_one_identity_whoever_it_extends_and_wherever_its_file_lies(home: Home) -> None:
+def test_identity_tree_does_not_depend_on_extends_or_on_the_location_of_the_file(home: Home) -> None:
     home.yaml(name="p")
     child = home.read(home.write("b", "extends: p\nname: b\n"))
     assert identity_tree(child) == identity_tree(home.yaml())
 
 
-def test_a_config_of_a_journal_has_no_file_and_says_its_name_for_a_place(home: Home) -> None:
+def test_a_config_from_a_journal_has_no_file_and_its_name_as_place(home: Home) -> None:
     config = home.yaml()
     again = BenchmarkConfig.model_validate(config.model_dump(mode="json", by_alias=True))
     assert (again.origin, again.folder_of("data"), again.place("data")) == (None, None, "b")

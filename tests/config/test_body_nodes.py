@@ -1,4 +1,4 @@
-"""What a body is made of: each node fills itself from what it may see, and says what it needs."""
+"""Nodes of a request body: their values, their variables, and the errors of invalid templates."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def reference(text: str, *, of_element: bool = False) -> PathNode:
         (JsonTextNode(OmitIfNullNode(reference("$.none"))), ABSENT),
     ],
 )
-def test_a_node_fills_itself(node: Node, filled: object) -> None:
+def test_fill_returns_the_value_of_each_kind_of_node(node: Node, filled: object) -> None:
     assert node.fill(Scope(VALUES)) == filled
 
 
 @each_row(
-    ("node", "said", "path"),
+    ("node", "message", "path"),
     [
         (reference("$.gone"), '"$.gone": nothing there', "$.gone"),
         (reference("$.items[7].id"), '"$.items[7].id": nothing there', "$.items[7].id"),
@@ -81,10 +81,10 @@ def test_a_node_fills_itself(node: Node, filled: object) -> None:
         (TextNode(("x", "none", "")), '"none": is null, expected text', "none"),
     ],
 )
-def test_what_cannot_be_filled_says_which_path(node: Node, said: str, path: str) -> None:
+def test_a_missing_value_raises_ValueMissing_with_its_path(node: Node, message: str, path: str) -> None:
     with pytest.raises(ValueMissing) as caught:
         node.fill(Scope(VALUES))
-    assert (str(caught.value), caught.value.path) == (said, path)
+    assert (str(caught.value), caught.value.path) == (message, path)
 
 
 @each_row(
@@ -99,11 +99,11 @@ def test_what_cannot_be_filled_says_which_path(node: Node, said: str, path: str)
         ({"a": None}, '{"a": null}'),
     ],
 )
-def test_a_variable_inside_a_text(value: object, text: str) -> None:
+def test_as_text_converts_a_variable_inside_a_text(value: object, text: str) -> None:
     assert as_text("x", {"x": value}) == text
 
 
-def test_a_path_of_a_url_encodes_each_variable_and_nothing_else() -> None:
+def test_only_the_variables_of_a_URL_path_are_percent_encoded() -> None:
     text = TextNode(("/a b/", "name", "/c"))
     assert text.join({"name": "x/y?z"}, lambda part: quote(part, safe="")) == "/a b/x%2Fy%3Fz/c"
 
@@ -121,11 +121,11 @@ def test_a_path_of_a_url_encodes_each_variable_and_nothing_else() -> None:
         ("${UPPER} ${lower}", {"lower"}),
     ],
 )
-def test_a_tree_says_which_variables_it_needs(tree: object, uses: set[str]) -> None:
+def test_uses_lists_the_variables_that_a_tree_needs(tree: object, uses: set[str]) -> None:
     assert {name for name, _ in compile_tree(tree).uses()} == uses
 
 
-def test_each_use_knows_its_place() -> None:
+def test_uses_gives_the_place_of_each_variable() -> None:
     tree = {"a": [1, "$.k"], "b": {"$each": "$.items", "$do": {"c": "${name}"}}}
     assert list(compile_tree(tree).uses()) == [
         ("k", ("a", 1)),
@@ -135,7 +135,7 @@ def test_each_use_knows_its_place() -> None:
 
 
 @each_row(
-    ("tree", "said", "place", "hint"),
+    ("tree", "message", "place", "hint"),
     [
         (
             {"$eech": 1},
@@ -182,21 +182,23 @@ def test_each_use_knows_its_place() -> None:
         ),
     ],
 )
-def test_a_tree_that_is_none(tree: object, said: str, place: tuple[str | int, ...], hint: str | None) -> None:
+def test_an_invalid_body_template_raises_TreeError_with_place_and_hint(
+    tree: object, message: str, place: tuple[str | int, ...], hint: str | None
+) -> None:
     with pytest.raises(TreeError) as caught:
         compile_tree(tree)
-    assert (str(caught.value), caught.value.place, caught.value.hint) == (said, place, hint)
+    assert (str(caught.value), caught.value.place, caught.value.hint) == (message, place, hint)
 
 
-def test_an_element_of_a_list_nobody_knows_may_have_any_field() -> None:
+def test_elements_of_an_undeclared_list_may_have_any_field() -> None:
     tree = compile_tree({"$each": "$.rows", "$do": ["@.anything", "@"]})
     assert tree.fill(Scope({"rows": [{"anything": 1}]})) == [[1, {"anything": 1}]]
 
 
-def test_the_environment_is_resolved_when_a_tree_is_compiled() -> None:
-    asked: list[str] = []
-    tree = Compiler(lambda text: (asked.append(text), "${k}")[1]).tree({"a": "${HOST:-x}/${k}"})
-    assert asked == ["${HOST:-x}"]
+def test_environment_variables_are_resolved_when_a_tree_is_compiled() -> None:
+    resolved: list[str] = []
+    tree = Compiler(lambda text: (resolved.append(text), "${k}")[1]).tree({"a": "${HOST:-x}/${k}"})
+    assert resolved == ["${HOST:-x}"]
     assert tree.fill(Scope(VALUES)) == {"a": "${k}/5"}
 
 
@@ -214,7 +216,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-def test_a_tree_without_dollars_is_sent_as_it_stands(tree: object) -> None:
+def test_a_tree_without_dollar_signs_is_sent_unchanged(tree: object) -> None:
     node = compile_tree(tree)
     assert node.fill(Scope({})) == tree
     assert list(node.uses()) == []
@@ -222,5 +224,5 @@ def test_a_tree_without_dollars_is_sent_as_it_stands(tree: object) -> None:
 
 
 @given(PLAIN)
-def test_a_literal_is_sent_whatever_it_holds(tree: object) -> None:
+def test_the_content_of_literal_is_sent_unchanged(tree: object) -> None:
     assert compile_tree({"$literal": {"$each": tree, "${x}": "$.y"}}).fill(Scope({})) == {"$each": tree, "${x}": "$.y"}

@@ -1,4 +1,4 @@
-"""Laws over every shipped file: either spelling of a key is the same config, and an unknown key is always told."""
+"""Laws over every shipped file: both spellings of a key give the same config, and unknown keys are reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def snake(key: str) -> str:
 
 
 def respelt(model: type[ConfigModel], tree: object, path: tuple[str | int, ...] = ()) -> object:
-    """The tree with each key that a model reads in the other spelling; what is an API's own stays."""
+    """Return the tree with the other spelling of each key of a model; keys of an API stay."""
     if isinstance(tree, list):
         return [respelt(model, one, (*path, at)) for at, one in enumerate(tree)]
     if not isinstance(tree, Mapping):
@@ -43,17 +43,17 @@ def respelt(model: type[ConfigModel], tree: object, path: tuple[str | int, ...] 
     for key, value in tree.items():
         other = snake(key) if any(char.isupper() for char in key) else to_camel(key)
         known = reader is not None and any(key in (name, info.alias) for name, info in reader.model_fields.items())
-        kept = not known or (
+        unchanged = not known or (
             reader is not None and any(info.alias == "from" == key for info in reader.model_fields.values())
         )
-        spelt = key if kept else other
+        spelt = key if unchanged else other
         inner = value if snake(key) in FOREIGN else respelt(model, value, (*path, key))
         found[spelt] = inner
     return found
 
 
 @each_row("path", PROVIDERS)
-def test_a_provider_is_the_same_in_the_other_spelling(path: Path) -> None:
+def test_a_provider_file_is_the_same_in_camelCase_and_snake_case(path: Path) -> None:
     source = Source.read(path)
     other = respelt(ProviderConfig, source.tree)
     assert isinstance(other, dict) and other != source.tree
@@ -63,7 +63,7 @@ def test_a_provider_is_the_same_in_the_other_spelling(path: Path) -> None:
 
 
 @each_row("path", BENCHMARKS)
-def test_a_benchmark_is_the_same_in_the_other_spelling(path: Path, tmp_path: Path) -> None:
+def test_a_benchmark_file_is_the_same_in_camelCase_and_snake_case(path: Path, tmp_path: Path) -> None:
     from ruamel.yaml import YAML
 
     from bench.config.benchmark.config import BenchmarkFile
@@ -80,7 +80,7 @@ def test_a_benchmark_is_the_same_in_the_other_spelling(path: Path, tmp_path: Pat
 
 
 def maps(model: type[ConfigModel], tree: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every map of a file that a model reads."""
+    """Yield the path of every map that a model reads."""
     if isinstance(tree, Mapping):
         if model_at(model, path) is not None:
             yield path
@@ -93,7 +93,7 @@ def maps(model: type[ConfigModel], tree: object, path: tuple[str | int, ...] = (
 
 
 @each_row("name", ["chroma", "zep", "openai-vector-stores", "mem0"])
-def test_an_unknown_key_is_told_wherever_it_stands(name: str) -> None:
+def test_an_unknown_key_is_reported_in_every_map_of_a_provider_file(name: str) -> None:
     import copy
 
     path = ROOT / "configs/providers" / f"{name}.yaml"
@@ -121,26 +121,26 @@ def properties(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_schema_says_which_dialect_of_json_schema_it_is(kind: str) -> None:
+def test_each_JSON_schema_declares_draft_2020_12(kind: str) -> None:
     schema = json_schema(kind)  # type: ignore[arg-type]
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["type"] == "object"
 
 
-def test_a_benchmarks_schema_has_the_keys_as_the_seeds_spell_them() -> None:
+def test_the_benchmark_schema_has_camelCase_keys() -> None:
     names = {name for name, _ in properties(json_schema("benchmark"))}
     assert {"displayName", "schema", "questionTypes", "localPath", "itemSchema", "defaultLimit", "from"} <= names
     assert not any("_" in name for name in names)
 
 
-def test_a_manifests_schema_has_the_keys_in_snake_case() -> None:
+def test_the_manifest_schema_has_snake_case_keys() -> None:
     schema = json_schema("manifest")
     shown = schema["properties"]
     assert isinstance(shown, Mapping)
     assert {"manifest_version", "data_file", "required_capabilities", "id_field"} <= set(shown)
 
 
-def test_what_a_model_needs_its_schema_requires() -> None:
+def test_the_schema_requires_the_fields_that_the_model_requires() -> None:
     assert schema_of("provider")["required"] == ["name", "type"]
     required = json_schema("benchmark")["required"]
     assert isinstance(required, list) and set(required) == {"name", "version", "data", "schema", "evaluation"}
@@ -150,6 +150,6 @@ def test_what_a_model_needs_its_schema_requires() -> None:
     ("model", "text"),
     [(ModelFile, "name: m\nzz: 1\n"), (RunRequest, "zz: 1\n"), (ProviderConfig, "name: m\ntype: local\nzz: 1\n")],
 )
-def test_every_kind_of_file_is_closed(model: type[ConfigModel], text: str) -> None:
+def test_every_kind_of_file_refuses_unknown_keys(model: type[ConfigModel], text: str) -> None:
     with pytest.raises(ConfigError, match='unknown field "zz"'):
         load(Source.parse(text, Path("m.yaml")), model)

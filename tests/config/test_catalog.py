@@ -1,4 +1,4 @@
-"""Every config by name: the workspace first, a glance that says what a full read would, and one broken file alone."""
+"""The catalog: configs by name, the workspace first; its quick reader agrees with the full reader."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHIPPED = builtin_root() / "configs"
 
 
-def glance(path: Path, text: str, kind: Kind = "providers") -> CatalogEntry:
+def quick_read(path: Path, text: str, kind: Kind = "providers") -> CatalogEntry:
     path.write_text(text, encoding="utf-8")
     return _read_entry(path, kind, builtin=False)
 
 
 def read(path: Path) -> dict[str, object]:
-    """What a full read says of the keys that are listed."""
+    """Return the listed keys as the full reader reads them."""
     tree = Source.read(path).tree
 
     def texts(key: str) -> tuple[str, ...]:
@@ -51,14 +51,14 @@ def seen(entry: CatalogEntry) -> dict[str, object]:
     return {key: getattr(entry, key) for key in ("name", "aliases", "tags", "display_name", "description")}
 
 
-# --------------------------------------------------------------------- glance
+# --------------------------------------------------------------- quick reader
 
 
 @each_row(
     "path",
     [path for kind in ("benchmarks", "providers", "models") for path in sorted((SHIPPED / kind).glob("*.yaml"))],
 )
-def test_a_glance_at_a_shipped_file_says_what_a_full_read_says(path: Path) -> None:
+def test_the_catalog_reads_shipped_files_like_the_full_reader(path: Path) -> None:
     if not path.stem.endswith(".compose"):
         assert seen(_read_entry(path, "providers", builtin=True)) == read(path)
 
@@ -106,11 +106,11 @@ def test_a_glance_at_a_shipped_file_says_what_a_full_read_says(path: Path) -> No
         ("# head\n---\nname: a\n", {"name": "a"}),
     ],
 )
-def test_a_glance_at_anything_says_what_a_full_read_says(
+def test_the_catalog_reads_any_YAML_style_like_the_full_reader(
     tmp_path: Path, text: str, expected: dict[str, object] | None
 ) -> None:
     path = tmp_path / "x.yaml"
-    entry = glance(path, text)
+    entry = quick_read(path, text)
     if expected is None:
         assert entry.problem is not None and entry.name == "x"
         return
@@ -131,17 +131,17 @@ LINES = st.text(
     ),
     st.booleans(),
 )
-def test_whatever_a_writer_writes_is_seen_in_a_glance(
+def test_the_catalog_reads_whatever_a_YAML_writer_writes(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object], flow: bool
 ) -> None:
     writer = YAML(typ="safe", pure=True)
-    # in a flow map it writes some signs so that nobody can read them
+    # the writer escapes some characters of a flow map in a way that no reader accepts
     texts = "".join("".join(value) if isinstance(value, list) else str(value) for value in tree.values())
     writer.default_flow_style = flow and texts.isalnum()
     out = StringIO()
     writer.dump(tree, out)
     path = tmp_path_factory.mktemp("c") / "x.yaml"
-    assert seen(glance(path, out.getvalue())) == read(path)
+    assert seen(quick_read(path, out.getvalue())) == read(path)
 
 
 @each_row(
@@ -157,9 +157,7 @@ def test_whatever_a_writer_writes_is_seen_in_a_glance(
         ("x.json", b"[" * 100_000, "recursion"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_listed_with_the_reason(
-    tmp_path: Path, name: str, content: bytes, problem: str
-) -> None:
+def test_an_unreadable_file_is_listed_with_the_reason(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     entry = _read_entry(path, "providers", builtin=False)
@@ -167,8 +165,8 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(
     assert entry.problem is not None and problem in entry.problem
 
 
-def test_a_file_of_a_run_has_the_name_of_the_file(tmp_path: Path) -> None:
-    assert glance(tmp_path / "nightly.yaml", "benchmarks: [demo]\n", "runs").name == "nightly"
+def test_a_run_file_is_named_after_its_file(tmp_path: Path) -> None:
+    assert quick_read(tmp_path / "nightly.yaml", "benchmarks: [demo]\n", "runs").name == "nightly"
 
 
 # -------------------------------------------------------------------- catalog
@@ -185,7 +183,7 @@ def own(catalog: Catalog, kind: Kind) -> list[str]:
     return [entry.name for entry in catalog.entries(kind) if not entry.builtin]
 
 
-def test_the_files_of_each_kind_are_listed_by_name_whatever_the_case(tmp_path: Path) -> None:
+def test_the_catalog_lists_the_files_of_each_kind_sorted_without_case(tmp_path: Path) -> None:
     for name in ("b.yaml", "A.yml", "c.json", ".hidden.yaml", "c.compose.yaml", "readme.md"):
         put(tmp_path, "providers", name, '{"name": "c"}' if name == "c.json" else None)
     put(tmp_path, "benchmarks", "deep/manifest.json", '{"name": "deep"}')
@@ -197,7 +195,7 @@ def test_the_files_of_each_kind_are_listed_by_name_whatever_the_case(tmp_path: P
     assert own(catalog, "models") == own(catalog, "runs") == []
 
 
-def test_an_empty_workspace_has_what_ships(tmp_path: Path) -> None:
+def test_an_empty_workspace_lists_the_shipped_configs(tmp_path: Path) -> None:
     catalog = Catalog.load(tmp_path)
     assert {"demo", "locomo", "longmemeval"} <= {entry.name for entry in catalog.benchmarks()}
     assert {"chroma", "mem0"} <= {entry.name for entry in catalog.providers()}
@@ -206,7 +204,7 @@ def test_an_empty_workspace_has_what_ships(tmp_path: Path) -> None:
     assert len(catalog.runs()) == 2
 
 
-def test_the_checkout_as_workspace_lists_each_file_once() -> None:
+def test_a_checkout_as_workspace_lists_each_file_once() -> None:
     catalog = Catalog.load(builtin_root())
     for kind in KINDS:
         paths = [entry.path for entry in catalog.entries(kind)]
@@ -219,7 +217,7 @@ def test_a_name_wins_over_an_alias(tmp_path: Path) -> None:
     assert Catalog.load(tmp_path).find("providers", "TWO").name == "two"
 
 
-def test_a_name_that_two_files_claim_is_an_error_that_names_both(tmp_path: Path) -> None:
+def test_a_name_of_two_files_is_an_error_that_names_both(tmp_path: Path) -> None:
     one = put(tmp_path, "providers", "one.yaml", "name: one\naliases: [same]\n")
     two = put(tmp_path, "providers", "two.yaml", "name: two\naliases: [SAME]\n")
     with pytest.raises(ConfigError) as caught:
@@ -228,7 +226,7 @@ def test_a_name_that_two_files_claim_is_an_error_that_names_both(tmp_path: Path)
     assert caught.value.hint == "rename one of them"
 
 
-def test_a_shadowed_file_is_listed_and_never_found(tmp_path: Path) -> None:
+def test_a_shadowed_shipped_file_is_listed_but_not_found_by_name(tmp_path: Path) -> None:
     mine = put(tmp_path, "providers", "chroma.yaml", "name: Chroma\n")
     catalog = Catalog.load(tmp_path)
     assert catalog.find("providers", "chroma").path == mine
@@ -237,7 +235,7 @@ def test_a_shadowed_file_is_listed_and_never_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "said", "hint"),
+    ("kind", "name", "message", "hint"),
     [
         (
             "providers",
@@ -254,29 +252,31 @@ def test_a_shadowed_file_is_listed_and_never_found(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_name_that_nobody_has(tmp_path: Path, kind: Kind, name: str, said: str, hint: str) -> None:
+def test_an_unknown_name_is_an_error_with_a_suggestion(
+    tmp_path: Path, kind: Kind, name: str, message: str, hint: str
+) -> None:
     put(tmp_path, "runs", "nightly.yaml", "benchmarks: [demo]\n")
     with pytest.raises(UsageError) as caught:
         Catalog.load(tmp_path).find(kind, name)
-    assert (str(caught.value), caught.value.hint) == (said, hint)
+    assert (str(caught.value), caught.value.hint) == (message, hint)
 
 
-def test_a_provider_is_loaded_by_alias(tmp_path: Path) -> None:
+def test_a_provider_is_loaded_by_its_alias(tmp_path: Path) -> None:
     put(tmp_path, "providers", "mine.yaml", "name: mine\ntype: local\nadapter: builtin:bm25\naliases: [Ours]\n")
     assert Catalog.load(tmp_path).provider("OURS").name == "mine"
 
 
-def test_a_benchmark_extends_one_that_is_known_by_alias_and_none_that_two_claim(tmp_path: Path) -> None:
+def test_extends_accepts_an_alias_and_refuses_an_unknown_name(tmp_path: Path) -> None:
     put(tmp_path, "benchmarks", "child.yaml", "extends: LongMemEval-S\nname: child\n")
     assert (
         Catalog.load(tmp_path).benchmark("child").data.local_path == "datasets/longmemeval/longmemeval_s_cleaned.json"
     )
-    put(tmp_path, "benchmarks", "child.yaml", "extends: nobody-s\nname: child\n")
-    with pytest.raises(ConfigError, match='extends "nobody-s": there is no benchmark with this name'):
+    put(tmp_path, "benchmarks", "child.yaml", "extends: unknown-s\nname: child\n")
+    with pytest.raises(ConfigError, match='extends "unknown-s": there is no benchmark with this name'):
         Catalog.load(tmp_path).benchmark("child")
 
 
-def test_the_shipped_json_files_are_what_a_json_reader_reads() -> None:
+def test_the_catalog_reads_the_name_of_each_shipped_manifest() -> None:
     for path in SHIPPED.rglob("manifest.json"):
         tree = json.loads(path.read_text(encoding="utf-8"))
         assert _read_entry(path, "benchmarks", builtin=True).name == tree["name"] == path.parent.name

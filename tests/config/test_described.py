@@ -1,4 +1,4 @@
-"""Descriptions in JSON Schemas come from the docstrings below the fields, and only when a schema is asked for."""
+"""Descriptions in JSON Schemas are the docstrings below the fields; they are read only for a schema."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Root(ConfigModel):
 
 class Leaf(Root):
     plain: int = 1
-    """how many, said anew"""
+    """how many, in a leaf"""
 
 
-def test_a_field_carries_the_docstring_below_it_under_its_outer_name() -> None:
+def test_a_schema_describes_a_field_by_the_docstring_below_it() -> None:
     shown = Root.model_json_schema(schema_generator=DescribedJsonSchema)["properties"]
     assert shown["plain"]["description"] == "how many"
     assert shown["longName"]["description"] == "what it is called,\nover two lines"
     assert "description" not in shown["silent"]
 
 
-def test_a_model_inherits_descriptions_and_may_give_its_own() -> None:
-    assert docstrings(Leaf) == {"plain": "how many, said anew", "long_name": "what it is called,\nover two lines"}
+def test_a_model_inherits_docstrings_and_may_override_them() -> None:
+    assert docstrings(Leaf) == {"plain": "how many, in a leaf", "long_name": "what it is called,\nover two lines"}
 
 
-def test_reading_a_config_reads_no_python_source() -> None:
+def test_loading_configs_does_not_import_the_schema_generator() -> None:
     script = (
         "import sys, bench.config.provider.config, bench.config.benchmark.config;"
         "print('bench.config.json_schema' in sys.modules)"
@@ -52,7 +52,7 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest", "provider", "run", "receipt"
 
 
 def properties_of(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Model, property and what is said of it, for the file itself and for every block in it."""
+    """Yield model, property and description, for the file itself and for every block in it."""
     for model, part in {"": schema, **schema.get("$defs", {})}.items():
         for name, shown in part.get("properties", {}).items():
             yield model, name, shown
@@ -66,7 +66,7 @@ def test_every_property_of_a_schema_is_described(kind: Kind) -> None:
 
 
 @each_row("kind", KINDS)
-def test_no_description_only_says_the_name_again(kind: Kind) -> None:
+def test_no_description_only_repeats_the_name_of_its_property(kind: Kind) -> None:
     for model, name, shown in properties_of(schema_of(kind)):
         text = shown.get("description", "?")
         assert fold_key(text.replace(" ", "").removeprefix("the")) != fold_key(name), (model, name)

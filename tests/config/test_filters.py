@@ -30,7 +30,7 @@ WHEN = datetime(2023, 5, 8, 23, 56, 7, tzinfo=timezone(timedelta(hours=-2)))
         (Turn(id="5", text="  <b> & ", role="user"), "user:   <b> & ", {"role": "user", "content": "  <b> & "}),
     ],
 )
-def test_a_turn_as_a_line_and_as_json(turn: Turn, line: str, shown: dict[str, str]) -> None:
+def test_a_turn_is_rendered_as_a_line_and_as_a_JSON_object(turn: Turn, line: str, shown: dict[str, str]) -> None:
     assert render_turn(turn) == line
     assert turn_object(turn) == shown
     assert line.endswith(turn_text(turn))
@@ -53,7 +53,7 @@ def test_a_turn_as_a_line_and_as_json(turn: Turn, line: str, shown: dict[str, st
         ([["a", "b"], "c"], "a\nb\nc"),
     ],
 )
-def test_a_value_without_a_filter(value: object, text: str) -> None:
+def test_text_of_converts_each_type_of_value(value: object, text: str) -> None:
     assert text_of(value) == text
 
 
@@ -100,7 +100,7 @@ def test_a_value_without_a_filter(value: object, text: str) -> None:
         ("join", "", [], ""),
     ],
 )
-def test_what_a_filter_makes_of_a_value(name: str, argument: str | None, value: object, expected: object) -> None:
+def test_each_filter_converts_its_value(name: str, argument: str | None, value: object, expected: object) -> None:
     assert make_filter(name, argument)(value) == expected
 
 
@@ -110,40 +110,40 @@ def test_a_missing_value_passes_through_all_but_default(name: str) -> None:
 
 
 @each_row("name", ["json", "iso", "date", "time", "upper", "lower"])
-def test_a_filter_that_takes_no_argument_refuses_one(name: str) -> None:
+def test_a_filter_without_arguments_refuses_an_argument(name: str) -> None:
     with pytest.raises(ValueError, match="this filter has no argument, but 'x' was given"):
         make_filter(name, "x")
 
 
 @each_row("argument", [None, "", "x", "-1", "1.5", " "])
-def test_truncate_needs_a_number(argument: str | None) -> None:
+def test_truncate_needs_a_number_of_characters(argument: str | None) -> None:
     with pytest.raises(ValueError, match="truncate needs a number of characters "):
         make_filter("truncate", argument)
 
 
-def test_a_year_before_a_thousand_keeps_its_four_digits() -> None:
+def test_years_before_1000_have_four_digits() -> None:
     early = datetime(476, 9, 4, tzinfo=UTC)
     assert iso_utc(early) == "0476-09-04T00:00:00Z"
     assert make_filter("date", None)(early) == "0476-09-04"
 
 
 @given(st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9999, 12, 30), timezones=st.just(UTC)))
-def test_a_shown_date_is_the_same_instant(when: datetime) -> None:
+def test_the_iso_date_and_time_filters_show_the_same_instant(when: datetime) -> None:
     assert datetime.fromisoformat(iso_utc(when)) == when.replace(microsecond=0)
     assert f"{make_filter('date', None)(when)}T{make_filter('time', None)(when)}" == iso_utc(when)[:16]
 
 
 @given(st.text(), st.integers(min_value=0, max_value=50))
-def test_truncate_keeps_the_beginning(text: str, limit: int) -> None:
-    kept = make_filter("truncate", str(limit))(text)
-    assert isinstance(kept, str) and len(kept) == min(limit, len(text)) and text.startswith(kept)
+def test_truncate_returns_the_beginning_of_a_text(text: str, limit: int) -> None:
+    shortened = make_filter("truncate", str(limit))(text)
+    assert isinstance(shortened, str) and len(shortened) == min(limit, len(text)) and text.startswith(shortened)
 
 
 @given(st.lists(st.text(max_size=5), max_size=5))
-def test_json_is_read_back(texts: list[str]) -> None:
+def test_the_output_of_the_json_filter_can_be_parsed(texts: list[str]) -> None:
     assert json.loads(str(make_filter("json", None)(texts))) == texts
 
 
-def test_a_date_text_is_its_text() -> None:
+def test_a_DateText_is_its_original_text() -> None:
     shown = DateText("8 May, 2023", WHEN)
     assert shown == "8 May, 2023" and shown.when == WHEN and text_of(shown) == "8 May, 2023"

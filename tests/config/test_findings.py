@@ -1,4 +1,4 @@
-"""The words for what a model refuses: which field, what is wrong, the nearest name, what to write."""
+"""Messages of validation errors: the field, the problem, the nearest name, and a hint."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ KNOWN = (
 
 
 @each_row(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("text: 5", "x.yaml:1:1: text must be text, not 5", 'put it in quotes: "5"'),
         ("text: true", "x.yaml:1:1: text must be text, not true", 'put it in quotes: "true"'),
@@ -164,29 +164,27 @@ KNOWN = (
         ("colour: 5", 'x.yaml:1:1: colour must be "red" or "blue", not 5', 'write "red" or "blue"'),
         ("only: noe", 'x.yaml:1:1: only must be "one", not "noe"', 'write "one"'),
         ("pattern: b", "x.yaml:1:1: pattern must match pattern '^a+$', not \"b\"", "correct the value"),
+        ("address: nowhere", 'x.yaml:1:1: address must be a URL, not "nowhere"', "write a URL"),
         ("from_: x", 'x.yaml:1:1: unknown field "from_"; write "from"', "correct the value"),
         ("wholes: 1", 'x.yaml:1:1: unknown field "wholes"; did you mean "whole"?', KNOWN),
         ("zzz: 1", 'x.yaml:1:1: unknown field "zzz"', KNOWN),
     ],
 )
-def test_each_fault_in_words(text: str, said: str | None, hint: str | None) -> None:
-    if said is None:
+def test_each_validation_error_names_field_and_value_and_correction(
+    text: str, message: str | None, hint: str | None
+) -> None:
+    if message is None:
         assert load(Source.parse(text, Path("x.yaml")), Root)
     else:
-        assert refused(text) == [(said, hint)]
+        assert refused(text) == [(message, hint)]
 
 
-def test_a_wrong_address_is_no_crash() -> None:
-    ((said, hint),) = refused("address: nowhere")
-    assert (said, hint) == ('x.yaml:1:1: address must be a URL, not "nowhere"', "write a URL")
+def test_an_error_in_both_branches_of_a_union_is_reported_for_both() -> None:
+    message = [one for one, _ in refused("either: 5")]
+    assert message == ["x.yaml:1:1: either must be text, not 5", "x.yaml:1:1: either must be a map of keys, not 5"]
 
 
-def test_what_two_branches_say_of_one_value_is_said_of_both() -> None:
-    said = [one for one, _ in refused("either: 5")]
-    assert said == ["x.yaml:1:1: either must be text, not 5", "x.yaml:1:1: either must be a map of keys, not 5"]
-
-
-def test_the_error_of_a_file_holds_every_text_and_the_first_place() -> None:
+def test_a_ConfigError_contains_all_problems_and_the_first_place() -> None:
     with pytest.raises(ConfigError) as caught:
         load(Source.parse("whole: x\nshare: y\n", Path("x.yaml")), Root)
     error = caught.value
@@ -206,7 +204,7 @@ def test_the_error_of_a_file_holds_every_text_and_the_first_place() -> None:
         ((3,), "[3]"),
     ],
 )
-def test_a_path_is_named_as_people_write_it(path: tuple[str | int, ...], name: str) -> None:
+def test_key_text_formats_a_path_with_dots_and_indexes(path: tuple[str | int, ...], name: str) -> None:
     assert key_text(path) == name
 
 
@@ -225,11 +223,11 @@ def test_a_path_is_named_as_people_write_it(path: tuple[str | int, ...], name: s
         ("x" * 200, '"' + "x" * 96 + "..."),
     ],
 )
-def test_a_value_is_shown_as_its_file_would(value: object, shown: str) -> None:
+def test_quoted_shows_a_value_as_its_file_would(value: object, shown: str) -> None:
     assert quoted(value) == shown
 
 
-def test_the_nearest_names_ignore_case_and_come_best_first() -> None:
+def test_nearest_ignores_case_and_sorts_by_similarity() -> None:
     known = ["recall_at_5", "Recall_at_10", "mrr"]
     assert nearest("RECALL_AT_10", known) == ["Recall_at_10"]
     assert nearest("recal_at_1", known, n=2) == ["Recall_at_10", "recall_at_5"]
@@ -240,11 +238,11 @@ def test_the_nearest_names_ignore_case_and_come_best_first() -> None:
 
 
 @given(st.sampled_from(accepted_keys(Root)))
-def test_a_known_name_is_its_own_nearest(name: str) -> None:
+def test_nearest_of_a_known_name_is_the_name(name: str) -> None:
     assert nearest(name, accepted_keys(Root)) == [name]
 
 
-def test_both_spellings_of_a_field_are_known_once() -> None:
+def test_accepted_keys_lists_both_spellings_once() -> None:
     assert sorted(accepted_keys(Leaf)) == ["longName", "long_name", "size"]
 
 
@@ -265,5 +263,7 @@ def test_both_spellings_of_a_field_are_known_once() -> None:
         (("text", "deeper"), None),
     ],
 )
-def test_the_model_that_reads_a_place(path: tuple[str | int, ...], model: type[ConfigModel] | None) -> None:
+def test_model_at_returns_the_model_that_reads_a_path(
+    path: tuple[str | int, ...], model: type[ConfigModel] | None
+) -> None:
     assert model_at(Root, path) is model

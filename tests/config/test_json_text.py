@@ -1,4 +1,4 @@
-"""Strict JSON: what a lenient reader swallows is refused, and each key knows its place."""
+"""Strict JSON: invalid documents are refused, and each key has its line and column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refused(text: str) -> tuple[str, str]:
 
 
 @each_row(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("", "x.json:1:1: the file ends too early", RFC),
         ("\n  ", "x.json:2:3: the file ends too early", RFC),
@@ -60,15 +60,15 @@ def refused(text: str) -> tuple[str, str]:
         ('{"a": {"b": 1, "b": 2}}', 'x.json:1:16: repeated key "b" (first on line 1)', "keep one of the two"),
     ],
 )
-def test_a_fault_is_told_at_its_place_with_what_to_do(text: str, said: str, hint: str) -> None:
-    assert refused(text) == (said, hint)
+def test_invalid_JSON_is_refused_with_line_column_and_hint(text: str, message: str, hint: str) -> None:
+    assert refused(text) == (message, hint)
 
 
-def test_both_halves_of_a_pair_are_one_character() -> None:
+def test_a_surrogate_pair_is_one_character() -> None:
     assert parse_json('"\\ud83d\\ude00"', "x")[0] == "\U0001f600"
 
 
-def test_each_key_and_element_knows_its_line_and_column() -> None:
+def test_each_JSON_key_and_element_has_its_line_and_column() -> None:
     _, places = parse_json('{"a":\n {"b": [1,\n  {"c": 2}]}}', "x")
     assert places == {
         ("a",): (1, 2),
@@ -79,21 +79,21 @@ def test_each_key_and_element_knows_its_line_and_column() -> None:
     }
 
 
-def test_nesting_ends_at_the_bound() -> None:
+def test_JSON_may_be_nested_to_100_levels() -> None:
     deep = "[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH
     assert parse_json(deep, "x")[0] == json.loads(deep)
-    said, _ = refused(f"[{deep}]")
-    assert said == f"x.json:1:{MAX_DEPTH + 2}: nested deeper than 100 levels"
+    message, _ = refused(f"[{deep}]")
+    assert message == f"x.json:1:{MAX_DEPTH + 2}: nested deeper than 100 levels"
 
 
 @each_row(("text", "kind"), [("0", int), ("-0", int), ("1.0", float), ("1E+2", float), ("-3e-2", float)])
-def test_a_number_is_whole_unless_it_is_written_otherwise(text: str, kind: type) -> None:
+def test_a_JSON_number_is_an_int_unless_it_has_a_fraction_or_exponent(text: str, kind: type) -> None:
     found, _ = parse_json(text, "x")
     assert type(found) is kind and found == json.loads(text)
 
 
 @given(st.text())
-def test_a_line_and_column_lead_back_to_the_offset(text: str) -> None:
+def test_position_matches_the_offset_in_the_text(text: str) -> None:
     for offset in range(len(text) + 1):
         line, column = position(text, offset)
         lines = text.split("\n")
@@ -101,15 +101,15 @@ def test_a_line_and_column_lead_back_to_the_offset(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_shown_value_has_at_most_a_hundred_characters(text: str) -> None:
+def test_shortened_returns_at_most_100_characters(text: str) -> None:
     shown = shortened(text)
     assert len(shown) <= 100
     assert shown == text if len(text) <= 100 else shown == text[:97] + "..."
 
 
 @given(st.text())
-def test_any_text_is_json_or_an_error_with_a_place(text: str) -> None:
-    """Whatever stands in a file, the reader says what the standard library says, or refuses more."""
+def test_any_text_is_JSON_or_an_error_with_its_place(text: str) -> None:
+    """The reader agrees with the standard library, or refuses the text."""
     try:
         found = parse_json(text, "x.json")[0]
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""A model endpoint of one's own: what a file must say, and what it may not change of a known prefix."""
+"""Model files: required keys, and the keys that a known prefix does not allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refused(path: Path) -> list[tuple[str, str]]:
     return [(str(one).removeprefix(f"{path.parent}/"), one.hint) for one in found]
 
 
-def test_a_file_has_defaults(tmp_path: Path) -> None:
+def test_a_model_file_has_defaults(tmp_path: Path) -> None:
     model = read_model_file(put(tmp_path, GOOD))
     assert model == ModelFile(name="mine", dialect="openai", base_url="http://127.0.0.1:8001/v1")
     assert (model.auth, model.timeout_s, model.models, model.api_version) == (None, None, {}, "bench/v1")
@@ -34,7 +34,7 @@ def test_a_file_has_defaults(tmp_path: Path) -> None:
     assert not model.adds_to_known
 
 
-def test_what_is_special_about_a_model_is_kept_by_its_name(tmp_path: Path) -> None:
+def test_settings_of_a_model_are_found_by_its_name(tmp_path: Path) -> None:
     model = read_model_file(
         put(tmp_path, GOOD + "models: {'org/m:8b': {context: 8192, fixedTemperature: true}, n: {}}\n")
     )
@@ -43,7 +43,7 @@ def test_what_is_special_about_a_model_is_kept_by_its_name(tmp_path: Path) -> No
 
 
 @each_row("name", KNOWN_PREFIXES)
-def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
+def test_a_model_file_may_extend_a_known_prefix(tmp_path: Path, name: str) -> None:
     model = read_model_file(put(tmp_path, f"name: {name}\nlimits: {{rpm: 600}}\n", name))
     assert model.adds_to_known and model.limits.per_second == 10
 
@@ -155,11 +155,13 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
         ),
     ],
 )
-def test_each_mistake_in_whole(tmp_path: Path, text: str, name: str, found: list[tuple[str, str]]) -> None:
+def test_a_model_file_that_breaks_a_rule_gets_the_exact_finding_and_hint(
+    tmp_path: Path, text: str, name: str, found: list[tuple[str, str]]
+) -> None:
     assert refused(put(tmp_path, text, name)) == found
 
 
-def test_a_url_of_a_variable_is_judged_by_its_default(tmp_path: Path) -> None:
+def test_base_url_with_a_variable_is_checked_by_its_default(tmp_path: Path) -> None:
     for url, fine in (("${VLLM_URL}", True), ("${VLLM_URL:-http://h/v1}", True), ("${VLLM_URL:-h/v1}", False)):
         path = put(tmp_path, GOOD.replace("http://127.0.0.1:8001/v1", f'"{url}"'))
         if fine:
@@ -168,6 +170,6 @@ def test_a_url_of_a_variable_is_judged_by_its_default(tmp_path: Path) -> None:
             assert refused(path)[0][0] == "mine.yaml:3:1: base_url: must start with http:// or https://"
 
 
-def test_the_shipped_file_is_what_its_example_says(root: Path) -> None:
+def test_the_shipped_vllm_model_file_loads_with_optional_auth(root: Path) -> None:
     model = read_model_file(root / "configs" / "models" / "vllm.yaml")
     assert (model.name, model.dialect, model.auth is not None and model.auth.optional) == ("vllm", "openai", True)

@@ -1,4 +1,4 @@
-"""Every key that takes one of several words takes exactly the words of its specification."""
+"""Enumerated keys accept exactly the words of their specification."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CAPABILITIES = "add_memory retrieve_memory delete_memory update_memory list_memo
 
 
 def words(annotation: object) -> set[object]:
-    """The literals of a type, however deep they stand in it."""
+    """Return all literals of a type, also nested ones."""
     if get_origin(annotation) is Literal:
         return set(get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
@@ -122,21 +122,23 @@ def words(annotation: object) -> set[object]:
         (Operation, "concurrency", "auto"),
     ],
 )
-def test_a_key_takes_these_words(model: type[ConfigModel], field: str, expected: str) -> None:
+def test_each_enumerated_key_accepts_the_words_of_its_specification(
+    model: type[ConfigModel], field: str, expected: str
+) -> None:
     assert words(model.model_fields[field].annotation) == set(expected.split())
 
 
-def test_the_methods_are_those_of_the_specification_and_some_of_our_own() -> None:
+def test_METHODS_contains_the_specified_methods_and_our_own() -> None:
     own = "contains faithfulness code-correctness rubric-points order-agreement labels memory-audit phrases"
     given = "exact-match llm-judge semantic-similarity custom none token-f1 locomo-f1 mcq rubric deletion-check"
     assert set(METHODS) == {*given.split(), *own.split(), "ordered-phrases"}
 
 
-def test_each_mode_has_its_unit() -> None:
+def test_each_ingestion_mode_has_its_unit() -> None:
     assert UNIT_OF_MODE == {"session-based": "session", "incremental": "turn", "bulk": "corpus"}
 
 
-def test_the_operations_operators_and_built_ins_have_their_names() -> None:
+def test_operations_operators_and_built_ins_have_their_specified_names() -> None:
     assert " ".join(OPERATIONS) == CAPABILITIES
     assert set(OPERATORS) == {"$each", "$do", "$column", "$omit_if_null", "$literal", "$lines", "$json"}
     assert set(BUILT_IN) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
@@ -157,5 +159,5 @@ def test_the_operations_operators_and_built_ins_have_their_names() -> None:
         (SETUP_VARIABLES, "dimensions"),
     ],
 )
-def test_a_call_is_given_these_variables(known: frozenset[str], expected: str) -> None:
+def test_each_kind_of_call_has_its_specified_variables(known: frozenset[str], expected: str) -> None:
     assert known == set(expected.split())

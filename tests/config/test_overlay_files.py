@@ -1,4 +1,4 @@
-"""Doubted golds in a file: every wrong entry at its line, and an overlay that does not fit its data."""
+"""Overlays of suspect gold answers: invalid entries with their lines, and overlays for other data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refused(text: str) -> list[tuple[str, str]]:
     return [(str(one), one.hint) for one in caught.value.problems or (caught.value,)]
 
 
-def test_ids_and_answers_may_look_like_numbers() -> None:
+def test_item_ids_and_answers_of_an_overlay_may_be_numbers() -> None:
     text = GOOD + "  - {id: 2, kind: typo, note: n, corrected_answer: 1.5}\n"
     file = read_overlay(Source.parse(text, Path("o.yaml")))
     assert file.items == (
@@ -38,13 +38,13 @@ def test_ids_and_answers_may_look_like_numbers() -> None:
     assert (file.benchmark, file.dataset_sha256, file.source) == ("b", "ab", "ours")
 
 
-def test_who_says_so_and_of_what_may_be_left_out() -> None:
+def test_benchmark_and_source_of_an_overlay_are_optional() -> None:
     file = read_overlay(Source.parse("dataset_sha256: ab\nitems: []\n", Path("o.yaml")))
     assert (file.benchmark, file.source, file.items) == (None, None, ())
 
 
 @each_row(
-    ("old", "new", "said", "hint"),
+    ("old", "new", "message", "hint"),
     [
         (
             "source: ours",
@@ -78,10 +78,12 @@ def test_who_says_so_and_of_what_may_be_left_out() -> None:
         ),
     ],
 )
-def test_each_mistake_in_whole(old: str, new: str, said: str, hint: str) -> None:
+def test_an_overlay_that_breaks_a_rule_gets_the_exact_finding_and_hint(
+    old: str, new: str, message: str, hint: str
+) -> None:
     assert old in GOOD
     found = refused(GOOD.replace(old, new, 1))
-    assert (said, hint) in found
+    assert (message, hint) in found
     assert all(one.startswith("o.yaml:") for one, _ in found)
 
 
@@ -111,7 +113,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 
 @pytest.mark.parametrize("name", ["audit", "audit.yaml", "overlays/audit.yaml", "./overlays/audit.yaml"])
-def test_an_overlay_is_named_with_or_without_its_folder(load: Load, tmp_path: Path, name: str) -> None:
+def test_an_overlay_is_found_by_name_with_or_without_its_folder(load: Load, tmp_path: Path, name: str) -> None:
     planned = load(GOOD + "  - {id: q2, kind: typo, note: why, correctedAnswer: 3}\n", name)
     content = (tmp_path / "configs/benchmarks/overlays/audit.yaml").read_bytes()
     assert planned is not None
@@ -123,14 +125,14 @@ def test_an_overlay_is_named_with_or_without_its_folder(load: Load, tmp_path: Pa
     }
 
 
-def test_the_digest_of_the_content_names_the_data_too(load: Load, tmp_path: Path) -> None:
+def test_an_overlay_may_name_the_content_sha256_of_the_data(load: Load, tmp_path: Path) -> None:
     load(GOOD)
     content = open_benchmark(Catalog.load(tmp_path).benchmark("b"), tmp_path).content_sha256
     assert load(GOOD.replace("'ab'", content)) is not None
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said", "hint"),
+    ("old", "new", "message", "hint"),
     [
         (
             "id: q1",
@@ -146,13 +148,15 @@ def test_the_digest_of_the_content_names_the_data_too(load: Load, tmp_path: Path
         ),
     ],
 )
-def test_an_overlay_that_does_not_fit(load: Load, old: str, new: str, said: str, hint: str) -> None:
+def test_an_overlay_with_an_unknown_item_or_another_benchmark_is_refused(
+    load: Load, old: str, new: str, message: str, hint: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         load(GOOD.replace(old, new, 1))
-    assert (str(caught.value), caught.value.hint) == (f"configs/benchmarks/{said}", hint)
+    assert (str(caught.value), caught.value.hint) == (f"configs/benchmarks/{message}", hint)
 
 
-def test_an_overlay_of_another_edition_says_both_digests(load: Load) -> None:
+def test_an_overlay_of_other_data_is_refused_with_both_sha256(load: Load) -> None:
     with pytest.raises(BenchError) as caught:
         load(GOOD.replace("'ab'", "'cd'"))
     assert caught.value.kind == "data"
@@ -163,14 +167,14 @@ def test_an_overlay_of_another_edition_says_both_digests(load: Load) -> None:
     assert caught.value.hint == "use an overlay that was made for this dataset, or run without an overlay"
 
 
-def test_every_item_that_is_not_there_is_told(load: Load) -> None:
+def test_every_unknown_item_of_an_overlay_is_reported(load: Load) -> None:
     with pytest.raises(ConfigError) as caught:
         load(GOOD.replace("id: q1", "id: q8") + "  - {id: q2, kind: x}\n  - {id: q9, kind: x}\n")
     assert [one.message for one in caught.value.problems] == ['b has no item "q8"', 'b has no item "q9"']
 
 
 @pytest.mark.parametrize("name", ["other", "../audit", "deep/audit.yaml", "/overlays/audit.yaml"])
-def test_an_overlay_lies_in_one_folder_only(load: Load, tmp_path: Path, name: str) -> None:
+def test_an_overlay_is_read_only_from_the_overlays_folder(load: Load, tmp_path: Path, name: str) -> None:
     stem = Path(name).stem
     with pytest.raises(ConfigError) as caught:
         load(GOOD, name)

@@ -1,4 +1,4 @@
-"""Paths into an answer: the library's reading is the law, ours is the part of it that configs may use."""
+"""JSONPath in configs: the supported part of RFC 9535 matches what the jsonpath library matches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TREES = st.recursive(
 
 
 @given(PATHS, TREES)
-def test_every_path_that_is_read_finds_what_the_library_finds(text: str, tree: object) -> None:
+def test_a_path_matches_what_the_jsonpath_library_matches(text: str, tree: object) -> None:
     assert compile_path(text).all(tree) == [node.obj for node in jsonpath.compile(text).finditer(tree)]
 
 
@@ -63,13 +63,13 @@ def test_get_one_and_all_agree(text: str, tree: object) -> None:
         ("$.日本", ("日本",), "日本"),
     ],
 )
-def test_a_path_is_its_steps(text: str, steps: tuple[object, ...], root: str | None) -> None:
+def test_compile_path_returns_text_steps_and_root(text: str, steps: tuple[object, ...], root: str | None) -> None:
     path = compile_path(text)
     assert (path.text, path.steps, path.root) == (text, steps, root)
 
 
 @each_row(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("a.b", '"a.b" is not a valid JSONPath', 'paths begin with "$", for example $.content'),
         ("", '"" is not a valid JSONPath', 'paths begin with "$", for example $.content'),
@@ -95,14 +95,14 @@ def test_a_path_is_its_steps(text: str, steps: tuple[object, ...], root: str | N
         ),
     ],
 )
-def test_a_path_that_is_none(text: str, said: str, hint: str) -> None:
+def test_an_unsupported_path_is_refused_with_a_hint(text: str, message: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compile_path(text, where="x.yaml:1:1")
-    assert (caught.value.message, caught.value.hint, caught.value.where) == (said, hint, "x.yaml:1:1")
+    assert (caught.value.message, caught.value.hint, caught.value.where) == (message, hint, "x.yaml:1:1")
 
 
 @each_row("text", ["$.", "$[", "$.a[", "$.a[01]", "$a", "$ .a.", "$.a b", "$['a", "$.a[]", "$.1a"])
-def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> None:
+def test_an_invalid_path_is_refused_with_the_message_of_the_jsonpath_library(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compile_path(text)
     assert caught.value.message.startswith(f'"{text}" is not a valid JSONPath: ')
@@ -110,7 +110,7 @@ def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> N
 
 
 @each_row(
-    ("text", "tree", "said"),
+    ("text", "tree", "message"),
     [
         ("$.a", {}, "$.a matches 0 values, expected one"),
         ("$.a[0]", {"a": []}, "$.a[0] matches 0 values, expected one"),
@@ -119,19 +119,36 @@ def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> N
         ("$.a[*]", {"a": []}, "$.a[*] matches 0 values, expected one"),
     ],
 )
-def test_one_value_is_asked_for(text: str, tree: object, said: str) -> None:
+def test_one_reports_how_many_values_a_path_matches(text: str, tree: object, message: str) -> None:
     with pytest.raises(PathMissing) as caught:
         compile_path(text).one(tree)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
-def test_a_bare_name_is_one_field_whatever_it_holds() -> None:
+def test_a_bare_name_with_any_characters_is_one_field() -> None:
     for name in ("a.b", "a[0]", "*", "a b", "é"):
         path = compile_path(name, bare=True)
         assert (path.steps, path.all({name: 1}), path.get({})) == ((name,), [1], None)
 
 
-def test_text_and_numbers_have_no_children() -> None:
+def test_text_numbers_and_null_have_no_children() -> None:
     for tree in ("text", 5, None, True):
         for text in ("$.a", "$[0]", "$[*]"):
             assert compile_path(text).all(tree) == []
+
+
+def test_one_accepts_null_as_a_value() -> None:
+    assert compile_path("$.n").one({"n": None}) is None
+
+
+@each_row("text", ["$..a", "$.a[?@.b]", "$.a[0:2]", "$.a[0,1]", "$.", "$[", ""])
+def test_an_unsupported_path_is_also_refused_where_bare_names_are_allowed(text: str) -> None:
+    with pytest.raises(ConfigError):
+        compile_path(text, bare=True)
+
+
+@given(st.dictionaries(st.text(min_size=1), st.integers(), min_size=1), st.data())
+def test_a_bare_name_finds_the_field_of_that_name(tree: dict[str, int], data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(tree)).filter(lambda key: not key.startswith(("$", "@"))))
+    path = compile_path(name, bare=True)
+    assert path.all(tree) == [tree[name]] == [path.get(tree)]

@@ -1,4 +1,4 @@
-"""Where a key stands: in its file, under either spelling, and in the nearest of the files that extend one another."""
+"""Places of keys: in a file with either spelling, and in a chain of files with extends."""
 
 from __future__ import annotations
 
@@ -51,17 +51,19 @@ def source(text: str = TEXT, name: str = "x.yaml") -> Source:
         (("absent", "other"), "x.yaml:3:1"),
     ],
 )
-def test_a_place_is_the_key_or_the_nearest_that_the_file_has(path: tuple[str | int, ...], place: str) -> None:
+def test_place_returns_the_key_or_its_nearest_parent_in_the_file(path: tuple[str | int, ...], place: str) -> None:
     assert source().place(path) == place
 
 
-def test_a_path_is_followed_in_the_spelling_of_the_file() -> None:
+def test_locate_returns_a_path_in_the_spelling_of_the_file() -> None:
     assert source().locate(("camel_key", "snakeKey", 1, "deep")) == ("camelKey", "snake_key", 1, "deep")
     assert source().locate(("camelKey", 0)) == ("camelKey",)
     assert source().locate(("camelKey", "snake_key", -1)) == ("camelKey", "snake_key")
 
 
-def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_below_the_working_directory_is_shown_relative_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert display_path(tmp_path / "configs" / "x.yaml") == "configs/x.yaml"
     assert display_path(Path("/elsewhere/x.yaml")) == "/elsewhere/x.yaml"
@@ -69,7 +71,7 @@ def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, mon
 
 
 @each_row(
-    ("content", "said", "hint"),
+    ("content", "message", "hint"),
     [
         (b"a: \xff\n", "not UTF-8 at byte 3", "save it as UTF-8"),
         (
@@ -83,22 +85,24 @@ def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, mon
         (b"just text", "a config must be a map of keys", "see bench schema"),
     ],
 )
-def test_a_file_that_is_no_config(tmp_path: Path, content: bytes | None, said: str, hint: str) -> None:
+def test_an_unreadable_or_malformed_config_file_is_refused(
+    tmp_path: Path, content: bytes | None, message: str, hint: str
+) -> None:
     path = tmp_path / "x.yaml"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         Source.read(path)
-    assert (caught.value.message, caught.value.hint) == (said, hint)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
     assert str(caught.value.where).startswith(display_path(path))
 
 
-def test_a_folder_is_no_config(tmp_path: Path) -> None:
+def test_a_folder_is_refused_as_a_config(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the file: Is a directory"):
         Source.read(tmp_path)
 
 
-def test_a_byte_order_mark_is_skipped_and_the_bound_is_inclusive(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped_and_MAX_BYTES_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert Source.read(path).tree == {"a": 1}
@@ -107,7 +111,7 @@ def test_a_byte_order_mark_is_skipped_and_the_bound_is_inclusive(tmp_path: Path)
     assert Source.read(full).tree == {"a": 1}
 
 
-def test_the_suffix_says_which_reader(tmp_path: Path) -> None:
+def test_the_file_suffix_selects_the_JSON_or_YAML_reader(tmp_path: Path) -> None:
     for name, text in (("x.json", '{"a": 1}'), ("x.yaml", "a: 1"), ("x.yml", "a: 1"), ("y.yaml", '{"a": 1}')):
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert Source.read(tmp_path / name).tree == {"a": 1}
@@ -117,7 +121,7 @@ def test_the_suffix_says_which_reader(tmp_path: Path) -> None:
 
 
 @given(st.from_regex(r"[a-z]+(_[a-z]+)*", fullmatch=True))
-def test_both_spellings_fold_to_one(name: str) -> None:
+def test_fold_key_maps_both_spellings_to_one(name: str) -> None:
     first, *rest = name.split("_")
     assert fold_key(first + "".join(part.capitalize() for part in rest)) == fold_key(name)
 
@@ -132,7 +136,7 @@ class LeaseHolder(ConfigModel):
     pair: Pair = Pair()
 
 
-def test_findings_come_in_the_order_of_the_file_and_each_text_once() -> None:
+def test_findings_are_in_file_order_without_repetition() -> None:
     text = "pair: {two: x, one: y}\npairs: [{one: z}]\n"
     with pytest.raises(ConfigError) as caught:
         load(source(text), LeaseHolder)
@@ -143,7 +147,7 @@ def test_findings_come_in_the_order_of_the_file_and_each_text_once() -> None:
     ]
 
 
-def test_a_model_is_closed_and_frozen() -> None:
+def test_a_config_model_refuses_unknown_fields_and_changes() -> None:
     from pydantic import ValidationError
 
     pair = load(source("one: 1\n"), Pair)
@@ -168,7 +172,7 @@ def chain() -> ConfigOrigin:
     )
 
 
-def test_the_nearest_file_wins_key_by_key(chain: ConfigOrigin) -> None:
+def test_a_child_overrides_its_parents_key_by_key(chain: ConfigOrigin) -> None:
     assert chain.tree() == {"name": "child", "data": {"path": "c", "file": "f", "type": "local"}}
     assert (chain.path, chain.folder) == (Path("child.yaml"), Path())
 
@@ -186,14 +190,14 @@ def test_the_nearest_file_wins_key_by_key(chain: ConfigOrigin) -> None:
         (("absent",), "child.yaml:1:1", "."),
     ],
 )
-def test_a_place_is_in_the_file_that_goes_farthest(
+def test_place_and_folder_of_point_to_the_file_that_defines_the_key(
     chain: ConfigOrigin, path: tuple[str | int, ...], place: str, folder: str
 ) -> None:
     assert chain.place(path) == place
     assert chain.folder_of(path) == Path(folder)
 
 
-def test_an_alias_keeps_what_stands_below_it(chain: ConfigOrigin) -> None:
+def test_spelt_replaces_an_alias_and_keeps_the_rest_of_the_path(chain: ConfigOrigin) -> None:
     assert chain.spelt(("search", "k", 3, "z")) == ("limit", 3, "z")
     assert chain.spelt(("other", "k")) == ("other", "k")
 
@@ -216,7 +220,7 @@ def test_an_alias_keeps_what_stands_below_it(chain: ConfigOrigin) -> None:
         ({"a_key": 1}, {"aKey": None}, {}),
     ],
 )
-def test_maps_merge_the_rest_replaces_null_removes(
+def test_merge_merges_maps_and_replaces_other_values_and_removes_null(
     base: Mapping[str, object], over: Mapping[str, object], merged: Mapping[str, object]
 ) -> None:
     assert merge(base, over) == merged
@@ -230,7 +234,7 @@ MAPS = st.dictionaries(KEYS, FULL, max_size=4)
 
 
 @given(MAPS)
-def test_nothing_over_a_file_and_a_file_over_itself_change_nothing(tree: dict[str, object]) -> None:
+def test_merging_an_empty_file_or_the_file_itself_changes_nothing(tree: dict[str, object]) -> None:
     assert merge(tree, {}) == tree == merge(tree, tree) == merge({}, tree)
 
 
@@ -238,14 +242,14 @@ SECTIONS = st.dictionaries(KEYS, st.dictionaries(KEYS, st.integers(), max_size=3
 
 
 @given(SECTIONS, SECTIONS, SECTIONS)
-def test_a_chain_of_sections_may_be_merged_from_either_end(
+def test_merging_sections_is_associative(
     one: dict[str, object], two: dict[str, object], three: dict[str, object]
 ) -> None:
     assert merge(one, merge(two, three)) == merge(merge(one, two), three)
 
 
 @given(MAPS, MAPS)
-def test_merging_changes_neither_file(base: dict[str, object], over: dict[str, object]) -> None:
+def test_merge_does_not_change_its_arguments(base: dict[str, object], over: dict[str, object]) -> None:
     before = repr((base, over))
     merge(base, over)
     assert repr((base, over)) == before
@@ -254,7 +258,7 @@ def test_merging_changes_neither_file(base: dict[str, object], over: dict[str, o
 # ----------------------------------------------------------------- variables
 
 
-def test_every_text_of_a_tree_comes_with_its_path() -> None:
+def test_walk_texts_yields_each_text_with_its_path() -> None:
     tree = {"a": "x", "b": ["y", {"c": "z"}, ("w",)], 1: "n", "d": 5, "e": None}
     assert list(walk_texts(tree)) == [
         (("a",), "x"),
@@ -277,12 +281,12 @@ def test_every_text_of_a_tree_comes_with_its_path() -> None:
         ("${A_1}", [("A_1", None)]),
     ],
 )
-def test_a_mention_is_upper_case_in_braces(text: str, found: list[tuple[str, str | None]]) -> None:
+def test_find_variables_finds_upper_case_names_in_braces(text: str, found: list[tuple[str, str | None]]) -> None:
     assert [(one.name, one.default) for one in find_variables(text)] == found
     assert all(one.path == () for one in find_variables(text))
 
 
-def test_findings_are_sorted_by_line_and_column_as_numbers() -> None:
+def test_findings_are_sorted_by_file_line_and_column() -> None:
     places = ["b.yaml:2:1", "a.yaml:10:1", "a.yaml:9:12", "a.yaml:9:2", None, "a.yaml"]
     found = in_file_order([ConfigError("x", where=place) for place in places])
     assert [one.where for one in found] == ["a.yaml:9:2", "a.yaml:9:12", "a.yaml:10:1", "b.yaml:2:1", None, "a.yaml"]

@@ -1,4 +1,4 @@
-"""What a call may say and how its answer is read: what belongs together, what excludes each other."""
+"""Calls of a provider file: required keys, and keys that exclude each other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
 
 
 @each_row(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (ADD, "path: add, body", '5:23: endpoints.add.path: must start with "/" or "${"'),
         ("method: POST, path: /add", "method: POST", '5:3: endpoints.add: needs "method" and "path"'),
@@ -108,11 +108,11 @@ RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
         ),
     ],
 )
-def test_what_excludes_each_other_in_a_call(old: str, new: str, said: str) -> None:
-    assert refused(old, new) == [f"acme.yaml:{said}"]
+def test_keys_of_a_call_that_exclude_each_other_are_refused(old: str, new: str, message: str) -> None:
+    assert refused(old, new) == [f"acme.yaml:{message}"]
 
 
-def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
+def test_unknown_and_missing_keys_of_a_block_are_reported_together() -> None:
     assert refused(ADD, "path: /add, idempotency: {heder: X}, partial: {items: $.i}, body") == [
         'acme.yaml:5:49: unknown field "heder" in endpoints.add.idempotency; did you mean "header"?',
         'acme.yaml:5:60: missing field "id" in endpoints.add.partial',
@@ -121,7 +121,7 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
 
 
 @each_row(
-    ("more", "said"),
+    ("more", "message"),
     [
         ("setup: [{method: GET, path: /x}]\n", '12:9: missing field "name" in setup[0]'),
         ("setup: [{name: '', method: GET, path: /x}]\n", '12:10: setup[0].name must have at least 1 character, not ""'),
@@ -142,12 +142,12 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
         ("wait: {scope: run}\n", '12:8: wait.scope must be "id" or "namespace", not "run"'),
     ],
 )
-def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
-    assert refused(more=more) == [f"acme.yaml:{said}"]
+def test_setup_and_wait_blocks_with_missing_keys_are_refused(more: str, message: str) -> None:
+    assert refused(more=more) == [f"acme.yaml:{message}"]
 
 
 @each_row(
-    ("form", "said"),
+    ("form", "message"),
     [
         ({"field": "$.id"}, None),
         ({"metadata": "bench_id"}, None),
@@ -178,36 +178,36 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
         ),
     ],
 )
-def test_a_way_back_to_a_memory_is_one_form(form: dict[str, object], said: str | None) -> None:
-    if said is None:
+def test_an_id_from_entry_is_exactly_one_form(form: dict[str, object], message: str | None) -> None:
+    if message is None:
         assert IdForm.model_validate(form).model_dump(exclude_defaults=True) == form
         return
-    with pytest.raises(ValueError, match=said.replace("+", r"\+")):
+    with pytest.raises(ValueError, match=message.replace("+", r"\+")):
         IdForm.model_validate(form)
 
 
 @pytest.mark.parametrize(("given", "contents"), [("$.a", ("$.a",)), (["$.a", "$.b"], ("$.a", "$.b")), ([], ())])
-def test_content_is_one_path_or_several_in_order(given: object, contents: tuple[str, ...]) -> None:
+def test_contentField_is_one_path_or_a_list_in_order(given: object, contents: tuple[str, ...]) -> None:
     assert SearchResponse.model_validate({"results": "$", "contentField": given}).contents == contents
 
 
-def test_plain_text_of_a_tool_needs_no_paths() -> None:
+def test_a_response_with_text_needs_no_paths() -> None:
     assert SearchResponse.model_validate({"text": True}).contents == ()
 
 
-def test_a_call_that_sends_null_has_a_body() -> None:
+def test_a_body_of_null_counts_as_a_body() -> None:
     assert RequestSection.model_validate({"method": "POST", "path": "/x", "body": None}).has_body
     assert not RequestSection.model_validate({"method": "POST", "path": "/x"}).has_body
 
 
-def test_values_of_a_status_may_stand_alone() -> None:
+def test_until_and_fail_on_accept_a_single_value() -> None:
     wait = WaitBlock.model_validate(
         {"request": {"method": "GET", "path": "/s"}, "until": {"$.s": "done", "$.t": ["a", 1]}, "failOn": {"$.s": None}}
     )
     assert (wait.until, wait.fail_on) == ({"$.s": ["done"], "$.t": ["a", 1]}, {"$.s": [None]})
 
 
-def test_parts_of_a_form_have_a_media_type() -> None:
+def test_a_multipart_file_has_a_default_media_type() -> None:
     call = RequestSection.model_validate(
         {"method": "POST", "path": "/x", "multipart": {"a": "${content}", "f": {"filename": "n", "content": "c"}}}
     )
@@ -217,12 +217,12 @@ def test_parts_of_a_form_have_a_media_type() -> None:
     }
 
 
-def test_a_look_after_clearing_has_its_own_patience() -> None:
+def test_verify_clear_has_its_own_timeout() -> None:
     look = VerifyCall.model_validate({"method": "GET", "path": "/x", "empty": "$.n"})
     assert (look.timeout_s, look.ok_status) == (30, ())
 
 
-def test_every_call_of_a_file_is_found_with_its_place() -> None:
+def test_calls_of_lists_every_call_with_its_place() -> None:
     more = (
         "setup:\n  - {name: s, method: POST, path: /s, existing: {method: GET, path: /e}}\n"
         "teardown: [{name: t, method: DELETE, path: /t}]\n"
@@ -249,7 +249,7 @@ def test_every_call_of_a_file_is_found_with_its_place() -> None:
     ]
 
 
-def test_a_wait_inside_clear_is_a_call_too() -> None:
+def test_calls_of_includes_a_wait_inside_clear() -> None:
     clear = '  clear: {method: DELETE, path: "/u/${runTag}", response: {ids: $.job}, wait: '
     config = load(
         '  clear: {method: DELETE, path: "/u/${runTag}"}',
@@ -258,6 +258,6 @@ def test_a_wait_inside_clear_is_a_call_too() -> None:
     assert (("endpoints", "clear", "wait", "request"), "/j") in [(path, call.path) for path, call in calls_of(config)]
 
 
-def test_an_adapter_has_no_calls() -> None:
+def test_an_adapter_config_has_no_calls() -> None:
     config = ProviderConfig.model_validate({"name": "x", "type": "local", "adapter": "builtin:bm25"})
     assert list(calls_of(config)) == []

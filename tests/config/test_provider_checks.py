@@ -1,4 +1,4 @@
-"""Blocks of a provider file that contradict one another: each finding whole, at its place, with what to do."""
+"""Contradicting blocks of a provider file: each finding with its exact message, place and hint."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
     return [(str(one).rpartition("acme.yaml:")[2], one.hint) for one in found]
 
 
-def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
-    told = (
+def test_an_invalid_provider_name_error_describes_valid_names(tmp_path: Path) -> None:
+    expected = (
         '1:1: name: "Own" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", '
         "first a letter or digit"
     )
-    assert refused(FILE.replace("name: acme", "name: Own"), tmp_path)[0][0] == told
+    assert refused(FILE.replace("name: acme", "name: Own"), tmp_path)[0][0] == expected
 
 
-def test_a_durability_that_nobody_knows_is_told(tmp_path: Path) -> None:
+def test_an_unknown_durability_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
-    told = '4:9: local.durability must be "process", "file" or "service", not "forever"'
+    expected = '4:9: local.durability must be "process", "file" or "service", not "forever"'
     hint = (
         "write process if the memories end with the process, file if they are in the run's folder, "
         "service if they are elsewhere"
     )
-    assert refused(text, tmp_path) == [(told, hint)]
+    assert refused(text, tmp_path) == [(expected, hint)]
 
 
 MCP = FILE.replace("type: hosted\nconnection: {baseUrl: https://acme.test}\n", "type: mcp\n").replace(
@@ -78,26 +78,26 @@ IN_PROCESS = "name: acme\ntype: local\nadapter: some.where:Thing\n"
          "8:1: auth has no effect: a server started by mcp.command gets its keys from mcp.env"),
     ],
 )  # fmt: skip
-def test_a_block_that_nobody_reads_is_refused_at_its_place(text: str, found: str, tmp_path: Path) -> None:
+def test_a_block_without_effect_is_refused_at_its_place(text: str, found: str, tmp_path: Path) -> None:
     assert refused(text, tmp_path) == [(found, "remove it")]
 
 
-def test_a_service_that_docker_starts_answers_in_one_place(tmp_path: Path) -> None:
+def test_connection_baseUrl_is_refused_for_a_docker_provider(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("services: {}\n", encoding="utf-8")
     docker = "docker: {compose: ./c.yaml, service: s, healthcheck: /up, baseUrl: http://d}\n"
     text = FILE.replace("type: hosted", "type: docker") + docker
-    told = "3:14: connection.baseUrl has no effect: the service answers at docker.baseUrl"
-    assert refused(text, tmp_path) == [(told, "remove it")]
+    expected = "3:14: connection.baseUrl has no effect: the service answers at docker.baseUrl"
+    assert refused(text, tmp_path) == [(expected, "remove it")]
 
 
 @pytest.mark.parametrize("text", [URL + "connection: {headers: {a: b}}\nauth: {type: bearer, envVar: MY_KEY}\n",
                                   COMMAND + "connection: {timeout: 9}\nauth: {type: none}\n",
                                   FILE + "local: {embedder: m}\n"])  # fmt: skip
-def test_a_block_that_is_read_is_not(text: str, tmp_path: Path) -> None:
+def test_blocks_that_have_an_effect_are_accepted(text: str, tmp_path: Path) -> None:
     assert parse(text, tmp_path).name == "acme"
 
 
-def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Path) -> None:
+def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: bench.providers.pgvector:Pgvector\nlocal: {database: {url: '%s'}}\n"
     hint = "put the password into an environment variable, and write ${NAME} here"
     for url in ("postgresql://me:hunter22@db/x", "${DB_URL:-postgresql://me:hunter22@db/x}"):
@@ -199,12 +199,12 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         ),
     ],
 )
-def test_each_contradiction_in_whole(old: str, new: str, found: list[tuple[str, str]]) -> None:
+def test_contradicting_blocks_get_the_exact_finding_and_hint(old: str, new: str, found: list[tuple[str, str]]) -> None:
     assert old in FILE
     assert refused(FILE.replace(old, new, 1)) == found
 
 
-def test_a_constant_that_a_call_captures_is_shadowed() -> None:
+def test_vars_may_not_have_the_name_of_a_captured_variable() -> None:
     text = FILE.replace("endpoints:\n", "vars: {mine: x}\nendpoints:\n", 1)
     text = text.replace("  clear:", "  count: {method: GET, path: /n, capture: {mine: $.n}}\n  clear:", 1)
     assert refused(text) == [('4:8: vars.mine has the same name as the request variable "mine"', "choose another name")]
@@ -219,7 +219,7 @@ def test_a_constant_that_a_call_captures_is_shadowed() -> None:
         ("wait", "id_map: {name: eps, key: $.k, value: $.v}"),
     ],
 )
-def test_a_map_may_be_filled_by(where: str, more: str) -> None:
+def test_captured_in_id_from_may_name_a_map_of_any_earlier_call(where: str, more: str) -> None:
     text = FILE.replace('contentField: "$.t"}', 'contentField: "$.t", id_from: [{captured: eps, field: $.e}]}')
     if where == "wait":
         text += f"wait: {{request: {{method: GET, path: /w}}, scope: namespace, until: {{$.s: done}}, {more}}}\n"
@@ -231,7 +231,7 @@ def test_a_map_may_be_filled_by(where: str, more: str) -> None:
 
 
 @pytest.mark.parametrize("giver", ["add", "step", "finish"])
-def test_job_ids_may_come_from(giver: str) -> None:
+def test_job_ids_may_come_from_add_or_a_step_or_finish(giver: str) -> None:
     ids = "response: {ids: $.job}"
     text = FILE + "wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}\n"
     if giver == "add":
@@ -246,13 +246,13 @@ def test_job_ids_may_come_from(giver: str) -> None:
     assert parse(text, Path()).wait is not None
 
 
-def test_batches_of_items_may_name_the_list() -> None:
+def test_batches_may_use_items_by_column_and_each() -> None:
     text = FILE.replace('{text: "$.content"}', '{texts: {$column: content}, all: {$each: $.items, $do: "@.id"}}')
     assert parse(text + "ingest: {batch: {max_items: 9}}\n", Path()).ingest.batch.max_items == 9
 
 
 @pytest.mark.parametrize("name", ["$.id", "${id}"])
-def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
+def test_a_batch_call_may_not_use_the_id_of_a_single_memory(name: str) -> None:
     text = FILE.replace('"$.content"', f'"{name}"') + "ingest: {batch: {max_items: 9}}\n"
     assert refused(text)[0][0].startswith('8:18: "max_items" is larger than 1')
 
@@ -290,12 +290,12 @@ def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
         ("endpoints:\n", "capabilities: {supportsBatch: false}\nendpoints:\n", ()),
     ],
 )
-def test_what_is_odd_and_allowed(old: str, new: str, warnings: tuple[str, ...]) -> None:
+def test_suspicious_settings_are_listed_in_warnings(old: str, new: str, warnings: tuple[str, ...]) -> None:
     assert old in FILE
     assert parse(FILE.replace(old, new, 1), Path()).warnings == warnings
 
 
-def test_a_search_bounded_by_tokens_needs_no_k() -> None:
+def test_a_search_limited_by_max_tokens_needs_no_k() -> None:
     text = FILE.replace(', n: "$.k"', "") + "capabilities: {max_tokens: 2000}\n"
     assert parse(text, Path()).warnings == ()
 
@@ -309,7 +309,7 @@ def test_a_search_bounded_by_tokens_needs_no_k() -> None:
         ("path: /add", "path: /points/upsert"),
     ],
 )
-def test_what_may_be_repeated_is_no_warning(old: str, new: str) -> None:
+def test_on_unknown_repeat_with_a_repeatable_add_has_no_warning(old: str, new: str) -> None:
     text = FILE.replace(old, new, 1) + "ingest: {on_unknown: repeat}\n"
     assert parse(text, Path()).warnings == ()
 
@@ -318,12 +318,12 @@ def test_what_may_be_repeated_is_no_warning(old: str, new: str) -> None:
 
 
 @each_row("name", BUILT_IN)
-def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
+def test_each_built_in_adapter_is_accepted(tmp_path: Path, name: str) -> None:
     assert parse(f"name: acme\ntype: local\nadapter: builtin:{name}\n", tmp_path).adapter == f"builtin:{name}"
 
 
 @each_row(
-    ("adapter", "said", "hint"),
+    ("adapter", "message", "hint"),
     [
         (
             "./own.ts:Own",
@@ -352,13 +352,13 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
         ("./empty.py:Own", "./empty.py has no class Own", "classes there: none"),
     ],
 )
-def test_an_adapter_that_is_none(tmp_path: Path, adapter: str, said: str, hint: str) -> None:
+def test_an_unusable_adapter_is_refused_with_the_reason(tmp_path: Path, adapter: str, message: str, hint: str) -> None:
     (tmp_path / "own.py").write_text("class Own: ...\nclass Other: ...\ndef f(): ...\n", encoding="utf-8")
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
-    assert refused(f"name: acme\ntype: local\nadapter: {adapter}\n", tmp_path) == [(f"3:1: {said}", hint)]
+    assert refused(f"name: acme\ntype: local\nadapter: {adapter}\n", tmp_path) == [(f"3:1: {message}", hint)]
 
 
-def test_an_adapter_beside_the_file_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_an_adapter_file_is_hashed_but_not_run(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("raise RuntimeError\nclass Own: ...\n", encoding="utf-8")
     first = parse("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path)
     assert (first.adapter, len(first.sha256)) == ("./own.py:Own", 64)
@@ -367,13 +367,13 @@ def test_an_adapter_beside_the_file_is_taken_as_it_stands(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"class Own(:\n", b"\xff\xfe", b"\x00"])
-def test_an_adapter_file_that_is_no_python(tmp_path: Path, content: bytes) -> None:
+def test_an_adapter_file_that_is_not_Python_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "own.py").write_bytes(content)
-    ((said, hint),) = refused("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path)
-    assert said.startswith("3:1: adapter file ./own.py is not Python: ")
+    ((message, hint),) = refused("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path)
+    assert message.startswith("3:1: adapter file ./own.py is not Python: ")
     assert hint == "correct the file"
 
 
-def test_a_module_is_looked_up_when_it_is_used(tmp_path: Path) -> None:
+def test_an_adapter_module_is_not_imported_when_the_config_is_loaded(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: no.such.module:Class\n"
     assert parse(text, tmp_path).adapter == "no.such.module:Class"

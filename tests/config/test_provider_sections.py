@@ -1,4 +1,4 @@
-"""The blocks of a provider file around its calls: what each key holds, its default, and what is refused."""
+"""Blocks of a provider file other than its calls: defaults and refused values."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_key_that_is_left_out_has_its_default(path: str, default: object) -> N
     assert found == default
 
 
-def test_defaults_of_wait_and_embeddings() -> None:
+def test_wait_and_client_embeddings_have_their_defaults() -> None:
     config = load("wait: sentinel\nclient_embeddings: {model: openai/e}\n")
     wait = config.wait
     assert wait is not None
@@ -129,18 +129,18 @@ def test_defaults_of_wait_and_embeddings() -> None:
 # --------------------------------------------------------------- capabilities
 
 
-def test_a_config_and_a_class_speak_of_the_same_traits_with_the_same_defaults() -> None:
-    """Two declarations, since a class must not need the config's library; this holds them together."""
+def test_CapabilitiesConfig_and_Capabilities_have_the_same_fields_and_defaults() -> None:
+    """There are two declarations, because a provider class must not need the library of the configs."""
     operations = {"delete_memory", "update_memory", "list_memories"}
     assert set(CapabilitiesConfig.model_fields) - operations == set(Capabilities.config_fields())
-    said, config = Capabilities(), CapabilitiesConfig()
-    assert {name: getattr(said, name) for name in Capabilities.config_fields()} == {
+    message, config = Capabilities(), CapabilitiesConfig()
+    assert {name: getattr(message, name) for name in Capabilities.config_fields()} == {
         name: getattr(config, name) for name in Capabilities.config_fields()
     }
     assert [one.name for one in fields(Capabilities)] == ["operations", *Capabilities.config_fields()]
 
 
-def test_traits_are_shown_in_the_spelling_of_the_configs() -> None:
+def test_Capabilities_are_shown_with_the_keys_of_the_config() -> None:
     shown = Capabilities(operations=frozenset({"b", "a"}), supports_rerank=True, max_k=5).shown()
     assert shown == {
         "operations": ["a", "b"],
@@ -160,22 +160,22 @@ def test_traits_are_shown_in_the_spelling_of_the_configs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "declared"),
+    ("message", "declared"),
     [
         ({}, set()),
         ({"delete_memory": True, "update_memory": False}, {"delete_memory"}),
         ({"list_memories": True, "updateMemory": True}, {"list_memories", "update_memory"}),
     ],
 )
-def test_a_file_claims_what_it_says_is_true(said: dict[str, object], declared: set[str]) -> None:
-    assert CapabilitiesConfig.model_validate(said).declared() == declared
+def test_declared_returns_the_operations_that_are_set_to_true(message: dict[str, object], declared: set[str]) -> None:
+    assert CapabilitiesConfig.model_validate(message).declared() == declared
 
 
 # ----------------------------------------------------------------------- auth
 
 
 @each_row(
-    ("auth", "said"),
+    ("auth", "message"),
     [
         ("{type: none}", None),
         ("{type: bearer, envVar: KEY}", None),
@@ -201,15 +201,15 @@ def test_a_file_claims_what_it_says_is_true(said: dict[str, object], declared: s
         ),
     ],
 )
-def test_auth_names_what_its_type_needs(auth: str, said: str | None) -> None:
-    if said is None:
+def test_auth_needs_the_keys_of_its_type(auth: str, message: str | None) -> None:
+    if message is None:
         assert len(load(f"auth: {auth}\n").auth) == 1
     else:
         found = refused(f"auth: {auth}\n")
-        assert found == [f"acme.yaml:{said}"]
+        assert found == [f"acme.yaml:{message}"]
 
 
-def test_auth_may_be_a_list_of_headers() -> None:
+def test_auth_may_be_a_list() -> None:
     config = load("auth: [{type: bearer, envVar: A}, {type: apikey, header: X-Org, envVar: B, optional: true}]\n")
     assert config.auth == (
         Auth(type="bearer", env_var="A"),
@@ -231,12 +231,12 @@ def test_auth_may_be_a_list_of_headers() -> None:
         ("", False),
     ],
 )
-def test_what_is_shaped_like_a_key(text: str, is_key: bool) -> None:
+def test_looks_like_key_recognizes_API_keys(text: str, is_key: bool) -> None:
     assert looks_like_key(text) is is_key
 
 
 @given(st.text(st.characters(exclude_categories=["Nd", "Nl", "No"]), max_size=60))
-def test_text_without_a_digit_is_no_long_token(text: str) -> None:
+def test_text_without_digits_does_not_look_like_a_key(text: str) -> None:
     if "-" not in text and "_" not in text:
         assert not looks_like_key(text)
 
@@ -245,7 +245,7 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
 
 
 @each_row(
-    ("more", "said"),
+    ("more", "message"),
     [
         (
             "verified: {level: live, date: 2026-01-01, upstream: ''}\n",
@@ -312,22 +312,22 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
         ),
     ],
 )
-def test_each_mistake_in_whole(more: str, said: str) -> None:
-    assert refused(more) == [f"acme.yaml:{said}"]
+def test_an_invalid_section_gets_the_exact_finding_and_place(more: str, message: str) -> None:
+    assert refused(more) == [f"acme.yaml:{message}"]
 
 
 @each_row("text", ["plain", "speaker", "dated", "${content}", "[${when}] ${speaker}: ${content}", "$${x} ${content}"])
-def test_a_text_of_a_memory_may_be(text: str) -> None:
+def test_ingest_text_accepts_a_form_or_a_template(text: str) -> None:
     assert load(f"ingest: {{text: '{text}'}}\n").ingest.text == text
 
 
 @each_row("text", ["${runId}", "$${anything}-${attempt}", "fixed", ""])
-def test_a_namespace_may_be_written(text: str) -> None:
+def test_runIdFormat_accepts_known_variables_and_escapes(text: str) -> None:
     assert Scoping(run_id_format=text).run_id_format == text
 
 
 @each_row(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("https://acme.test", None),
         ("http://127.0.0.1:80/base", None),
@@ -342,34 +342,34 @@ def test_a_namespace_may_be_written(text: str) -> None:
         ("https://acme.test/a@b", None),
     ],
 )
-def test_an_address_is_http_and_holds_no_credentials(url: str, said: str | None) -> None:
+def test_baseUrl_must_be_HTTP_without_credentials(url: str, message: str | None) -> None:
     head = HEAD.replace("https://acme.test", f'"{url}"')
-    if said is None:
+    if message is None:
         assert load(head=head).base_url == url
     else:
-        assert refused(head=head) == [f"acme.yaml:3:14: connection.baseUrl: {said}"]
+        assert refused(head=head) == [f"acme.yaml:3:14: connection.baseUrl: {message}"]
 
 
 @each_row(
     "rule", [{"equals": None}, {"equals": 0}, {"in": []}, {"exists": False}, {"non_empty": False}, {"notIn": [1]}]
 )
-def test_a_rule_is_one_test_even_for_nothing(rule: dict[str, object]) -> None:
+def test_a_falsy_value_in_an_error_rule_counts_as_its_one_test(rule: dict[str, object]) -> None:
     assert len(ErrorRule.model_validate({"path": "$.e", **rule}).tests) == 1
 
 
 @each_row(("limit", "per_second"), [({}, None), ({"rps": 5}, 5), ({"rpm": 30}, 0.5), ({"concurrency": 3}, None)])
-def test_a_rate_is_read_a_second(limit: dict[str, object], per_second: float | None) -> None:
+def test_a_limit_is_converted_to_calls_per_second(limit: dict[str, object], per_second: float | None) -> None:
     assert Limit.model_validate(limit).per_second == per_second
 
 
-def test_an_mcp_server_is_a_command_or_an_address() -> None:
+def test_mcp_needs_either_command_or_url() -> None:
     assert Mcp(command=("npx", "x")).url is None
     for both in ({}, {"command": ["x"], "url": "http://h"}):
         with pytest.raises(ValueError, match='"mcp" needs either "command" or "url"'):
             Mcp.model_validate(both)
 
 
-def test_the_embedding_of_older_files_is_an_embedding() -> None:
+def test_local_embedding_of_older_files_sets_client_embeddings() -> None:
     local = "name: acme\ntype: local\nadapter: builtin:vector\n"
     local += "local: {embedding: {provider: openai, model: e, dimensions: 3}}\n"
     config = load_provider(Source.parse(local, Path("acme.yaml")))
@@ -411,28 +411,28 @@ BOUND = [
 
 
 @each_row("more", FREE)
-def test_what_cannot_change_a_result_is_no_identity(more: str) -> None:
+def test_keys_that_cannot_change_a_result_do_not_change_sha256(more: str) -> None:
     assert load(more).sha256 == load().sha256
 
 
 @each_row("more", BOUND)
-def test_what_can_change_a_result_is_identity(more: str) -> None:
+def test_keys_that_can_change_a_result_change_sha256(more: str) -> None:
     assert load(more).sha256 != load().sha256
 
 
 @pytest.mark.parametrize("key", ["timeout: 5", "connectTimeout: 5"])
-def test_time_outs_may_change(key: str) -> None:
+def test_timeouts_do_not_change_sha256(key: str) -> None:
     assert load(head=HEAD.replace("baseUrl", f"{key}, baseUrl")).sha256 == load().sha256
 
 
-def test_an_address_is_identity_with_its_variable_unresolved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baseUrl_changes_sha256_but_the_value_of_its_variable_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     head = HEAD.replace("https://acme.test", '"${ACME_URL:-https://acme.test}"')
     first = load(head=head).sha256
     monkeypatch.setenv("ACME_URL", "https://other.test")
     assert load(head=head).sha256 == first != load().sha256
 
 
-def test_a_config_knows_its_file_and_a_built_in_knows_none() -> None:
+def test_a_loaded_config_has_a_path_and_a_built_in_has_none() -> None:
     config = load()
     assert (config.path, config.folder, config.place("name")) == (Path("acme.yaml"), Path(), "acme.yaml:1:1")
     assert config.places is not None and ("name",) in config.places
@@ -441,7 +441,7 @@ def test_a_config_knows_its_file_and_a_built_in_knows_none() -> None:
     assert (built_in.shown_name, load("displayName: Acme\n").shown_name) == ("x", "Acme")
 
 
-def test_a_docker_service_answers_where_its_block_says(tmp_path: Path) -> None:
+def test_base_url_of_a_docker_provider_is_docker_baseUrl(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("services: {}\n", encoding="utf-8")
     docker = "docker: {compose: ./c.yaml, service: s, healthcheck: /up, baseUrl: http://d}\n"
     text = "name: acme\ntype: docker\n" + CALLS + docker
@@ -453,13 +453,13 @@ def test_a_docker_service_answers_where_its_block_says(tmp_path: Path) -> None:
     assert load_provider(Source.parse(beside, tmp_path / "acme.yaml")).base_url == "https://acme.test"
 
 
-def test_a_date_of_verification_is_a_day() -> None:
+def test_verified_date_is_a_day() -> None:
     config = load("verified: {level: recorded, date: 2026-02-28}\n")
     assert config.verified is not None and config.verified.date == date(2026, 2, 28)
     assert config.verified.upstream == "bench"
 
 
-def test_every_block_is_closed() -> None:
+def test_every_config_model_refuses_unknown_fields_and_is_frozen() -> None:
     def models(kind: type[ConfigModel]) -> set[type[ConfigModel]]:
         return {kind}.union(*(models(one) for one in kind.__subclasses__()))
 

@@ -1,4 +1,4 @@
-"""Templates and answer paths of a provider file: each unknown name at its line, before anything is called."""
+"""Templates and answer paths of a provider file: unknown names are reported before any call."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def problems(text: str) -> list[str]:
 
 
 @each_row("path", OWN)
-def test_a_call_may_name_what_it_is_given_and_nothing_else(path: str) -> None:
+def test_each_call_accepts_only_its_own_variables(path: str) -> None:
     known = COMMON_VARIABLES | OWN[path] | {"db"}
     refused = set()
     text = json.dumps(Source.parse(FILE, Path("x.yaml")).tree)
@@ -90,7 +90,7 @@ def test_a_file_without_templates_has_no_problem() -> None:
     assert problems(FILE) == problems("{}") == problems("a: 1\n") == []
 
 
-def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
+def test_sessionId_is_known_to_every_call_under_strategy_sessionId() -> None:
     text = FILE.replace("path: /count", 'path: "/count/${sessionId}"')
     assert problems(text) == [
         'x.yaml:11:24: unknown variable "sessionId" in endpoints.count.path; did you mean "second"?'
@@ -99,7 +99,7 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
 
 
 @each_row(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "path: /add}",
@@ -156,22 +156,22 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
         ),
     ],
 )
-def test_a_template_is_told_at_its_line(old: str, new: str, said: str | None) -> None:
+def test_an_invalid_template_is_reported_at_its_line(old: str, new: str, message: str | None) -> None:
     assert old in FILE
     found = problems(FILE.replace(old, new, 1))
-    if said is None:
+    if message is None:
         assert len(found) == 1 and found[0].startswith('x.yaml:6:42: "$.items[0" is not a valid JSONPath: ')
     else:
-        assert found == [f"x.yaml:{said}"]
+        assert found == [f"x.yaml:{message}"]
 
 
-def test_the_hint_lists_what_is_known_there() -> None:
+def test_the_hint_lists_the_known_variables_of_the_call() -> None:
     source = Source.parse(FILE.replace("path: /count", "path: '/count/${zzz}'"), Path("x.yaml"))
     (problem,) = template_problems(source)
     assert problem.hint == f"known variables: {', '.join(sorted(COMMON_VARIABLES | {'db', 'first', 'second'}))}"
 
 
-def test_an_element_of_a_loop_is_known_inside_its_call_only() -> None:
+def test_the_variable_each_is_known_only_in_a_call_with_for_each() -> None:
     loop = FILE.replace("path: /t}", 'path: "/t/${each}", for_each: $.ids}')
     assert problems(loop) == []
     assert problems(FILE.replace("path: /t}", 'path: "/t/${each}"}')) == [
@@ -179,13 +179,13 @@ def test_an_element_of_a_loop_is_known_inside_its_call_only() -> None:
     ]
 
 
-def test_a_step_knows_what_the_steps_before_it_captured() -> None:
+def test_a_step_knows_the_captures_of_earlier_steps() -> None:
     steps = "add: {steps: [{method: POST, path: '/s/${job}', capture: {job: $.id}}, {method: POST, path: '/s/${job}'}]}"
     found = problems(FILE.replace("add: {method: POST, path: /add}", steps))
     assert found == ['x.yaml:6:32: unknown variable "job" in endpoints.add.steps.path; no capture defines it']
 
 
-def test_what_an_add_captures_is_known_to_every_call_but_the_set_up() -> None:
+def test_captures_of_add_are_known_to_every_call_except_setup() -> None:
     text = FILE.replace(
         "path: /add}", "path: /add, response: {id_map: {name: eps, key: $.k, value: sent}}, capture: {job: $.j}}"
     )
@@ -194,14 +194,14 @@ def test_what_an_add_captures_is_known_to_every_call_but_the_set_up() -> None:
     assert len(problems(text.replace("path: /a,", 'path: "/a/${job}",'))) == 1
 
 
-def test_what_a_wait_captures_is_known_to_the_search() -> None:
+def test_captures_of_wait_are_known_to_search() -> None:
     text = FILE.replace("wait: {", "wait: {id_map: {name: nodes, key: $.k, value: $.v}, ").replace(
         "path: /find", 'path: "/find/${nodes}"'
     )
     assert problems(text) == []
 
 
-def test_a_look_for_what_is_there_knows_what_its_set_up_knows() -> None:
+def test_existing_knows_the_same_variables_as_its_setup_call() -> None:
     text = FILE.replace(
         "path: /b,", "path: /b, existing: {method: GET, path: '/b/${first}', results: $.r, match: {$.n: $.runTag}},"
     )
@@ -211,7 +211,7 @@ def test_a_look_for_what_is_there_knows_what_its_set_up_knows() -> None:
     ]
 
 
-def test_variables_of_the_environment_are_no_names() -> None:
+def test_environment_variables_are_not_checked_as_template_variables() -> None:
     assert problems(FILE.replace("path: /add", 'path: "/${HOST:-x}/${PART}/$${free}"')) == []
 
 
@@ -219,7 +219,7 @@ def test_variables_of_the_environment_are_no_names() -> None:
 
 
 @each_row(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "path: /find}",
@@ -260,19 +260,19 @@ def test_variables_of_the_environment_are_no_names() -> None:
         ("path: /wait}", "path: /wait}, fail_on: {s: [x]}", '13:55: "s" is not a valid JSONPath'),
     ],
 )
-def test_an_answer_path_is_told_at_its_line(old: str, new: str, said: str) -> None:
+def test_an_invalid_answer_path_is_reported_at_its_line(old: str, new: str, message: str) -> None:
     assert old in FILE
     found = problems(FILE.replace(old, new, 1))
-    assert f"x.yaml:{said}" in found
+    assert f"x.yaml:{message}" in found
 
 
-def test_words_that_are_no_paths_are_left_alone() -> None:
+def test_id_map_key_words_and_messages_are_not_checked_as_paths() -> None:
     text = FILE.replace("path: /add}", "path: /add, response: {id_map: {name: n, key: uuid, value: sent}}}")
     text += "errors: {error_when: [{path: $.e, equals: 1, message: went wrong}]}\n"
     assert problems(text) == []
 
 
-def test_what_is_sent_is_no_path_of_an_answer() -> None:
+def test_request_bodies_and_queries_are_not_checked_as_answer_paths() -> None:
     assert (
         problems(
             FILE.replace("path: /find}", "path: /find, body: {results: all, when: now, value: 5}, query: {ids: x}}")
@@ -281,7 +281,7 @@ def test_what_is_sent_is_no_path_of_an_answer() -> None:
     )
 
 
-def test_a_rule_of_errors_is_read_like_an_answer() -> None:
+def test_error_when_paths_are_checked_as_answer_paths() -> None:
     assert problems(FILE + "errors: {error_when: [{path: e, equals: 1, message: '$..m'}]}\n") == [
         'x.yaml:15:24: "e" is not a valid JSONPath',
         'x.yaml:15:44: "$..m" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
@@ -299,7 +299,7 @@ def test_a_rule_of_errors_is_read_like_an_answer() -> None:
         "endpoints: {add: {capture: 5, headers: x, response: [1]}}\n",
     ],
 )
-def test_a_file_of_another_shape_is_left_to_the_other_checks(tree: str) -> None:
+def test_a_malformed_block_has_no_template_problems_and_fails_validation(tree: str) -> None:
     assert problems(tree) == []
     with pytest.raises(ConfigError):
         load_provider(Source.parse(tree, Path("x.yaml")))

@@ -1,4 +1,4 @@
-"""What a run is asked to do: each key under its flag's name, and what a key may hold."""
+"""Run requests: flags and keys of run files, and their valid values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refused(text: str) -> list[tuple[str, str]]:
     return [(str(one), one.hint) for one in caught.value.problems or (caught.value,)]
 
 
-def test_nothing_asked_is_the_demo_with_the_defaults() -> None:
+def test_a_RunRequest_has_defaults() -> None:
     request = RunRequest()
     assert (request.benchmarks, request.providers, request.answering_model, request.metrics) == ((), (), (), ())
     assert (request.k, request.limit, request.sample, request.seed, request.epochs) == ((), None, None, 0, 1)
@@ -42,7 +42,7 @@ def test_nothing_asked_is_the_demo_with_the_defaults() -> None:
     assert (request.sign, request.download, request.publishable, request.allow_code_execution) == (False,) * 4
 
 
-def test_the_two_halves_share_no_key_and_are_the_whole() -> None:
+def test_Experiment_and_Operation_have_no_common_keys_and_form_RunRequest() -> None:
     experiment, operation = set(Experiment.model_fields), set(Operation.model_fields)
     assert experiment & operation == set()
     assert experiment | operation == set(RunRequest.model_fields)
@@ -87,12 +87,12 @@ def test_the_two_halves_share_no_key_and_are_the_whole() -> None:
         ("max_error_rate", 1, 1.0),
     ],
 )
-def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
+def test_each_flag_parses_its_values(flag: str, given: object, value: object) -> None:
     assert getattr(of(**{flag: given}), flag) == value
 
 
 @each_row(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         ({"set": ["novalue"]}, "--set: expected NAME=VALUE, got 'novalue'"),
         ({"label": ["a=1", "b"]}, "--label: expected NAME=VALUE, got 'b'"),
@@ -135,30 +135,30 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ),
     ],
 )
-def test_a_flag_that_cannot_be_carried_out(flags: dict[str, object], said: str) -> None:
+def test_an_invalid_flag_is_a_UsageError_with_the_expected_form(flags: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         of(**flags)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 @each_row(("start", "end"), [(1, 1), (None, 3), (3, None), (2, 9)])
-def test_a_range_may_be_open_or_one_item(start: int | None, end: int | None) -> None:
+def test_a_range_may_be_open_or_a_single_item(start: int | None, end: int | None) -> None:
     request = of(start=start, end=end)
     assert (request.start, request.end) == (start, end)
 
 
-def test_a_rate_is_read_a_second() -> None:
+def test_rates_are_converted_to_calls_per_second() -> None:
     assert of(rate=["a=50/s", "b.search=600/m", "c = 0.5 / s "]).rates_per_s() == {"a": 50, "b.search": 10, "c": 0.5}
 
 
-def test_a_flag_that_was_not_given_leaves_what_lies_below() -> None:
+def test_a_flag_that_is_not_given_keeps_the_value_below() -> None:
     below = of(k=7, seed=3, label=["a=1"])
     assert RunRequest.combine(below, {"k": None, "seed": 0, "label": None}) == of(k=7, seed=0, label=["a=1"])
     assert RunRequest.combine(below, {}) == below
 
 
-def test_what_was_never_said_stays_unsaid() -> None:
-    """A resume tells a default from a choice by it."""
+def test_a_flag_that_is_not_given_stays_unset() -> None:
+    """A resume uses it to distinguish a default from a choice."""
     assert RunRequest.combine(of(k=7), {"seed": None}).model_fields_set == {"k"}
 
 
@@ -179,42 +179,42 @@ def test_what_was_never_said_stays_unsaid() -> None:
         ("start: 5\nend: 2\n", "nightly.yaml:1:1: --end 2 is smaller than --start 5"),
     ],
 )
-def test_a_mistake_in_a_file_stands_at_its_line(text: str, found: str) -> None:
-    assert [said for said, _ in refused(text)] == [found]
+def test_an_error_in_a_run_file_points_to_its_line(text: str, found: str) -> None:
+    assert [message for message, _ in refused(text)] == [found]
 
 
-def test_a_file_may_spell_its_keys_either_way() -> None:
+def test_keys_of_a_run_file_may_have_either_spelling() -> None:
     one = file("answering_model: builtin/extractive\nmax_time: 6h\ncontextBudget: 100\n")
     two = file("answeringModel: [builtin/extractive]\nmaxTime: 21600\ncontext_budget: 100\n")
     assert one == two and one.answering_model == ("builtin/extractive",)
 
 
 @pytest.mark.parametrize("role", ["answering", "judge"])
-def test_a_file_may_name_models_in_the_plural_as_the_flags_do(role: str) -> None:
+def test_model_keys_of_a_run_file_may_be_plural(role: str) -> None:
     keys = (f"{role}_model", f"{role}Model", f"{role}_models", f"{role}Models")
     requests = [file(f"{key}: [openai/a, openai/b]\n") for key in keys]
     assert {getattr(one, f"{role}_model") for one in requests} == {("openai/a", "openai/b")}
     assert len({one.model_dump_json(exclude_unset=True) for one in requests}) == 1
-    assert [said for said, _ in refused(f"{keys[2]}: [openai/a]\nk: 3\n{keys[1]}: [openai/b]\n")] == [
+    assert [message for message, _ in refused(f"{keys[2]}: [openai/a]\nk: 3\n{keys[1]}: [openai/b]\n")] == [
         f'nightly.yaml:3:1: "{keys[1]}" and "{keys[2]}" are the same field'
     ]
-    assert [said for said, _ in refused(f"k: 3\n{keys[3]}: 5\n")] == [
+    assert [message for message, _ in refused(f"k: 3\n{keys[3]}: 5\n")] == [
         f"nightly.yaml:2:1: {keys[3]} must be a list, not 5"
     ]
 
 
 @pytest.mark.parametrize("key", ["no_circuit_breaker", "noCircuitBreaker"])
-def test_the_flag_that_turns_something_off_is_a_key_too(key: str) -> None:
+def test_no_circuit_breaker_is_a_key_of_a_run_file(key: str) -> None:
     assert file(f"{key}: true\n").circuit_breaker is False
     assert file(f"{key}: false\n") == file("circuit_breaker: true\n")
-    assert [said for said, _ in refused(f"circuitBreaker: true\n{key}: true\n")] == [
+    assert [message for message, _ in refused(f"circuitBreaker: true\n{key}: true\n")] == [
         f'nightly.yaml:2:1: "circuitBreaker" and "{key}" exclude each other'
     ]
-    ((said, _),) = refused(f"k: 2\n{key}: maybe\n")
-    assert said.startswith(f'nightly.yaml:2:1: unknown field "{key}"')
+    ((message, _),) = refused(f"k: 2\n{key}: maybe\n")
+    assert message.startswith(f'nightly.yaml:2:1: unknown field "{key}"')
 
 
-def test_a_file_may_hold_every_flag_under_its_name() -> None:
+def test_a_run_file_accepts_the_name_of_every_flag() -> None:
     from dataclasses import fields
 
     from bench.cli.flags import RunFlags
@@ -223,11 +223,11 @@ def test_a_file_may_hold_every_flag_under_its_name() -> None:
 
     keys = {key for name, info in RunRequest.model_fields.items() for key in keys_of(name, info)} | set(NO_BREAKER)
     flags = {one.name.rstrip("_") for one in fields(RunFlags)} | {"answering_models", "judge_models"}
-    assert flags - keys == {"config", "dry_run", "resume"}, "which say how the command works, not what to run"
+    assert flags - keys == {"config", "dry_run", "resume"}, "these change the command, not the run"
 
 
 @pytest.mark.parametrize("name", ["model-comparison", "provider-comparison"])
-def test_the_shipped_runs_load(root: Path, name: str) -> None:
+def test_the_shipped_run_files_load(root: Path, name: str) -> None:
     request = load(Source.read(root / "configs" / "runs" / f"{name}.yaml"), RunRequest)
     assert request.benchmarks and request.providers
 
@@ -251,7 +251,7 @@ VALUES = st.fixed_dictionaries(
 
 
 @given(VALUES)
-def test_a_request_survives_the_journal_with_what_was_said(values: dict[str, object]) -> None:
+def test_a_stored_request_has_the_same_values_and_set_fields(values: dict[str, object]) -> None:
     request = of(**values)
     stored = request.model_dump(mode="json", exclude_unset=True)
     again = RunRequest.model_validate(stored)
@@ -259,10 +259,10 @@ def test_a_request_survives_the_journal_with_what_was_said(values: dict[str, obj
 
 
 @given(VALUES, VALUES)
-def test_flags_laid_over_a_file_win_key_by_key(below: dict[str, object], above: dict[str, object]) -> None:
+def test_flags_override_a_file_key_by_key(below: dict[str, object], above: dict[str, object]) -> None:
     assert RunRequest.combine(of(**below), above) == of(**{**below, **above})
 
 
-def test_a_run_id_begins_with_its_day() -> None:
+def test_a_new_run_id_begins_with_its_date() -> None:
     assert new_run_id(date(2026, 11, 7), "4f9c0a1b") == "20261107-4f9c0a1b"
     assert of(run_id=new_run_id(date(2026, 11, 7), "4f9c0a1b")).run_id is not None

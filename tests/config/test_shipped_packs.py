@@ -1,4 +1,4 @@
-"""The shipped protocols come from packs: placing a pack's own texts is all that an official run takes."""
+"""Packs of the shipped benchmarks: with all texts of its pack, a run has fidelity official."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def prompts_of(config: BenchmarkConfig, folder: Path, **given: object) -> Prompt
         ("longmemeval-official-retrieval", None),
     ],
 )
-def test_a_shipped_config_names_its_pack(root: Path, name: str, pack: str | None) -> None:
+def test_a_shipped_benchmark_names_its_pack_and_has_fidelity_adapted(root: Path, name: str, pack: str | None) -> None:
     config = Catalog.load(root).benchmark(name)
     assert config.evaluation.pack == pack
     assert scoring_problems(config, root) == []
     assert prompts_of(config, root).fidelity == (None if pack is None else "adapted")
 
 
-def test_no_prompt_of_a_pack_is_said_again_in_a_config(root: Path) -> None:
+def test_shipped_benchmarks_with_a_pack_define_no_prompts(root: Path) -> None:
     for name in ("locomo", "longmemeval"):
         evaluation = Catalog.load(root).benchmark(name).evaluation
         assert (evaluation.answer_prompt.default, evaluation.answer_prompt.by_question_type) == (None, {})
         assert (evaluation.judge_prompts.default, evaluation.judge_prompts.by_question_type) == (None, {})
 
 
-def test_each_type_of_longmemeval_has_the_judge_of_its_pack_unchanged(root: Path) -> None:
+def test_longmemeval_uses_the_judge_prompts_of_its_pack_unchanged(root: Path) -> None:
     pack = packs.load_pack("longmemeval@1")
     judges = prompts_of(Catalog.load(root).benchmark("longmemeval"), root).judges
     texts = {name: prompt.template.text for name, prompt in judges.by_type.items()}
@@ -59,7 +59,7 @@ def test_each_type_of_longmemeval_has_the_judge_of_its_pack_unchanged(root: Path
 
 @pytest.fixture
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The shipped packs, with published digests of texts that we know; the texts lie in a workspace."""
+    """Return a workspace with the texts of a shipped pack, whose digests are replaced by theirs."""
     shipped = tmp_path / "shipped" / "longmemeval@1"
     placed = tmp_path / "packs" / "longmemeval@1"
     placed.mkdir(parents=True)
@@ -82,7 +82,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_placing_every_text_makes_the_shipped_config_official(published: Path) -> None:
+def test_placing_every_text_of_a_pack_gives_fidelity_official(published: Path) -> None:
     config = Catalog.load(published).benchmark("longmemeval")
     prompts = prompts_of(config, published)
     assert prompts.fidelity == "official"
@@ -90,12 +90,12 @@ def test_placing_every_text_makes_the_shipped_config_official(published: Path) -
     assert judge.template.text == "judge_temporal.txt: question ${question} answer ${answer} response ${response}\n"
 
 
-def test_one_text_that_is_not_placed_leaves_it_adapted(published: Path) -> None:
+def test_a_pack_with_one_missing_text_has_fidelity_adapted(published: Path) -> None:
     (published / "packs" / "longmemeval@1" / "judge_update.txt").unlink()
     assert prompts_of(Catalog.load(published).benchmark("longmemeval"), published).fidelity == "adapted"
 
 
-def test_an_altered_text_is_refused(published: Path) -> None:
+def test_a_changed_text_of_a_pack_is_refused(published: Path) -> None:
     (published / "packs" / "longmemeval@1" / "judge.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"judge\.txt is not the official text: sha256 "):
         pack_of(Catalog.load(published).benchmark("longmemeval"), published)
@@ -104,7 +104,7 @@ def test_an_altered_text_is_refused(published: Path) -> None:
 @pytest.mark.parametrize(
     "flags", [{"answer_prompt": "${question} now"}, {"judge_prompts": ("${answer} and ${response}",)}]
 )
-def test_a_prompt_of_the_command_line_makes_it_custom(published: Path, flags: dict[str, object]) -> None:
+def test_a_prompt_from_the_command_line_gives_fidelity_custom(published: Path, flags: dict[str, object]) -> None:
     config = Catalog.load(published).benchmark("longmemeval")
     assert prompts_of(config, published, **flags).fidelity == "custom"
 
@@ -130,7 +130,7 @@ def child(folder: Path, text: str, parent: str) -> BenchmarkConfig:
         ("locomo", "evaluation: {method: exact-match}\n", "evaluation.method"),
     ],
 )
-def test_a_child_may_not_change_what_the_pack_seals(tmp_path: Path, parent: str, text: str, key: str) -> None:
+def test_a_child_may_not_change_keys_that_its_pack_fixes(tmp_path: Path, parent: str, text: str, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         pack_of(child(tmp_path, text, parent), tmp_path)
     assert caught.value.message == f"{key} is fixed by the pack {parent}@1"
@@ -138,7 +138,7 @@ def test_a_child_may_not_change_what_the_pack_seals(tmp_path: Path, parent: str,
     assert caught.value.hint == "remove the key, or use your own prompts without the pack"
 
 
-def test_a_child_that_leaves_the_pack_may_say_what_it_likes(tmp_path: Path) -> None:
+def test_a_child_without_the_pack_may_change_every_key(tmp_path: Path) -> None:
     config = child(
         tmp_path, "evaluation: {pack: null, method: exact-match, judgePrompts: {default: x}}\n", "longmemeval"
     )
@@ -146,7 +146,7 @@ def test_a_child_that_leaves_the_pack_may_say_what_it_likes(tmp_path: Path) -> N
     assert prompts_of(config, tmp_path).fidelity == "custom"
 
 
-def test_a_prompt_beside_a_pack_that_seals_none_is_custom(tmp_path: Path) -> None:
+def test_an_answer_prompt_added_to_a_pack_gives_fidelity_custom(tmp_path: Path) -> None:
     config = child(
         tmp_path, "evaluation: {answerPrompt: {byQuestionType: {temporal: 'When? ${question}'}}}\n", "locomo"
     )

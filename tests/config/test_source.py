@@ -1,4 +1,4 @@
-"""Config files: every finding at once, each with its place, nothing swallowed."""
+"""Config files: all findings at once, each with its place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from bench.config.file import ConfigModel, Source, load
 from bench.config.jsontext import parse_json
 from bench.errors import ConfigError
 from tests.cpu_time import at_most
-from tests.rows import each_row
 
 
 class Query(ConfigModel):
@@ -39,14 +38,14 @@ def problems(text: str, name: str = "x.yaml") -> list[str]:
     return [str(problem) for problem in found]
 
 
-def test_an_unknown_key_names_the_nearest_one_and_its_place() -> None:
+def test_an_unknown_key_error_names_the_nearest_key_and_the_place() -> None:
     text = '{\n "query": {\n  "question_field": "q",\n  "retreival_limit": 3\n }\n}'
     assert problems(text, "manifest.json") == [
         'manifest.json:4:3: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?'
     ]
 
 
-def test_all_errors_come_at_once_in_file_order() -> None:
+def test_all_errors_of_a_file_are_reported_in_file_order() -> None:
     text = "query:\n  questionField: 5\n  retreivalLimit: 5\n  kind: nera\nfoo: 1\nnames: x\n"
     assert problems(text) == [
         "x.yaml:2:3: query.questionField must be text, not 5",
@@ -57,53 +56,24 @@ def test_all_errors_come_at_once_in_file_order() -> None:
     ]
 
 
-def test_a_missing_key_stands_at_its_parent() -> None:
+def test_a_missing_key_is_reported_at_its_parent() -> None:
     assert problems("query:\n  kind: near\n") == ['x.yaml:1:1: missing field "questionField" in query']
 
 
-def test_both_spellings_of_a_key_are_an_error_at_the_second() -> None:
+def test_both_spellings_of_one_key_are_an_error_at_the_second() -> None:
     text = "query: {questionField: a, question_field: b}\n"
     assert problems(text) == ['x.yaml:1:27: query: "questionField" and "question_field" are the same field']
 
 
 @pytest.mark.parametrize("key", ["questionField", "question_field"])
-def test_either_spelling_is_read(key: str) -> None:
+def test_either_spelling_of_a_key_is_read(key: str) -> None:
     assert load(Source.parse(f"query: {{{key}: q}}", Path("x.yaml")), File).query.question_field == "q"
 
 
-def test_the_branch_of_a_union_that_reads_farther_is_told() -> None:
+def test_a_union_reports_the_errors_of_its_closest_branch() -> None:
     assert problems("query: {questionField: q}\nmetrics: [{name: a, nam: b}]\n") == [
         'x.yaml:2:21: unknown field "nam" in metrics[0]; did you mean "name"?'
     ]
-
-
-@each_row(
-    ("text", "name", "expected"),
-    [
-        ("a: 1\nb: 2\na: 3\n", "x.yaml", 'x.yaml:3:1: repeated key "a" (first on line 1)'),
-        ('{"a": 1,\n "a": 2}', "x.json", 'x.json:2:2: repeated key "a" (first on line 1)'),
-        ('1: x\n"1": y\n', "x.yaml", 'x.yaml:2:1: repeated key "1" (first on line 1)'),
-        ("a:\n\tb: 1\n", "x.yaml", "x.yaml:2:1: a tab character is not allowed here"),
-        ("a: [1, 2\n", "x.yaml", "x.yaml:2:1"),
-        ('{"a": 1,}', "x.json", "x.json:1:9: a key in double quotes is missing"),
-        ('{"a": NaN}', "x.json", "x.json:1:7"),
-        ('{"a": 1} x', "x.json", "x.json:1:10: text after the end"),
-        ("- a\n", "x.yaml", "a config must be a map of keys"),
-        (
-            "a: !!python/object:os.system x\n",
-            "x.yaml",
-            "x.yaml:1:4: the YAML tag python/object:os.system is not supported",
-        ),
-        ("a: .nan\n", "x.yaml", "not a finite number"),
-        ("a: &a 1\nb: {<<: *a}\n", "x.yaml", "merge keys"),
-        ("a: 1\n---\nb: 2\n", "x.yaml", "x.yaml:2:1"),
-        ('{"a": "b', "x.json", "x.json:1:7"),
-    ],
-)
-def test_what_a_lenient_reader_swallows_is_refused(text: str, name: str, expected: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        Source.parse(text, Path(name))
-    assert expected in str(caught.value)
 
 
 def test_w5_an_alias_bomb_is_refused_within_a_second() -> None:
@@ -118,21 +88,9 @@ def test_w5_an_alias_bomb_is_refused_within_a_second() -> None:
 
 
 @pytest.mark.parametrize(("text", "name"), [("[" * 600, "x.yaml"), ('{"a":' * 5000, "x.json")])
-def test_deep_nesting_is_an_error_and_no_crash(text: str, name: str) -> None:
+def test_deep_nesting_is_a_ConfigError(text: str, name: str) -> None:
     with pytest.raises(ConfigError):
         Source.parse(text, Path(name))
-
-
-def test_bytes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_bytes(b"a: \xff\n")
-    with pytest.raises(ConfigError, match="not UTF-8 at byte 3"):
-        Source.read(path)
-
-
-def test_dates_and_numbers_in_text_stay_as_written() -> None:
-    tree = Source.parse('d: 2024-02-29\nv: "1.0"\nn: 0x1F\nyes: no\n', Path("x.yaml")).tree
-    assert tree == {"d": "2024-02-29", "v": "1.0", "n": 31, "yes": "no"}
 
 
 JSON = st.recursive(
@@ -143,7 +101,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_the_json_reader_agrees_with_the_standard_library(value: object) -> None:
+def test_parse_json_agrees_with_the_standard_library(value: object) -> None:
     import json
 
     assert parse_json(json.dumps(value), "x")[0] == value

@@ -1,4 +1,4 @@
-"""What a template refuses, in whole sentences, and what it needs before it can be filled."""
+"""Invalid templates with their exact messages, and the values that a template needs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
 
 
 @each_row(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("${qestion}", 'unknown name "qestion" in a template; did you mean "question"?', KNOWN),
         ("${zzz}", 'unknown name "zzz" in a template', KNOWN),
         ("${Question}", 'unknown name "Question" in a template; did you mean "question"?', KNOWN),
+        ("${HOME}", 'unknown name "HOME" in a template', KNOWN),
         ("${other.key}", 'unknown name "other.key" in a template', KNOWN),
         ("${metadata}", 'unknown name "metadata" in a template; did you mean "metadata.*"?', KNOWN),
         ("${}", "${} is an expression, which templates do not support", FILTERS),
         ("${ }", "${ } is an expression, which templates do not support", FILTERS),
         ("${1 + 1}", "${1 + 1} is an expression, which templates do not support", FILTERS),
+        ("${__import__('os')}", "${__import__('os')} is an expression, which templates do not support", FILTERS),
         ("${question()}", "${question()} is an expression, which templates do not support", FILTERS),
         ("${question[0]}", "${question[0]} is an expression, which templates do not support", FILTERS),
         ("${{a: 1}}", "${{a: 1}} is an expression, which templates do not support", FILTERS),
@@ -46,6 +48,11 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
         (
             "${question|truncate}",
             "truncate needs a number of characters (for example truncate:200) in ${question|truncate}",
+            FILTERS,
+        ),
+        (
+            "${question|truncate:x}",
+            "truncate needs a number of characters (for example truncate:200) in ${question|truncate:x}",
             FILTERS,
         ),
         ("${question|upper:x}", "this filter has no argument, but 'x' was given in ${question|upper:x}", FILTERS),
@@ -67,8 +74,8 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
         ("${JSON.stringify(session)}", 'unknown name "session" in a template; did you mean "question"?', KNOWN),
     ],
 )
-def test_a_fault_in_a_whole_sentence(text: str, said: str, hint: str) -> None:
-    assert refused(text) == (said, hint)
+def test_an_invalid_template_is_refused_with_the_exact_message_and_hint(text: str, message: str, hint: str) -> None:
+    assert refused(text) == (message, hint)
 
 
 @each_row(
@@ -87,7 +94,7 @@ def test_a_fault_in_a_whole_sentence(text: str, said: str, hint: str) -> None:
         ("$${question}", set()),
     ],
 )
-def test_a_name_is_needed_where_no_default_stands_in(text: str, needed: set[str]) -> None:
+def test_a_name_with_a_default_is_not_needed(text: str, needed: set[str]) -> None:
     template = Template.parse(text, NAMES)
     assert template.needed == needed
     assert template.needed <= template.names
@@ -98,7 +105,7 @@ def test_a_name_is_needed_where_no_default_stands_in(text: str, needed: set[str]
             template.render(dict.fromkeys(needed - {name}, "x"))
 
 
-def test_a_missing_value_says_how_to_do_without() -> None:
+def test_a_missing_value_error_suggests_a_default() -> None:
     with pytest.raises(ConfigError) as caught:
         Template.parse("${answer|upper}", NAMES, where="x.yaml:3:5").render({"answer": None})
     assert str(caught.value) == "x.yaml:3:5: no value for ${answer}"
@@ -121,18 +128,18 @@ def test_a_missing_value_says_how_to_do_without() -> None:
         ("$$${answer|default:'x'}", "$${answer|default:'x'}"),
     ],
 )
-def test_arguments_quotes_and_escapes(text: str, expected: str) -> None:
+def test_arguments_quotes_and_escapes_of_filters_are_parsed(text: str, expected: str) -> None:
     assert Template.parse(text, NAMES).render({"metadata.a key": "v", "metadata.a-b.c": "w"}) == expected
 
 
-def test_equal_texts_are_equal_templates_whatever_their_filters() -> None:
+def test_templates_with_equal_text_are_equal() -> None:
     one, two = (Template.parse("${answer|upper|default:'x'}", NAMES) for _ in range(2))
     assert one == two and hash(one) == hash(two)
     assert one != Template.parse("${answer|upper|default:'y'}", NAMES)
 
 
 @given(st.text())
-def test_any_text_parses_or_is_refused_with_its_place(text: str) -> None:
+def test_any_text_is_a_template_or_an_error_with_its_place(text: str) -> None:
     try:
         Template.parse(text, NAMES, where="here")
     except ConfigError as error:
@@ -140,7 +147,7 @@ def test_any_text_parses_or_is_refused_with_its_place(text: str) -> None:
 
 
 @given(st.text())
-def test_text_without_a_dollar_is_itself(text: str) -> None:
+def test_text_without_dollar_signs_is_rendered_unchanged(text: str) -> None:
     plain = text.replace("$", "")
     template = Template.parse(plain, NAMES)
     assert template.render({}) == plain and template.names == frozenset()

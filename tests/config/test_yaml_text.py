@@ -1,4 +1,4 @@
-"""YAML 1.2 as configs use it: each value as it is meant, each fault at its line and column."""
+"""YAML 1.2 of configs: the type of each value, and each error with its line and column."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def refused(text: str) -> tuple[str, str]:
         ("[a, [b], {c: d}]", ["a", ["b"], {"c": "d"}]),
     ],
 )
-def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> None:
+def test_a_YAML_1_2_scalar_has_its_type(text: str, expected: object) -> None:
     found = value(text)
     assert found == expected
     assert type(found) is type(expected)
 
 
 @each_row(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("k: 0b101\n", "x.yaml:1:4: 0b101 is not a number", "put it in quotes if it is text"),
         ("k: 1__0\n", "x.yaml:1:4: 1__0 is not a number", "put it in quotes if it is text"),
@@ -97,6 +97,11 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
             'x.yaml:3:4: "yes" is not a YAML 1.2 bool',
             "write true, false or null, or use quotes",
         ),
+        (
+            "k: !!python/object:os.system x\n",
+            "x.yaml:1:4: the YAML tag python/object:os.system is not supported",
+            "use plain YAML values",
+        ),
         ("k: !!binary aGk=\n", "x.yaml:1:4: the YAML tag binary is not supported", "use plain YAML values"),
         ("k: !local x\n", "x.yaml:1:4: the YAML tag !local is not supported", "use plain YAML values"),
         ("k: !local {a: 1}\n", "x.yaml:1:4: the YAML tag !local is not supported", "use plain YAML values"),
@@ -106,6 +111,7 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         ("k: =\n", "x.yaml:1:4: the YAML tag value is not supported", "use plain YAML values"),
         ("k: {a: 1, a: 2}\n", 'x.yaml:1:11: repeated key "a" (first on line 1)', "keep one of the two"),
         ("true: 1\nb: 2\n'true': 3\n", 'x.yaml:3:1: repeated key "true" (first on line 1)', "keep one of the two"),
+        ('1: x\n"1": y\n', 'x.yaml:2:1: repeated key "1" (first on line 1)', "keep one of the two"),
         ("? [a]\n: b\n", "x.yaml:1:3: a key must be text", "put the key in quotes"),
         (
             "a: &a {b: 1}\n<<: *a\n",
@@ -125,6 +131,11 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         ),
         ("a: b\nk: \x07\n", "x.yaml:2:4: the character U+0007 is not allowed", "remove it, or escape it in quotes"),
         (
+            "a:\n\tb: 1\n",
+            "x.yaml:2:1: a tab character is not allowed here",
+            'use spaces; inside text write "\\t" in double quotes',
+        ),
+        (
             "a:\n - b\tc\n",
             "x.yaml:2:5: a tab character is not allowed here",
             'use spaces; inside text write "\\t" in double quotes',
@@ -142,26 +153,26 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         ("a: &a [*a]\n", "x.yaml:1:4: nested deeper than 100 levels", "write the values out, without aliases"),
     ],
 )
-def test_a_fault_is_told_at_its_place_with_what_to_do(text: str, said: str, hint: str) -> None:
-    assert refused(text) == (said, hint)
+def test_invalid_YAML_is_refused_with_line_column_and_hint(text: str, message: str, hint: str) -> None:
+    assert refused(text) == (message, hint)
 
 
-def test_a_number_too_long_to_read_is_shown_in_part() -> None:
-    said, _ = refused(f"k: {'9' * 5000}\n")
-    assert said == f"x.yaml:1:4: {'9' * 97}... is not a number"
+def test_a_long_number_is_shortened_in_the_error() -> None:
+    message, _ = refused(f"k: {'9' * 5000}\n")
+    assert message == f"x.yaml:1:4: {'9' * 97}... is not a number"
 
 
 @each_row("text", ["", "\n\n", "# only a comment\n", "---\n"])
-def test_nothing_is_null(text: str) -> None:
+def test_an_empty_document_is_null(text: str) -> None:
     assert parse_yaml(text, "x.yaml") == (None, {})
 
 
-def test_keys_are_text_whatever_they_look_like() -> None:
+def test_YAML_keys_are_read_as_text() -> None:
     tree, _ = parse_yaml("1: a\n1.50: b\ntrue: c\nnull: d\n2024-01-01: e\n? long\n: f\n", "x.yaml")
     assert tree == {"1": "a", "1.50": "b", "true": "c", "null": "d", "2024-01-01": "e", "long": "f"}
 
 
-def test_each_key_and_element_knows_its_line_and_column() -> None:
+def test_each_YAML_key_and_element_has_its_line_and_column() -> None:
     _, places = parse_yaml("a: [1, 2]\nb:\n  - x\n  - y: {z: 1}\n", "x.yaml")
     assert places == {
         ("a",): (1, 1),
@@ -175,31 +186,31 @@ def test_each_key_and_element_knows_its_line_and_column() -> None:
     }
 
 
-def test_an_alias_repeats_the_values_and_points_at_the_anchor() -> None:
+def test_an_alias_has_the_values_and_places_of_its_anchor() -> None:
     tree, places = parse_yaml("a: &x {b: 1}\nc: *x\n", "x.yaml")
     assert tree == {"a": {"b": 1}, "c": {"b": 1}}
     assert places["c", "b"] == places["a", "b"] == (1, 8)
 
 
-def test_a_long_file_without_aliases_has_no_bound_on_nodes() -> None:
+def test_a_file_without_aliases_may_exceed_MAX_NODES() -> None:
     tree, _ = parse_yaml("- \n" * (MAX_NODES + 1), "x.yaml")
     assert tree == [None] * (MAX_NODES + 1)
 
 
-def test_aliases_may_expand_to_the_bound_and_not_above() -> None:
+def test_aliases_may_expand_to_MAX_NODES_nodes() -> None:
     ten = "a: &a [" + ", ".join(["x"] * 98) + "]\n"
     fits = ten + "b: [" + ", ".join(["*a"] * 99) + "]\n"
     tree, _ = parse_yaml(fits, "x.yaml")
     assert isinstance(tree, dict) and len(tree["b"]) == 99
-    said, hint = refused(fits + "c: [" + ", ".join(["*a"] * 3) + "]\n")
-    assert said.endswith(f"the YAML aliases expand to more than {MAX_NODES} nodes")
+    message, hint = refused(fits + "c: [" + ", ".join(["*a"] * 3) + "]\n")
+    assert message.endswith(f"the YAML aliases expand to more than {MAX_NODES} nodes")
     assert hint == "write the values out, without aliases"
 
 
-def test_nesting_ends_at_the_bound() -> None:
+def test_YAML_may_be_nested_to_100_levels() -> None:
     assert value("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1))
-    said, _ = refused("k: " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1) + "\n")
-    assert "nested deeper than 100 levels" in said
+    message, _ = refused("k: " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1) + "\n")
+    assert "nested deeper than 100 levels" in message
 
 
 PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Cn"], exclude_characters="\ufeff\ufffe\uffff\u2028\u2029\x85")
@@ -211,9 +222,9 @@ TREES = st.recursive(
 
 
 @given(st.dictionaries(st.text(PLAIN, min_size=1), TREES, max_size=3))
-def test_what_a_yaml_writer_writes_is_read_back(tree: dict[str, object]) -> None:
+def test_the_output_of_a_YAML_writer_is_read_back(tree: dict[str, object]) -> None:
     writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False  # in a flow map it writes some keys so that nobody can read them
+    writer.default_flow_style = False  # the writer escapes some keys of a flow map in a way that no reader accepts
     out = StringIO()
     writer.dump(tree, out)
     found, places = parse_yaml(out.getvalue(), "x.yaml")
