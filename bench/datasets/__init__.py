@@ -10,11 +10,8 @@
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
         sent = memories(config, corpus)
 
-Modules: ``rows`` downloads the data files, checks their digests and streams their rows. ``parser`` turns a row into
-items (``questions``, ``evidence``) and sessions (``history``, ``turn_reader``). ``corpus_builder`` builds a corpus from
-sessions. ``dates`` parses dates. ``inspection`` indexes the place of each row. ``dataset`` reads items and corpora on
-demand, ``selection`` selects items, and ``memories`` renders the content that a provider may see. ``draft`` guesses a
-config. This package must not depend on runs, providers or models.
+``dataset`` is the interface for other packages, and ``draft`` guesses a config for new data. This package must not
+depend on runs, providers or models.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Build a corpus from the sessions of its rows: with unique ids, in order of dates, with an evidence lookup.
+"""Build a corpus from the sessions of its rows.
 
-Example::
+The ids of the sessions become unique, and the sessions are sorted by date::
 
     built = build_corpus("c1", raw_sessions, removed_roles=())
     built.corpus.sessions       # by date, equal dates in the order of the file
@@ -31,15 +31,15 @@ TURN_COST = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCorpus:
-    """A corpus with its evidence lookup. ``flags`` counts the problems found in sessions and turns."""
+    """A corpus, and the tables in which its evidence is looked up. ``flags`` counts problems in sessions and turns."""
 
     corpus: Corpus
     lookup: EvidenceLookup
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
-    """approximate memory in bytes, which counts toward the limit of a cache"""
+    """approximate memory in bytes, for the size limit of a cache"""
     repeated_texts: int = 0
-    """number of sessions whose text also occurs in another row; only sessions without ids in the data count"""
+    """number of sessions whose text also occurs in another row; sessions with ids in the data are not counted"""
 
 
 def build_corpus(
@@ -52,7 +52,7 @@ def build_corpus(
 ) -> BuiltCorpus:
     """Build a corpus from the sessions of its rows. Session ids become unique, and sessions are sorted by date.
 
-    A session that several rows repeat is added once.
+    A session that is repeated in another row is added once.
 
     Raises:
         DataError: some sessions have a date and others have none; two rows have different sessions with the same id;
@@ -90,34 +90,34 @@ def build_corpus(
 class _SessionMerger:
     """Collect the distinct sessions of a corpus, in file order.
 
-    A session that an earlier row already has is left out. Equal sessions within one row are all kept. If a row has more
-    equal sessions than an earlier row, the additional sessions are added.
+    A session that an earlier row already has is left out. Equal sessions within one row are all kept. If a later row
+    has the session more often, the additional ones are kept too.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
         self.corpus_id = corpus_id
         self.alone = alone
-        """true: all sessions are in one row, so that no other row can repeat them"""
+        """true if all sessions are in one row, so that no other row can repeat them"""
         self.named_sessions: list[tuple[str, RawSession]] = []
         self.repeats = 0
         self.repeated_texts = 0
         self.texts: dict[int, int] = {}
-        """hash of a turn's text -> first row with this text, only for sessions without ids in the data"""
+        """hash of a turn's text -> first row with this text; sessions with ids in the data are left out"""
         self.names = _UniqueNames()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
-        """session id in the data -> index in ``named_sessions`` of the first session with this id"""
+        """map from a session id in the data to the index in ``named_sessions`` of the first session with this id"""
         self.row = -1
         self.of_row: Counter[tuple[str | None, bytes]] = Counter()
         self.ids_of_row: set[str] = set()
         self.renamed: dict[tuple[int, str], str] = {}
         self.flagged: list[tuple[int, str, list[int]]] = []
-        """row, session and indexes of flagged turns, for each session that repeats a session of an earlier row"""
+        """row, session name and indexes of evidence turns, for each session that an earlier row already has"""
         self.rows: set[int] = set()
         """indexes of the rows that have a history"""
 
     def add(self, session: RawSession) -> None:
-        """Add the next session in file order. A session that repeats a session of an earlier row is only counted."""
+        """Add the next session in file order. A session that an earlier row already has is only counted."""
         if session.place.index != self.row:
             self.row = session.place.index
             self.rows.add(self.row)
@@ -142,9 +142,9 @@ class _SessionMerger:
         self.ids_of_row.add(session.id)
 
     def _compare(self, session: RawSession) -> None:
-        """Count a session whose text also occurs in another row of the corpus.
+        """Count the session if another row of the corpus has the same text.
 
-        Sessions with ids in the data are skipped.
+        Sessions with ids in the data are not compared.
         """
         if self.alone or session.has_own_id:
             return
@@ -165,7 +165,7 @@ class _SessionMerger:
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
     def fill_lookup(self, lookup: EvidenceLookup) -> None:
-        """Add the new names of repeated ids, and the flagged turns of each row, to ``lookup``."""
+        """Add to ``lookup`` the new names of repeated session ids, and the evidence turns of each row."""
         for row, wanted in self.renamed:
             lookup.renamed_ids[row, wanted] = self.renamed[row, wanted]
             lookup.renamed_ids.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
@@ -179,7 +179,7 @@ class _SessionMerger:
 
 
 def _session_digest(session: RawSession) -> bytes:
-    """Return a digest of a session's date, turns and metadata. Evidence flags do not change the digest."""
+    """Return a digest of a session's date, turns and metadata. Evidence marks on turns do not change the digest."""
     turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
     return sha256(
         repr((session.when, session.date_text, turns, dict(session.metadata))).encode("utf-8", "surrogatepass")
@@ -195,9 +195,9 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
 
 
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
-    """Raise a DataError when the sessions are not in order of their dates.
+    """Raise a DataError when the sessions of a corpus are not in order of their dates.
 
-    Sorting them would change which sessions a cut-off by number includes.
+    Sorting the sessions would change which sessions an item sees, if it sees only the first N sessions.
     """
     for before, session in pairwise(raw):
         if before.when and session.when and session.when < before.when:
@@ -268,7 +268,7 @@ def _session(name: str, raw: RawSession, lookup: EvidenceLookup, removed_roles: 
 
 
 def _turn_id(wanted: str, lookup: EvidenceLookup) -> str:
-    """Return a turn id that is still free in the corpus: the wanted id, if needed with a suffix such as ``~2``."""
+    """Return the wanted turn id, with a suffix such as ``~2`` if the corpus already has this id."""
     if wanted not in lookup.turns:
         return wanted
     number = 2

@@ -46,7 +46,7 @@ ROW_COST = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRef:
-    """The index entry of one item: enough to list and select items without reading their rows."""
+    """The index entry of one item. With it, items can be listed and selected before their rows are read."""
 
     position: int
     """position of the item in file order, counted from 1"""
@@ -73,10 +73,9 @@ class Dataset:
         self._built: SizedCache[BuiltCorpus] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
-        """Check and count every corpus.
+        """Check and count every corpus that can consist of several rows.
 
-        Nothing is done if each corpus is one row, because the first reading of the data has already counted these
-        corpora.
+        Corpora of one row were already counted when the data was first read.
         """
         if not self._parser.needs_whole_corpus:
             return
@@ -96,14 +95,14 @@ class Dataset:
         self._index.remarks = (*self._parser.evidence_notes(), *similar_type_notes(counts.question_types))
 
     def _watched_corpora(self) -> Iterable[str]:
-        """Return all corpus ids. If the data is large, progress is reported while the ids are used."""
+        """Return all corpus ids. If the data is large, progress is reported while a caller iterates over the ids."""
         if not self._rows.is_large:
             return self.corpora()
         corpora = len(self._index.views or self._index.corpora or ())
         return ReadingPass(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
     def _check_memory(self, base: int, whole: BuiltCorpus) -> None:
-        """Raise a DataError when a corpus has questions but no text to remember."""
+        """Raise a DataError when a corpus has questions but no text that a memory can contain."""
         if any(session.turns for session in without_blank_turns(whole.corpus).sessions):
             return
         row = next(iter(self._index.rows.rows_of(base)))
@@ -130,7 +129,7 @@ class Dataset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on the config and the data, for the user."""
+        """Return notes for the user on the config and the data."""
         count = self._index.repeated
         joined = counted(
             count, "session(|s) (occurs|occur) again in other rows of (its|their) corpus and (is|are) ingested once"
@@ -157,7 +156,7 @@ class Dataset:
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """Return a map from each group name to the number of items whose question type belongs to the group."""
+        """Return a map from the name of each group of question types to the number of items in the group."""
         types = self.counts.question_types
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
@@ -181,7 +180,7 @@ class Dataset:
         return array("I", (index + 1 for index in select(self, selection)))
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
-        """Return a map from question type to the number of items at the given positions.
+        """Return a map from each question type to the number of its items at the given positions.
 
         Items without a type are not counted.
         """
@@ -205,7 +204,7 @@ class Dataset:
         return self.ref(index + 1)
 
     def item(self, ref: ItemRef | str) -> Item:
-        """Read one item with its gold. The item is given by reference or id."""
+        """Read one item, given by its reference or its id. The item includes its answers and evidence."""
         if isinstance(ref, str):
             ref = self.find(ref)
         index = ref.position - 1
@@ -218,7 +217,7 @@ class Dataset:
         return item if self._index.views is None else self._within_view(item)
 
     def _within_view(self, item: Item) -> Item:
-        """Return the item without evidence that lies outside the part of the corpus that the item can see."""
+        """Return the item without evidence from parts of the corpus that the item cannot see."""
         seen = self.corpus(item.corpus)
         turns = {turn.id for session in seen.sessions for turn in session.turns}
         sessions = {session.id for session in seen.sessions}
@@ -245,7 +244,8 @@ class Dataset:
     def corpus(self, corpus_id: str) -> Corpus:
         """Read one corpus as it is ingested.
 
-        Sessions are left out if the history mode excludes them, or if they lie after the cut-off in the corpus id.
+        Sessions that the history mode excludes are left out. If the corpus id contains a cut-off, later sessions are
+        left out too.
         """
         built = self._reduced_corpus(self._base_of(corpus_id))
         if self._index.views is None:
@@ -271,16 +271,17 @@ class Dataset:
     ) -> list[CoverageGap]:
         """Return the evidence turns whose text is in none of the memories that are sent.
 
-        By default, all items of the corpus are checked.
+        All items of the corpus are checked, unless ``items`` is given. ``unit`` and ``text`` replace the benchmark's
+        settings.
         """
         asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
         sent = memory_texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
     def check_coverage_once(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
-        """Run ``check``. It is not run again if it has already passed for all items with this memory unit and text.
+        """Run ``check``, unless an earlier check with this memory unit and text has passed for all items.
 
-        ``whole`` means that ``check`` covers all items. Only then is a passed check stored.
+        ``whole`` must be true if ``check`` covers all items. Only such a check is stored as passed.
         """
         way = f"{unit} {text or ''}"
         if way in self._index.coverage_checks:
@@ -313,7 +314,7 @@ class Dataset:
         return self._index.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
-        """Return the indexes of a corpus's items, counted from 0. None if the corpus is unknown."""
+        """Return the indexes of a corpus's items, counted from 0. Return None if the corpus is unknown."""
         views = self._index.views
         table = views or self._index.corpora or self._index.ids
         known = table.find(corpus_id)
@@ -326,7 +327,7 @@ class Dataset:
     # ----------------------------------------------------------------- reading
 
     def _base_of(self, corpus_id: str) -> int:
-        """Return the index of the whole corpus for a corpus id. A cut-off in the id is ignored.
+        """Return the index of the whole corpus for a corpus id, even if the id contains a cut-off.
 
         Raises:
             UsageError: the corpus id is unknown.
@@ -365,7 +366,7 @@ class Dataset:
         return self._parsed.get(row, make)
 
     def _full_corpus(self, corpus: int) -> BuiltCorpus:
-        """Build a corpus with all sessions, and with the lookup that finds evidence in them."""
+        """Build a corpus with all sessions, and the tables in which its evidence is looked up."""
 
         def make() -> tuple[BuiltCorpus, int]:
             rows = self._index.rows.rows_of(corpus)
@@ -391,7 +392,7 @@ class Dataset:
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
-    """Open the data of a benchmark. The data is checked and indexed unless a stored index of it exists.
+    """Open the data of a benchmark. The data is checked and indexed, unless its index is already stored.
 
     Raises:
         DataError: the data is missing or invalid; the error lists up to 20 findings.

@@ -1,4 +1,4 @@
-"""The JSON objects that ``bench describe`` prints for a dataset. Items and memories are yielded one by one.
+"""Create the JSON objects that ``bench describe`` prints for a dataset. Items and memories are yielded one by one.
 
 Example::
 
@@ -63,7 +63,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
 
 
 def docs_page(config: BenchmarkConfig) -> str | None:
-    """Return the path of a benchmark's documentation page. None if the benchmark has no published score."""
+    """Return the path of a benchmark's documentation page, or None if the benchmark has no published score."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
 
@@ -73,7 +73,7 @@ def item_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator
 
 
 def item_line(item: Item) -> dict[str, object]:
-    """Return the JSON object of one item, with its gold."""
+    """Return the JSON object of one item, with its answers and evidence."""
     return {
         "position": item.position,
         "id": item.id,
@@ -96,7 +96,7 @@ def item_line(item: Item) -> dict[str, object]:
 
 
 def _correct_choice(item: Item) -> str | None:
-    """Return the text of the right choice. None if the item has no choices."""
+    """Return the text of the right choice, or None if the item has no choices."""
     right = choice_index(item.choice_answer, item.choices)
     return None if right is None else item.choices[right]
 

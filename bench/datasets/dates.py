@@ -33,7 +33,7 @@ _FORMS = tuple(
 
 
 EPOCHS = {"unix": 1, "unix_ms": 1000}
-"""name of a Unix time in ``dateFormats`` -> number of its units per second"""
+"""name of a Unix time in ``dateFormats`` -> number of units per second"""
 _NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
@@ -48,7 +48,7 @@ class DateReader:
         self.formats = tuple(formats)
 
     def read(self, text: str) -> datetime | None:
-        """Return the date as an instant in UTC. None if the text is not a date."""
+        """Return the date as an instant in UTC, or None if the text is not a date."""
         local = _known_forms(text.strip(), self.formats)
         if local is None:
             return None
@@ -58,13 +58,13 @@ class DateReader:
             return None
 
     def until(self, when: datetime) -> datetime:
-        """Return the end of the day if ``when`` is midnight in the benchmark's time zone, else ``when`` itself."""
+        """Return the end of the day if ``when`` is midnight in the benchmark's time zone. Otherwise return ``when``."""
         local = when.astimezone(self.zone)
         whole_day = local.time() == time(0)
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Return the instant in UTC if the cut-off is a date. None if the cut-off is a number of sessions.
+        """Return the instant in UTC if the cut-off of a history is a date. Return None if it is a number of sessions.
 
         A number with fewer than eight digits is never a date.
         """
@@ -97,8 +97,8 @@ def _iso(text: str) -> datetime | None:
 def _epoch(text: str) -> datetime | None:
     """Return the instant of a Unix time, or None. The size of the number decides between s, ms, µs and ns.
 
-    The time must be 1973 or later. A number of 12 or 14 digits that forms a date, such as 202403020920, is read as this
-    date. A number of 10 digits that forms a date could also be a Unix time, so that the result is None.
+    The time must be 1973 or later. A number such as 202403020920, with 12 or 14 digits that form a date, is read as
+    this date. A number of 10 digits that form a date is ambiguous, so the result is None.
     """
     if not _NUMBER.fullmatch(text):
         return None
@@ -148,10 +148,7 @@ def _written(text: str) -> datetime | None:
 
 
 def _month(name: str) -> int:
-    """Return the month from 1 to 12.
-
-    The name is English and may be cut to three letters or more. 0 for any other name.
-    """
+    """Return the month from 1 to 12 for an English name of at least three letters. Return 0 for any other name."""
     full = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
             "november", "december")  # fmt: skip
     lowered = name.lower()

@@ -1,4 +1,4 @@
-"""Find the memories that an item's evidence references mean. References with a clear meaning are repaired.
+"""Find the sessions and turns to which an item's evidence refers.
 
 `coverage_gaps` checks that the memories contain the text and caption of every evidence turn.
 
@@ -8,8 +8,9 @@ Example::
     gaps = coverage_gaps(items, corpus, [rendered.memory.content for rendered in memories(config, corpus)])
     # [CoverageGap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
 
-``D:11:26`` is repaired to ``D11:26``, and ``D30:05`` to ``D30:5``. A turn that evidence quotes is found by its speaker
-and text. If a reference matches nothing, it is left out of the evidence and the item gets a flag.
+Misspelled references with a clear meaning are repaired: ``D:11:26`` becomes ``D11:26``, and ``D30:05`` becomes
+``D30:5``. A turn that evidence quotes is found by its speaker and text. If a reference matches nothing, it is left out
+of the evidence and the item gets a flag.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
 ANY_ROW = -1
-"""used instead of a row index, for the meaning of an id in all rows that do not define the id themselves"""
+"""replacement for a row index; its entries apply to all rows that do not define an id themselves"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
@@ -54,24 +55,24 @@ class EvidenceLookup:
     turns: dict[str, str] = field(default_factory=dict)
     """turn id -> id of the turn's session; turns are in corpus order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
-    """row index -> ids of the row's turns with an evidence flag; if sessions share an id, only the first is included"""
+    """row index -> ids of the row's turns marked as evidence; only in the first of several sessions with one id"""
     renamed_ids: dict[tuple[int, str], str] = field(default_factory=dict)
     """(row index, id in this row) -> id in the corpus, if the two ids differ"""
     ids_by_quote: dict[str, str] | None = None
-    """speaker and text -> id of the first turn with this speaker and text; None if the parser is not ``exact_text``"""
+    """speaker and text of a turn -> id of the first such turn; None if the parser is not ``exact_text``"""
     removed: set[str] = field(default_factory=set)
     """ids of turns that are not ingested, because the config removes their role"""
     blank: set[str] = field(default_factory=set)
     """ids of blank turns; no memory is made of a blank turn"""
     when: dict[str, datetime] = field(default_factory=dict)
-    """session id or turn id -> date of this session or turn, if it has a date of its own"""
+    """id of a session or turn -> its own date, if there is one"""
     empty: set[str] = field(default_factory=set)
     """ids of sessions that no memory can contain, because none of their turns is ingested"""
 
     def id_in_corpus(self, row: int, name: str) -> str:
         """Translate an id that a row uses into the id in the corpus.
 
-        If the row does not define the id, its meaning in the whole corpus is used.
+        If the row does not define the id, the id means the same as in the whole corpus.
         """
         known = self.renamed_ids.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
@@ -79,7 +80,7 @@ class EvidenceLookup:
         return self.renamed_ids.get((ANY_ROW, name), name)
 
     def flagged(self, row: int) -> set[str]:
-        """Return the ids of the row's turns that a flag marks as evidence.
+        """Return the ids of the row's turns that the data marks as evidence.
 
         If the row has no history, the marked turns of the whole corpus are returned.
         """
@@ -93,11 +94,11 @@ class EvidenceRule:
     parser: Parser
     configured: bool
     flagged: bool
-    """true: a flag on a turn marks it as evidence"""
+    """true if the data marks turns as evidence with a flag"""
     turn_level: bool
-    """true: each evidence session is expected to have an evidence turn"""
+    """true if each evidence session must have an evidence turn"""
     has_references: bool
-    """true: a field of the item contains references to its evidence"""
+    """true if a field of the item contains references to its evidence"""
     roles_removed: bool
 
     @classmethod
@@ -117,7 +118,7 @@ class EvidenceRule:
         )
 
     def resolve(self, item: RawItem, lookup: EvidenceLookup) -> tuple[Evidence, tuple[str, ...]]:
-        """Return the evidence of an item in corpus order, and flags for problems with this evidence."""
+        """Return the evidence of an item in corpus order, and the names of problems with this evidence."""
         if not self.configured:
             return Evidence(), ()
         flags: set[str] = set()
@@ -140,9 +141,9 @@ class EvidenceRule:
     def _resolved_references(
         self, item: RawItem, lookup: EvidenceLookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
-        """Return the ids of the sessions and turns that an item's references name.
+        """Return the ids of the sessions and turns to which an item's references refer.
 
-        Grades are added to ``grades``, and problems to ``flags``.
+        Grades of the evidence are added to ``grades``, and names of problems to ``flags``.
         """
         sessions: set[str] = set()
         turns: set[str] = set()
@@ -161,7 +162,10 @@ class EvidenceRule:
         return sessions, turns
 
     def unresolved_reference(self, item: RawItem, lookup: EvidenceLookup) -> str:
-        """Return the first reference or marked turn of the item that matches no memory. Empty if all match."""
+        """Return the first evidence reference of the item that matches no memory, or an empty text if all match.
+
+        A blank turn that is marked as evidence also counts as such a reference.
+        """
         for _, reference in self._references(item, lookup, set()):
             known = lookup.id_in_corpus(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
@@ -171,14 +175,14 @@ class EvidenceRule:
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
-        """Return the id of an evidence session or turn whose date is after ``asked``. Empty if there is none."""
+        """Return the id of an evidence session or turn that is dated after ``asked``, or an empty text."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         dated_sessions = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in dated_sessions} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:
-        """Yield each evidence reference of the item, with the id of the session or turn that the reference means."""
+        """Yield each evidence reference of the item, with the id of its session or turn."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.ids_by_quote is not None:
@@ -201,7 +205,8 @@ class EvidenceRule:
     ) -> tuple[set[str], set[str]]:
         """Return the evidence sessions and turns that are ingested.
 
-        If the evidence names turns, a session whose evidence turns are all removed is left out too.
+        If each evidence session must have an evidence turn, a session whose evidence turns are all removed is left out
+        too.
         """
         kept = turns - lookup.removed
         holding = {lookup.turns[turn] for turn in kept}
@@ -219,9 +224,9 @@ class EvidenceRule:
 
 
 def _session_grades(grades: dict[str, float], turns: Iterable[str], lookup: EvidenceLookup) -> dict[str, float]:
-    """Return the grades, with each session's grade set to the highest grade of its turns.
+    """Return the grades of evidence. Each session with evidence turns gets the highest grade of its turns.
 
-    Empty if all grades are 1.
+    Return an empty map if all grades are 1.
     """
     for turn in turns if grades else ():
         session = lookup.turns[turn]
@@ -252,10 +257,7 @@ class CoverageGap:
 
 
 def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[CoverageGap]:
-    """Return the evidence turns of the items whose text is in none of the memories.
-
-    ``contents`` are the memory texts.
-    """
+    """Return the evidence turns whose text or caption is in none of the memory texts ``contents``."""
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
     known: dict[str, str | None] = {}
@@ -271,7 +273,7 @@ def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]
 
 
 def _missing_part(turn: Turn | None, whole: str) -> str | None:
-    """Return the text or caption of the turn if it is missing in ``whole``, else None."""
+    """Return the text or caption of the turn that ``whole`` does not contain, or None if nothing is missing."""
     if turn is None:
         return "(not ingested)"
     parts = [turn.text, *([turn.caption] if turn.caption else [])]

@@ -1,4 +1,4 @@
-"""Read the sessions of one row, check them and parse their dates. Session ids can still repeat in a corpus.
+"""Read the sessions of one row, check them and parse their dates. Rows of one corpus can still use equal session ids.
 
 Example::
 
@@ -43,7 +43,7 @@ MOST_KEYS = 12
 
 @dataclass(slots=True, kw_only=True)
 class RawSession:
-    """A session as the row gives it. Another session of the corpus can have the same ``id``."""
+    """A session as its row gives it. Sessions of other rows in the corpus can have the same ``id``."""
 
     id: str
     turns: list[RawTurn]
@@ -54,9 +54,9 @@ class RawSession:
     where: str = ""
     """the field that contains the session, for error messages"""
     has_own_id: bool = False
-    """true: the data gives the id; false: the id is made from the row's id or from a position"""
+    """true if the data gives the id; false if the id is made from the row's id or from a position"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """fields of the session object that the config's ``formatTemplate`` uses"""
+    """the fields of the session object that ``formatTemplate`` in the config uses"""
 
 
 class HistoryReader:
@@ -65,7 +65,7 @@ class HistoryReader:
     def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         self.contexts = [ContextReader(config, context, dates, names) for context in config.fields.contexts]
         self.turns = self.contexts[0].turns
-        """reader for the turns of the first history, and for turns that evidence quotes"""
+        """reader for the turns of the first history; it also reads turns that evidence quotes"""
 
     @property
     def turns_read(self) -> int:
@@ -87,7 +87,7 @@ class HistoryReader:
         return found
 
     def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """Create the error for a row without any text to remember."""
+        """Create the error for a row without any text that a memory can contain."""
         return self.contexts[0].no_memory_error(row, place, sessions)
 
 
@@ -111,15 +111,16 @@ class ContextReader:
         self.fields = session_fields(config)
         self.words = config.ingestion.chunk.words if config.ingestion.chunk else None
         self.deletes = config.deletion is not None
-        """true: memories are deleted by the id of their row, so that rows with equal texts stay separate"""
+        """true if memories are deleted by the id of their row; rows with equal texts then stay separate"""
         self.dates = dates
         self.names = names
         self.turns = TurnReader(config, context, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
-        """Return the sessions, sorted by the number in their key or in the order of the list.
+        """Return the sessions of one history.
 
-        ``before`` is the number of sessions in earlier histories of the row.
+        Sessions under numbered keys are sorted by number, and listed sessions keep their order. ``before`` is the
+        number of sessions in earlier histories of the row.
         """
         match self.kind:
             case "string":
@@ -133,19 +134,22 @@ class ContextReader:
                 return list(self._listed_sessions(row, place, row_id, before))
 
     def _named(self, session: RawSession, row: Mapping[str, object], place: RowPlace) -> RawSession:
-        """Set the session's id to the value at the config's ``id`` path. Without this path, the id stays."""
+        """Set the session's id to the value at the config's ``id`` path.
+
+        If the config has no such path, the id does not change.
+        """
         if self.id is not None:
             session.id, session.has_own_id = id_at(row, self.id, place), True
         return session
 
     def _whole(self, row: Mapping[str, object], place: RowPlace, before: int) -> RawSession:
-        """Return one session. Its turns are the elements of the history field."""
+        """Return the history as one session whose turns are the elements of the history field."""
         list_at(row, self.field, place)
         turns = [self.turns.read(turn, where, place) for where, turn in elements(self.field, row)]
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=path_name(self.field))
 
     def no_memory_error(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """Create the error for a row without memories. The message says what the history field contains instead."""
+        """Create the error for a row without memories. The message shows the content of the history field."""
         name, value = path_name(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
@@ -238,7 +242,8 @@ class ContextReader:
     ) -> RawSession:
         """Return the session of a list element.
 
-        A list contains the turns of the session. An object is the session's only turn. A text is the session's content.
+        If the element is a list, it contains the turns of the session. If it is an object, it is the session's only
+        turn. If it is a text, it is the session's content.
         """
         if isinstance(element, str):
             session = self._text_session(f"{row_id}.{index + 1}", element, row, place)
@@ -251,9 +256,10 @@ class ContextReader:
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
     def _turn_session(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
-        """Return a session of one turn. The session gets the date of the turn.
+        """Return a session with one turn. The session gets the date and the id of the turn.
 
-        The session also gets the id of the turn, unless this id is in the field ``dialogId``.
+        If the turn has its id in the field ``dialogId``, the turn keeps its id, and the session keeps ``name`` as its
+        id.
         """
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
@@ -271,7 +277,7 @@ class ContextReader:
     def _parallel_list(
         self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
-        """Return the list at ``path``, which has one value per session. None if ``path`` is None."""
+        """Return the list at ``path``, or None if ``path`` is None. The list must have one value per session."""
         if path is None:
             return None
         values = list_at(row, path, place)
@@ -316,7 +322,7 @@ _ENDS = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 def split_chunks(text: str, words: int) -> list[str]:
     """Split a text into chunks of at most ``words`` words. Chunks end where a sentence or a line ends.
 
-    Only a sentence with more than ``words`` words is cut inside.
+    A sentence is only cut if it is longer than a chunk.
     """
     found: list[str] = []
     held, count = "", 0

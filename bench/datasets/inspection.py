@@ -1,4 +1,4 @@
-"""The first reading of the data: check every row, count items and memories, and make a compact index.
+"""Read the data for the first time: check every row, count items and memories, and create a compact index.
 
 The index contains the place of each row, and the ids, question types and corpora of its items. Up to 20 errors are
 reported together::
@@ -39,7 +39,7 @@ UNTYPED = 0
 class DatasetCounts:
     """The counts of a dataset.
 
-    ``memories`` counts sessions, turns or corpora, as the benchmark's config chooses.
+    ``memories`` is the number of sessions, turns or corpora, because the config decides what one memory is.
     """
 
     items: int = 0
@@ -54,13 +54,13 @@ class DatasetCounts:
     session_evidence: int = 0
     """number of items whose evidence names sessions"""
     abstention: int = 0
-    """number of abstention items: the right reaction is to refuse an answer"""
+    """number of items that cannot be answered, so that a refusal is right"""
     evidence_turns: int = 0
-    """sum over all items of the number of distinct evidence turns"""
+    """number of distinct evidence turns per item, summed over all items"""
     repeated_texts: int = 0
     """number of sessions without ids in the data whose text also occurs in another row of the corpus"""
     unfindable: int = 0
-    """number of items that have an evidence text which is in no memory"""
+    """number of items with an evidence text that no memory contains"""
 
     def losses(self) -> Iterator[str]:
         """Yield notes on sessions that are stored twice and on evidence texts that no memory contains."""
@@ -84,27 +84,26 @@ class DatasetIndex:
     types: list[str] = field(default_factory=lambda: [""])
     type_of: array[int] = field(default_factory=lambda: array("I"))
     corpora: IdTable | None = None
-    """ids of the corpora; None when each item has its own corpus, named like the item"""
+    """ids of the corpora; None if each item has its own corpus, which then has the id of the item"""
     views: IdTable | None = None
-    """ids of corpora that are cut off at a date or session; None if the config has no ``visibility``"""
+    """ids of corpora that end at a certain date or session; None if the config has no ``visibility``"""
     view_of: array[int] = field(default_factory=lambda: array("I"))
-    """index of each item -> index of the item's corpus in ``views``"""
+    """for each item, the index of its corpus in ``views``"""
     base_of_view: array[int] = field(default_factory=lambda: array("I"))
     cuts: list[str | None] = field(default_factory=list)
     counts: DatasetCounts = field(default_factory=DatasetCounts)
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """notes on evidence and question types; results show these notes too"""
+    """notes on evidence and question types, which are also shown in results"""
     texts: tuple[str, ...] = ()
-    """notes on the texts of items; results show these notes too"""
+    """notes on the texts of items, which are also shown in results"""
     repeated: int = 0
     """number of sessions that also occur in another row of the same corpus"""
     blank: int = 0
     """number of blank turns; no memory is made of a blank turn"""
     coverage_checks: list[str] = field(default_factory=list)
-    """one entry per passed check that the memories contain all evidence: the memory unit and text template of the check
-    """
+    """memory unit and text template of each passed check that the memories contain all evidence"""
 
 
 class Scanner:
@@ -124,7 +123,7 @@ class Scanner:
         self.type_index: dict[str, int] = {}
         self.findings: list[DataError] = []
         self.histories: dict[int, tuple[str, str]] = {}
-        """corpus -> the identity of its joined history, and the id of the first row with this history"""
+        """corpus -> id of its joined history, and id of the first row with this history"""
         self.rows_without_questions = 0
         """number of rows whose list of questions is empty"""
 
@@ -180,10 +179,10 @@ class Scanner:
             self._count_row(parsed)
 
     def _repeats_history(self, values: Mapping[str, object], place: RowPlace) -> bool:
-        """Return True when an earlier row of the corpus already has the joined history of this row.
+        """Return True when an earlier row of the corpus has the same joined history as this row.
 
         Raises:
-            DataError: the earlier row has another joined history.
+            DataError: an earlier row of the corpus has another joined history.
         """
         joined_id = self.parser.joined_history_id(values)
         if joined_id is None or self.found.corpora is None:
@@ -206,7 +205,7 @@ class Scanner:
     def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
         """Raise a DataError when a row contains no text to store as a memory.
 
-        In a shared corpus, a row with questions may have no memory.
+        In a shared corpus, a row with questions needs no such text.
         """
         removed = self.parser.removed_roles
         turns = (turn for session in parsed.sessions for turn in session.turns)
@@ -227,7 +226,7 @@ class Scanner:
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus_index(self, parsed: ParsedRow, place: RowPlace) -> int:
-        """Return the index of the row's corpus. A corpus that is not known yet is added."""
+        """Return the index of the row's corpus. An unknown corpus is added."""
         table = self.found.corpora
         if table is None:
             return len(self.found.rows)
@@ -339,7 +338,7 @@ class Scanner:
         )
 
     def _drop_undeclared_flags(self) -> None:
-        """Reset the counts of evidence that is missing only because no turn has the default turn flag."""
+        """Reset the counts of missing evidence, if no turn has the default field that marks evidence."""
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.flag_found:
             counts.flags.pop(TURNS_MISSING, None)

@@ -48,9 +48,9 @@ _GOLDS = {
         r"\s*(?:\[\s*[\"'].*[\"']\s*\]|\{\s*[\"'].*[\"']\s*:.*\})\s*", re.DOTALL
     ),
 }
-"""a problem of a gold answer -> the regular expression that finds this problem"""
+"""description of a problem in a gold answer -> regular expression that finds this problem"""
 LITERAL = frozenset({"exact-match", "contains"})
-"""evaluators for which the answer must contain or equal the gold answer literally"""
+"""evaluators that require the gold answer literally: as the whole answer or as a part of it"""
 PHRASES = frozenset({"phrases", "ordered-phrases"})
 TEXTUAL = LITERAL | PHRASES | {"token-f1", "locomo-f1"}
 """evaluators that compare the words of the answer with the words of the gold answer"""
@@ -80,10 +80,9 @@ _MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
         ),
     ),
 )
-"""pairs: evaluators, and a regular expression for gold answers with marks that these evaluators do not ignore"""
+"""pairs of evaluators and a regular expression for gold answers with marks that these evaluators do not ignore"""
 LEAST_LEAK, LEAST_LEAKS = 4, 4
-"""minimum length of a gold in characters, and minimum number of questions, to report questions that contain their gold
-"""
+"""minimum characters of a gold answer, and minimum number of questions with their gold answer, for a note"""
 LONGEST = 60
 """maximum length of an example in a note, in characters"""
 
@@ -102,7 +101,7 @@ class ItemTexts:
         self._leaks: list[str] = []
         self._n_leaks = 0
         self._signs: dict[str, tuple[int, list[str]]] = {}
-        """a problem -> number of items with this problem, and the first few of these items"""
+        """description of a problem -> number of items with this problem, and the first few of these items"""
 
     def add(self, raw: RawItem, corpus: Hashable) -> None:
         """Check one item. ``corpus`` identifies the history of the item.
@@ -210,7 +209,7 @@ def _joined_examples(examples: Sequence[str]) -> str:
 def history_key(sessions: Sequence[RawSession]) -> Hashable:
     """Return a key that is equal for equal histories.
 
-    It contains the numbers of sessions and turns, and the texts at the start and end of the history.
+    The key contains the numbers of sessions and turns, and the texts at the start and end of the history.
     """
     turns = [(session.turns[0].text, session.turns[-1].text) for session in sessions if session.turns]
     return (len(sessions), sum(len(session.turns) for session in sessions), *turns[:1], *turns[-1:])

@@ -1,6 +1,4 @@
-"""The memories that are sent for a corpus, and whether a job's retrieval metrics count turns, sessions or texts.
-
-The evidence level says whether retrieval metrics count turns, sessions or texts.
+"""Render the memories that are sent for a corpus, and decide what a job's retrieval metrics count.
 
 Example::
 
@@ -11,10 +9,11 @@ Example::
     ranked_ids([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
 
 The benchmark sets what one memory is (turn, session or corpus) and how its text is written. A provider's config can
-replace both for its own jobs. All ids in this module are ids of the dataset, which are never sent to a provider.
+replace these settings for its own jobs. All ids in this module are ids of the dataset, which are never sent to a
+provider.
 
-The level is "turn" only if memories are turns and the benchmark has evidence turns. If memories are sessions, a hit
-does not count as a hit on the turns of the session.
+Retrieval metrics count turns only if memories are turns and the benchmark has evidence turns. If a memory is a session,
+its hit does not count as a hit on the turns of the session.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class RenderedMemory:
     turns: tuple[str, ...]
     corpus: str
     position: int
-    """position in the order in which the corpus is sent, counted from 1"""
+    """position of the memory in the order in which memories are sent, counted from 1"""
 
     def as_json(self) -> dict[str, object]:
         """Return the JSON object that ``bench describe --memories`` prints for this memory."""
@@ -143,12 +142,12 @@ def _corpus_memory(corpus: Corpus, writer: _MemoryRenderer) -> Iterator[Rendered
 
 
 def _first_date(session: Session) -> datetime | None:
-    """Return the date of the session's first turn that has a date. None if no turn has a date."""
+    """Return the date of the first turn that has a date, or None if no turn has a date."""
     return next((turn.when for turn in session.turns if turn.when), None)
 
 
 class _MemoryRenderer:
-    """Render sessions and turns as text, by the rules of the benchmark or by the provider's setting ``ingest.text``."""
+    """Render sessions and turns as text, by the rules of the benchmark or of the provider's setting ``ingest.text``."""
 
     def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
         rules = config.ingestion.preprocessing
@@ -177,7 +176,7 @@ class _MemoryRenderer:
         return self.finish(head + self.line(session, turn))
 
     def _turn_date(self, when: datetime | None) -> str | None:
-        """Return a turn's date as text, or None if the config does not begin every memory with a date."""
+        """Return a turn's date as text, or None if the config does not add a date to every memory."""
         return iso_utc(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
@@ -243,7 +242,7 @@ _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<
 def _turn_renderer(text: str | None) -> TurnText:
     """Return a function that renders a turn as text.
 
-    ``text`` is the provider's setting ``ingest.text``: a template, or the name of a template. If ``text`` is None, a
+    ``text`` is the provider's setting ``ingest.text``: a template or the name of a template. If ``text`` is None, a
     turn is rendered as ``speaker: content``. A missing speaker or date is left out together with its punctuation.
     """
     if text is None:
@@ -281,7 +280,7 @@ Level = Literal["turn", "session", "text"]
 def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) -> Level:
     """Return what the retrieval metrics of a job count: turns, sessions or texts.
 
-    ``unit`` is the unit of its memories.
+    ``unit`` is what one memory of the job is.
     """
     wanted = config.evaluation.granularity
     if wanted == "text":
@@ -290,9 +289,9 @@ def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) 
 
 
 def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tuple[str, ...]:
-    """Return the ids of an item's evidence: turns, sessions or texts, as ``level`` says.
+    """Return the ids of an item's evidence. ``level`` decides between ids of turns, sessions and texts.
 
-    An abstention item has no ids, unless ``score_retrieval`` is True.
+    An abstention item has no evidence ids, unless ``score_retrieval`` is true.
     """
     if item.abstention and not score_retrieval:
         return ()
@@ -304,14 +303,14 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
 def evidence_sentences(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
     """Return a map from evidence id to evidence text, for metrics that count texts.
 
-    The texts are the dataset's quotes. If the item has no quotes, the texts of its evidence turns are used.
+    The texts are quotes in the dataset. If an item has no quotes, the texts of its evidence turns are used.
     """
     ids = gold_ids(item, "text", score_retrieval=True)
     return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))
 
 
 def contained_ids(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
-    """Return the ids of the sentences that occur in ``content``. White space is ignored."""
+    """Return the ids of the sentences that occur in ``content``. Differences in white space are ignored."""
     body = "".join(content.split())
     return tuple(name for name, text in sentences.items() if (plain := "".join(text.split())) and plain in body)
 
@@ -325,10 +324,10 @@ def ids_at_level(memories: Iterable[RenderedMemory], level: Level) -> tuple[str,
 def ranked_ids(
     hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
 ) -> list[tuple[str, ...]]:
-    """Return the evidence ids of each of the first k hits, in the provider's order.
+    """Return the ids of each of the first ``k`` hits, in the provider's order: ids of turns or of sessions.
 
     A hit without a known memory has no ids. If memories are turns but sessions are counted, only the first hit of each
-    session is kept. Later hits of this session are removed before the first k hits are taken.
+    session is kept, and ``k`` counts the kept hits.
     """
     slots = [ids_at_level(sources, level) for sources in hits]
     if unit == "turn" and level == "session":

@@ -29,12 +29,12 @@ from bench.values import dataclass as value_dataclass
 from bench.visible import counted
 
 EXAMPLES = 3
-"""maximum number of items that a note names"""
+"""maximum number of items that are named in a note"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRow:
-    """A parsed row. The evidence of its items is not yet resolved, because other rows can belong to the same corpus."""
+    """A parsed row. The evidence of its items is not looked up yet, because it can be in other rows of the corpus."""
 
     id: str
     corpus: str
@@ -68,18 +68,17 @@ class RowParser:
         self._history_roots = set[str]().union(*(_history_fields(context) for context in config.fields.contexts))
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
-        """true: the data must list sessions by date, because a cut-off can be a number of sessions in file order"""
+        """true if the data must list sessions by date, because an item can see only the first N sessions of the file"""
         self.hidden = 0
-        """number of items that see only a part of the history in their own row, because of a cut-off by session number
-        """
+        """number of items that see only the first N sessions, although their own row has more than N sessions"""
         self.lost: tuple[RawItem, str] | None = None
-        """the first item with evidence that matches nothing in its history, and this evidence reference"""
+        """the first item with evidence that matches nothing in its history, and the reference to this evidence"""
         self.lost_items = 0
-        """number of items with at least one evidence reference that matches nothing"""
+        """number of items with an evidence reference that matches nothing"""
         self.lost_whole = 0
-        """number of items whose evidence references all match nothing"""
+        """number of items without any evidence reference that matches"""
         self.early: dict[str, str] = {}
-        """item id -> message for the first items whose question is dated before its evidence"""
+        """item id -> message, for the first items whose question is dated before its evidence"""
         self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
@@ -105,7 +104,7 @@ class RowParser:
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
         """Return the corpus id of a row.
 
-        A list or map at the configured path is replaced by a digest of its content.
+        If the configured path contains a list or map, the id is a digest of this value.
         """
         path = self._corpus_path
         if path is None:
@@ -118,7 +117,7 @@ class RowParser:
     def joined_history_id(self, row: Mapping[str, object]) -> str | None:
         """Return an id of the history that ``data.with`` joins to a row. Equal histories have equal ids.
 
-        None if the row's history is not joined.
+        Return None if no history is joined to the row.
         """
         scope = scope_of(row)
         if not self.shared or scope is None or not self._history_roots <= scope.joined_ids.keys():
@@ -128,7 +127,7 @@ class RowParser:
     def row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
         """Return the id of a row from the configured field or from a field with a usual id name.
 
-        Without such a field, the id is ``row_1`` for the first row, ``row_2`` for the second, and so on.
+        If the data has no such field, rows are named ``row_1``, ``row_2`` and so on.
         """
         if not self._id_known:
             known = next((name for name in self.config.row_id_candidates if row.get(name) is not None), None)
@@ -139,7 +138,7 @@ class RowParser:
     def _row_metadata(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the metadata of a row for session templates and prompts.
 
-        It is searched in the row and its histories.
+        The metadata is searched in the row and in its histories.
         """
         if not self._metadata:
             return {}
@@ -150,7 +149,7 @@ class RowParser:
     def make_item(
         self, raw: RawItem, position: int, corpus: str, lookup: EvidenceLookup, last: Session | None = None
     ) -> Item:
-        """Create the complete item with its resolved evidence.
+        """Create the complete item, with its evidence looked up in the corpus.
 
         If the question has no date, the item gets the date of the session ``last``. If the item deletes a memory that
         does not exist, a DataError is raised.
@@ -195,7 +194,7 @@ class RowParser:
         return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
 
     def early_questions(self) -> str:
-        """Return a note on questions that are dated before their evidence. Empty if all dates are in order."""
+        """Return a note on questions that are dated before their evidence, or an empty text if there are none."""
         if not self.early_items:
             return ""
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
@@ -206,7 +205,10 @@ class RowParser:
         )
 
     def lost_evidence(self) -> str:
-        """Return a note on items whose evidence matches nothing in their history. Empty if all evidence matches."""
+        """Return a note on items whose evidence matches nothing in their history.
+
+        Return an empty text if all evidence matches.
+        """
         if self.lost is None:
             return ""
         item, reference = self.lost
@@ -223,9 +225,9 @@ class RowParser:
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
-        """Return the session with the latest date, if the config takes question dates from this session.
+        """Return the session with the latest date, if the config uses this date as the date of questions.
 
-        None if the config takes them from another place, or if no session has a date.
+        Return None if the config does not use this date, or if no session has a date.
         """
         if self.config.question_date.source != "last_session":
             return None
@@ -235,8 +237,8 @@ class RowParser:
     def reduce(self, built: BuiltCorpus, evidence: Iterable[Evidence]) -> BuiltCorpus:
         """Return the corpus with the sessions that the config's history mode keeps.
 
-        ``full`` keeps all sessions. ``lazy`` keeps the evidence sessions only. ``shared`` also keeps the first other
-        sessions, as many as the config says.
+        ``full`` keeps all sessions. ``lazy`` keeps only the evidence sessions. ``shared`` keeps the evidence sessions
+        and a configured number of other sessions.
         """
         history = self.config.history
         if history.mode == "full":
@@ -257,17 +259,17 @@ class RowParser:
             raise place.error("", text, hint="give the sessions dates, or use an index as the cut-off")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
-        """Return True when an item's cut-off is a number that hides a part of the history in the item's own row."""
+        """Return True when the item sees only the first N sessions, and its own row has more than N sessions."""
         if item.cut is None or self.config.visibility is None or self.dates.read_cut(item.cut) is not None:
             return False
         brings = len(sessions) if len(sessions) != 1 else len(sessions[0].turns)
         return int(item.cut) + self.config.visibility.through < brings
 
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
-        """Return the part of a corpus before a cut-off. The part gets the id ``view``.
+        """Return the part of a corpus before a cut-off, as a corpus with the id ``view``.
 
-        ``cut`` is a number of sessions or a date. With ``visibility.through``, the session or date of the cut-off is
-        included.
+        ``cut`` is a number of sessions or a date. If ``visibility.through`` is set, the part includes the session or
+        date at the cut-off.
         """
         when = self.dates.read_cut(cut)
         through = self.config.visibility is not None and self.config.visibility.through
@@ -280,7 +282,7 @@ class RowParser:
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
     """Return the first ``index`` sessions.
 
-    If there is only one session, return its first ``index`` turns as a session.
+    If there is only one session, return a session with its first ``index`` turns.
     """
     if len(sessions) != 1:
         return sessions[:index]
@@ -290,7 +292,7 @@ def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, .
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
     """Return the sessions before a date.
 
-    If there is only one session and this session has no date, return its turns before the date as a session.
+    If there is only one session and it has no date, return a session with its turns before the date.
     """
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)

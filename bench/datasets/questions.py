@@ -1,7 +1,7 @@
-"""The items of one row, before their evidence is looked up in the corpus.
+"""Read the items of one row. Their evidence is looked up in the corpus later.
 
-A row contains one question or a list of nested questions. With ``flatten`` in the config, it contains a list of
-children::
+A row contains one question or a list of nested questions. If the config has the key ``flatten``, a row contains a list
+of objects with one question each::
 
     reader = QuestionReader(config, dates, turns, names)
     for raw in reader.read(row, place, row_id="conv-26"):
@@ -62,7 +62,7 @@ _INDEX_OR_DATE = "write a number of sessions, counted from 0, or a date of a for
 
 @dataclass(slots=True, kw_only=True)
 class RawItem:
-    """An item whose evidence references are not yet resolved to memories."""
+    """An item whose evidence references are not looked up in the corpus yet."""
 
     id: str
     question: str
@@ -100,7 +100,7 @@ class QuestionReader:
         self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
-        """true: items may have no choices; such an item is an open question"""
+        """true if an item may have no choices; such an item is an open question"""
         self.reference = value_of(config.evidence.reference)
         self.grade = value_of(config.evidence.grade)
         self.ranges = config.evidence.parser == "ranges"
@@ -126,7 +126,8 @@ class QuestionReader:
     def _has_question(self, row: Mapping[str, object]) -> bool:
         """Return True when the row has a question.
 
-        Only a row of a shared corpus may have an empty question. Such a row adds its history and no item.
+        Only in a shared corpus can the question of a row be empty. Such a row adds its history to the corpus, but no
+        item.
         """
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
@@ -166,7 +167,7 @@ class QuestionReader:
             yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
     def _listed(self, paths: NestedPaths, row: Mapping[str, object], place: RowPlace) -> list[tuple[str, object]]:
-        """Return each question in the row's list at ``paths.list``, as a pair of place and question."""
+        """Return each question in the row's list at ``paths.list``, together with its place."""
         list_at(row, paths.list, place)
         children = elements(paths.list, row)
         self._look_up_names(row, [child for _, child in children])
@@ -177,8 +178,8 @@ class QuestionReader:
     ) -> str | None:
         """Return the question type of a nested question, or None.
 
-        If the question gives no type, the type of its row is used. ``categories`` in the config replaces a type id by
-        its name.
+        If the question has no type, the type of its row is used. ``categories`` in the config maps ids of types to
+        names.
         """
         path = paths.category
         if path is None:
@@ -274,7 +275,7 @@ class QuestionReader:
         return tuple(points)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
-        """Put the choices of an item into an order that depends only on the item's id.
+        """Sort the choices of an item into an order that depends only on the item's id and the texts.
 
         The order in the data could reveal the right choice.
         """
@@ -313,9 +314,9 @@ class QuestionReader:
         )
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
-        """Raise a DataError when the given right choice is neither the text nor the letter of one of the choices.
+        """Raise a DataError when the right choice is neither the text nor the letter of a choice.
 
-        If no right choice is given, only the evaluator ``mcq`` raises an error.
+        If the data gives no right choice, only items for the evaluator ``mcq`` raise the error.
         """
         if path is None or choice_index(item.choice_answer, item.choices) is not None:
             return
@@ -331,9 +332,9 @@ class QuestionReader:
             )
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
-        """Return True when an abstention flag marks the item as unanswerable.
+        """Return True when a field in ``scopes`` marks the item as unanswerable.
 
-        The flag can be in the question, its row or its history.
+        ``scopes`` are the question, its row and its history.
         """
         path, wanted = self.paths.abstention, self.config.abstention.equals
         if path is None:
@@ -360,7 +361,7 @@ class QuestionReader:
         return by_id or by_field or by_type or by_where or (not answered and _is_adversarial(scopes[0]))
 
     def _matches_id_pattern(self, item_id: str, place: RowPlace) -> bool:
-        """Return True when the regular expression ``abstention.idPattern`` matches a part of the id."""
+        """Return True when the regular expression ``abstention.idPattern`` matches a part of the item id."""
         if self.pattern is None:
             return False
         if len(item_id) > LONGEST_TEXT:
@@ -396,7 +397,7 @@ class QuestionReader:
     def _refs(
         self, path: PathList | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the ids of evidence sessions or turns that the row gives at ``path``.
+        """Return the references to evidence sessions or turns that the row contains at ``path``.
 
         Grades of the evidence are added to the argument ``grades``.
         """
@@ -419,7 +420,7 @@ class QuestionReader:
     def _graded(
         self, path: PathList, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references whose grade is above 0.
+        """Return the references to evidence with a grade above 0.
 
         The highest grade of each reference is added to the argument ``grades``.
         """
@@ -444,7 +445,7 @@ class QuestionReader:
         return number_at(grade, f"{where}.{path_name(self.grade)}", place)
 
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
-        """Return the reference that the template ``evidence.reference`` makes from an object."""
+        """Create the evidence reference of an object with the template ``evidence.reference``."""
         assert self.reference is not None
         text = scalar_text(self.reference.get(value))
         if text is None:
@@ -456,7 +457,7 @@ class QuestionReader:
     ) -> tuple[str, ...]:
         """Return the references to evidence turns.
 
-        A turn that is quoted in full is referenced by its speaker and text.
+        If the data quotes whole turns as evidence, a reference consists of the speaker and the text.
         """
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place, grades)
@@ -467,7 +468,7 @@ class QuestionReader:
     def _choices(self, path: PathList | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
         """Return the choices of an item.
 
-        If each choice has its own path and one of these paths finds nothing, a DataError is raised.
+        If each choice has its own path, a DataError is raised for a path without a value.
         """
         if path is None:
             return ()
@@ -504,24 +505,24 @@ class QuestionReader:
 
 
 def _first_value(path: Value | None, scopes: list[object]) -> object:
-    """Return the first value that ``path`` finds in the scopes and that is not null, or None.
+    """Return the first value at ``path`` that is not null, or None.
 
-    The scopes are the question, its row and its history.
+    The path is read in each of ``scopes``: the question, its row and its history.
     """
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
 
 
 def metadata_at(path: Value, scope: object) -> object:
-    """Return the metadata value at ``path``.
+    """Return the metadata value at ``path``, or None if there is no value.
 
-    A path with ``[*]`` returns a list of all values. None if nothing is found.
+    If the path contains ``[*]``, return a list of all values.
     """
     return path.get(scope) if path.single else path.all(scope) or None
 
 
 def _objects(value: object) -> list[object]:
-    """Flatten nested lists of objects to one list."""
+    """Flatten nested lists of objects into one list."""
     return [one for part in value for one in _objects(part)] if isinstance(value, list) else [value]
 
 
@@ -529,7 +530,7 @@ _NUMBERS = re.compile(
     r"(?P<before>(?:.*[^\d\s,-])?\s*?)(?P<numbers>\d+(?:\s*-\s*\d+)?(?:\s*,\s*\d+(?:\s*-\s*\d+)?)*)\s*", re.DOTALL
 )
 _WIDEST = 10_000
-"""maximum count of numbers in one range"""
+"""maximum count of numbers in a range such as ``3-5``"""
 
 
 def expand_ranges(reference: str) -> list[str]:
@@ -553,7 +554,7 @@ def expand_ranges(reference: str) -> list[str]:
 
 
 def _ranges_as_text(value: object) -> object:
-    """Replace each list of two numbers by a range as text: ``[3, 5]`` becomes ``3-5``.
+    """Replace each list of two numbers by a range written as text: ``[3, 5]`` becomes ``3-5``.
 
     Nested lists are searched too.
     """
@@ -576,9 +577,9 @@ def _question_at(row: object, path: Value, place: RowPlace, *, prefix: str = "")
 
 
 def _label(value: object, path: Value, place: RowPlace) -> str | None:
-    """Return a text or number as the name of a group of items.
+    """Return a text or number as a name, such as the name of a question type.
 
-    None for an empty value. A list or object is an error.
+    Return None for an empty value. A list or object raises a DataError.
     """
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
@@ -588,5 +589,8 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
 
 
 def _is_adversarial(question: object) -> bool:
-    """Return True for a question with the field ``adversarial_answer``, LoCoMo's mark of an unanswerable question."""
+    """Return True for a question with the field ``adversarial_answer``.
+
+    LoCoMo marks unanswerable questions with this field.
+    """
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None

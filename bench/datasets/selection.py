@@ -1,8 +1,8 @@
 """Select the items of a run by range, filters, sample and limit, in this order. The result has file order.
 
 Positions count the items of the whole benchmark from 1, in file order. A sample is stratified by question type: the
-method of largest remainder decides how many items of each type are taken. The key of an item is the SHA-256 of
-``SEED|BENCHMARK|ITEM_ID``. Within a type, the items with the smallest keys are taken::
+method of largest remainder decides how many items of each type are taken. Within a type, the items with the smallest
+keys are taken. The key of an item is the SHA-256 of ``SEED|BENCHMARK|ITEM_ID``::
 
     Selection(sample=20, seed=7)
     Selection(shard=(2, 4), question_types=("temporal",), limit=10)
@@ -29,7 +29,7 @@ class Selection:
     start: int | None = None
     """position of the first item, counted from 1"""
     end: int | None = None
-    """position of the last item, which is included"""
+    """position of the last item, counted from 1; this item is included"""
     shard: tuple[int, int] | None = None
     """(i, n): the i-th of n ranges of about equal size; i counts from 1"""
     items: tuple[str, ...] = ()
@@ -38,14 +38,14 @@ class Selection:
     question_types: tuple[str, ...] = ()
     sample: int | None = None
     per_type: bool = False
-    """true: ``sample`` is the number of items per question type"""
+    """true if ``sample`` is the number of items per question type"""
     seed: int = 0
     limit: int | None = None
     parts: tuple[tuple[int, int], ...] = ()
     """ranges that replace ``start`` and ``end``; sample and limit apply to each range separately"""
 
     def range(self, total: int) -> tuple[int, int]:
-        """Return the index of the first item in the range, and the index after the last. Indexes count from 0.
+        """Return the index of the first item in the range, and the index after the last item. Indexes count from 0.
 
         Raises:
             UsageError: the range or shard is invalid.
@@ -71,7 +71,7 @@ class Selection:
 
 
 class Selectable(Protocol):
-    """The facts of a dataset that a selection reads. Indexes count from 0."""
+    """The properties of a dataset that are needed to select items. Indexes count from 0."""
 
     @property
     def name(self) -> str: ...
@@ -170,7 +170,7 @@ def _sample_key(seed: int, benchmark: str, item_id: str) -> bytes:
 def allocate_sample(sizes: Counter[str], sample: int) -> dict[str, int]:
     """Return a map from question type to the number of items to sample, by the method of largest remainder.
 
-    A type never gets more items than it has. If two remainders are equal, the type that is first by name gets the item.
+    A type never gets more items than it has. Among types with equal remainders, the first by name gets the item.
     """
     total = sum(sizes.values())
     wanted = min(sample, total)

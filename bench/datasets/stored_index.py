@@ -1,7 +1,7 @@
-"""The stored index of checked data. As long as the data is unchanged, it is not parsed again.
+"""Store the index of checked data, so that unchanged data is not parsed again.
 
-For large data, the index is stored on disk and used by later commands. For small data, the index stays in memory and is
-used by this process only.
+The index of large data is stored on disk for later commands. The index of small data is stored in memory and used only
+by this process.
 
 Example::
 
@@ -36,7 +36,7 @@ from bench.datasets.rows.reading import LARGE_DATA
 from bench.datasets.rows.row_source import RowSource
 
 KEPT = 4
-"""maximum number of indexes that are stored in memory"""
+"""maximum number of indexes in memory"""
 _in_memory: dict[str, tuple[DatasetIndex, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
@@ -47,13 +47,13 @@ _Part: TypeAlias = "array[int] | bytearray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredIndex:
-    """The place where the index of a benchmark is stored, and the key that the index must have to be used."""
+    """The place of a benchmark's stored index. The index is used only if it has the right ``key``."""
 
     path: Path
     key: str
     """digest of the data files, the config files and bench's code; empty if nothing can be stored"""
     small: bool = False
-    """true: the data is small, so that its index is stored in memory and not on disk"""
+    """true if the data is small, so that its index is stored in memory instead of on disk"""
 
     @classmethod
     def of(cls, config: BenchmarkConfig, files: Sequence[DataFile], workspace: Path) -> StoredIndex:
@@ -71,9 +71,9 @@ class StoredIndex:
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> DatasetIndex | None:
-        """Return the stored index.
+        """Return the stored index, or None if no index is stored.
 
-        None if no index is stored, or if its key or the digest of a joined file has changed.
+        Return None too if the key of the index or the digest of a joined file has changed.
         """
         if not self.key:
             return None
@@ -97,7 +97,7 @@ class StoredIndex:
         return found
 
     def write(self, found: DatasetIndex, source: RowSource) -> None:
-        """Store an index. If this fails, the next command parses the data again."""
+        """Store an index. A failure is ignored, and the next command parses the data again."""
         if not self.key:
             return
         if self.small:

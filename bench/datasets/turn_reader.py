@@ -4,7 +4,7 @@ Example::
 
     reader = TurnReader(config, context, dates, names)
     reader.read({"role": "user", "content": "Hi"}, "sessions[0][0]", place)      # RawTurn
-    names.parts.open                                 # mapped keys that no turn of the file had so far
+    names.parts.open                                 # mapped fields that no turn has had so far
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "dialog_id": ("dia_id",),
     "caption": ("blip_caption", "caption"),
 }
-"""part of a turn -> field names to read if the config has no ``itemSchema``"""
+"""property of a turn -> field names to read if the config has no ``itemSchema``"""
 NO_TURN_FIELDS_HINT = "map the content of a turn, and its role or speaker, in schema.context.itemSchema"
 """hint for a YAML config without ``itemSchema``, if the turns have no field with a usual name"""
 Getter = Callable[[object], object]
@@ -44,7 +44,10 @@ def is_blank_turn(turn: RawTurn | Turn) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class RawTurn:
-    """A turn as the row gives it. ``gold`` is True if a flag marks the turn as evidence. No provider sees ``gold``."""
+    """A turn as its row gives it. ``gold`` is true if the data marks the turn as evidence.
+
+    No provider sees ``gold``.
+    """
 
     id: str | None
     text: str
@@ -57,15 +60,15 @@ class RawTurn:
 
     @property
     def quote(self) -> str:
-        """Return the speaker and the text of the turn. If the speaker is missing, the role is used.
+        """Return the speaker and the text of the turn. If the turn has no speaker, the role is used.
 
-        Evidence without ids refers to a turn in this form.
+        Evidence that quotes a turn is compared with this text.
         """
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
 class TurnReader:
-    """Read the turns of one history, and record which names of the config occur in them."""
+    """Read the turns of one history, and record which names in the config occur in the turns."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         schema = context.item_schema
@@ -79,7 +82,7 @@ class TurnReader:
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
-        """true: a turn can be a list, a text or a number instead of an object"""
+        """true if a turn can be a list, a text or a number instead of an object"""
         self.text_parts = [name for name in _text_field_order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.speaker_parts = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
@@ -89,13 +92,13 @@ class TurnReader:
         self.flag_found = False
         self.turns_read = 0
         self.undated = 0
-        """number of turns without a date, if the config maps the date of a turn"""
+        """number of turns without a date, although the config names a date field for turns"""
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
-        """Read a turn from an object or a text. ``where`` is its place in the row, for error messages.
+        """Read a turn from an object or a text. ``where`` is the turn's place in the row, for error messages.
 
         Raises:
-            DataError: a required part is missing, or has the wrong type.
+            DataError: a required field is missing, or has the wrong type.
         """
         if not self.general or value is None:
             if isinstance(value, str):
@@ -144,7 +147,7 @@ class TurnReader:
         raise missing_error(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.text_parts[0]}")
 
     def _set_speaker(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        """Set the role and the speaker of a turn. If the config maps them, at least one of the two must be present."""
+        """Set the role and the speaker of a turn. If the config maps them, the turn must have a role or a speaker."""
         for name in self.speaker_parts:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.speaker_parts and not self.by_name and raw.role is None and raw.speaker is None:
@@ -174,7 +177,7 @@ class TurnReader:
         """Return the id of a turn, or None if the config does not map the ids of turns.
 
         Raises:
-            DataError: the config maps an id, but the turn has none; or the value is not an id.
+            DataError: the turn has no id although the config maps it, or the value is not an id.
         """
         for name in self.ids:
             value = self.getters[name](turn)
@@ -189,7 +192,7 @@ class TurnReader:
 
 
 def _empty_field_hint(path: Value) -> str | None:
-    """Return a hint for a field that is empty in some turns. None if ``path`` is more than a plain field name."""
+    """Return a hint for a field that is empty in some turns. Return None if ``path`` is not a plain field name."""
     plain = re.fullmatch(r"\w+", path.text)
     return f"fix the row; if this field can be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
@@ -199,14 +202,14 @@ def _text_field_order(dialogue: str) -> tuple[str, str]:
 
 
 def _turn_paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
-    """Return a map from each part of a turn to the paths to try, in order."""
+    """Return a map from each property of a turn to the paths at which it is searched, in order."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
 
 
 def _getter(paths: tuple[Value, ...]) -> Getter:
-    """Return a function that returns the first value at one of the paths that is not null."""
+    """Return a function that reads the first value at ``paths`` that is not null."""
     first = paths[0]
     if len(paths) > 1:
         return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)

@@ -1,4 +1,4 @@
-"""The checks of ``bench validate`` for a benchmark. They find errors in the config and its data, and collect notes.
+"""Check a benchmark for ``bench validate``: find errors in its config and its data, and collect notes.
 
 The caller passes the function that checks metric names, because another package registers the metrics::
 
@@ -27,14 +27,14 @@ CheckMetric = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """The errors and notes that the validation of one config file found."""
+    """The errors and notes from the validation of one config file."""
 
     path: Path
     name: str | None = None
     errors: tuple[BenchError, ...] = ()
     notes: tuple[str, ...] = ()
     dataset: Dataset | None = None
-    """the data of the benchmark; None if the data is not on disk or not valid"""
+    """the data of the benchmark; None if the data is not on disk or is invalid"""
 
     @property
     def ok(self) -> bool:
@@ -67,9 +67,9 @@ def validate_benchmark(
 
 
 def check_coverage(dataset: Dataset) -> None:
-    """Raise a DataError if evidence is missing in the memories. The message lists the items.
+    """Raise a DataError if the memories do not contain all evidence. The message lists the items.
 
-    Nothing is checked if no evidence names turns, or if the config escapes HTML.
+    Nothing is checked if the evidence never names turns, or if the config escapes HTML.
     """
     if not dataset.turn_evidence:
         return
@@ -98,7 +98,7 @@ def metric_errors(
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
-    """Return an error for each missing Python file that the config names for an evaluator or metric."""
+    """Return an error for each Python file of an evaluator or metric that the config names and that is missing."""
     named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
     named += [
         (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]
