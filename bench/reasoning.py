@@ -1,4 +1,4 @@
-"""Remove reasoning blocks from the text of a model, in linear time.
+"""Remove the reasoning blocks from the text of a model.
 
 Example::
 

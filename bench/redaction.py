@@ -1,9 +1,7 @@
-"""Find and replace known secrets in every encoding in which they can occur.
+"""Find and replace known secrets in texts, also in encoded form.
 
-Each character of a secret is matched in every encoding: literal, with backslashes, as an escape of JSON, PHP or Python,
-as an HTML entity, percent-encoded, as ``+``, or in nested escapes. The whole secret is also matched in hex and base64.
-In base64, it can be a part of a longer text such as ``user:pass``. Texts that cannot contain a secret are skipped after
-a few plain searches, which take microseconds::
+A secret is found if its characters are literal or escaped, as in JSON, HTML or URLs, even if they are escaped several
+times. It is also found in hex and in base64::
 
     redactor.learn("a/b=c d")
     redactor.hide(r"GET /x?key=a%2Fb%3Dc+d and {\"key\":\"a\\/b=c d\"}")     # both hidden

@@ -1,11 +1,12 @@
-"""Let a package export names of its modules and import each module only when one of its names is used.
+"""Let a package export names of its modules. Each module is imported only when one of its names is used.
 
 Example, at the end of a package that imports its modules for type checkers only::
 
     __getattr__ = lazy_exports(__name__, reader="Reader", merging="MergeOutcome merge")
 
-``bench.plan`` is both a package and a function of the Python API, ``bench.plan(...)``. Such a package sets
-``sys.modules[__name__].__class__ = CallablePackage``."""
+``bench.plan`` is a package and also a function, ``bench.plan(...)``. Such a package sets
+``sys.modules[__name__].__class__ = CallablePackage``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Read numbers, dates, maps and lists from responses, headers and files, without exceptions.
 
-A number or date that cannot be read is None. A value that is not a map or list is read as an empty map or list.
-`python_tree` parses Python source safely from several threads.
+A number or date that cannot be read becomes None. A value that is not a map or list becomes an empty map or list.
+`python_tree` parses Python source and is safe in several threads.
 
 Example::
 

@@ -10,9 +10,9 @@ Example::
     hide_secrets("postgresql://me:hunter22@db:5432/bench")     # postgresql://me:[redacted]@db:5432/bench
     is_secret("PINECONE_API_KEY")                       # True: its value is not shown at all
 
-The process environment takes precedence over ``.env`` of the workspace.
+The process environment takes precedence over the ``.env`` of the workspace.
 
-Two different addresses also differ after `hide_secrets`, but a new password changes nothing.
+If two addresses differ only in their password, `hide_secrets` returns the same text for both.
 """
 
 from __future__ import annotations

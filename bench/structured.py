@@ -1,4 +1,4 @@
-"""Read a text that must be one JSON object of a given schema; for any other text, the result is None.
+"""Read a text that must be one JSON object of a given schema. The result is None for any other text.
 
 Example::
 

@@ -1,10 +1,9 @@
-"""Estimate token counts for endpoints that report no counts; the name of the method is ``chars/4``.
+"""Estimate token counts for endpoints that do not report them. The name of the method is ``chars/4``.
 
-A character counts as a quarter of a token. A character of a script without spaces between words, or of Hangul, counts
-as one token. Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters per token for English, 1.1 for
-Chinese, 1.3 for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens per Chinese character. An
-estimate of cost or size uses the highest number: one token per such character. The check that an endpoint read a whole
-prompt uses the lowest number: half a token per such character::
+A character counts as a quarter of a token. In Hangul and in scripts without spaces between words, a character counts as
+one token. ``fewest_tokens`` counts half a token for such a character, because tokenizers differ: Cohere's card of
+multilingual-22-12 gives 4.8 characters per token for English, 1.1 for Chinese, 1.3 for Japanese and 2.0 for Korean, and
+DeepSeek's documentation gives 0.6 tokens per Chinese character::
 
     count_tokens("abcde")               # 2
     count_tokens("蓝色花盆")             # 4

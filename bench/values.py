@@ -1,8 +1,7 @@
-"""`dataclass` for values that a run creates by the million.
+"""A faster `dataclass`, for values that a run creates by the million.
 
-For the type checker this is the standard decorator, so assigning to a field of a ``frozen`` value is an error. At run
-time such an assignment is not prevented. Preventing it would make a value of sixteen fields six times as expensive to
-create, and each item creates about forty values. Classes with few values use the standard decorator::
+Type checkers report an assignment to a field of a ``frozen`` value, but it is not prevented at run time, because that
+would make a value of sixteen fields six times as slow to create. Classes with few values use the standard decorator::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Call: ...

@@ -1,6 +1,4 @@
-"""The version of bench, in a module that every package can import.
-
-The list of installed distributions is cached until a distribution is installed or removed.
+"""Find the version of bench and of its installed extras.
 
 Example::
 

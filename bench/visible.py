@@ -1,4 +1,4 @@
-"""Find invisible and misleading characters in texts, and show invisible characters as escapes.
+"""Find invisible and misleading characters in texts, and write invisible characters as escapes.
 
 Example::
 

@@ -1,7 +1,7 @@
-"""Contextual retrieval: a model describes each chunk's place in its document before it is indexed.
+"""Contextual retrieval: a model describes the position of each chunk in its document before the chunk is indexed.
 
-Vectors and BM25 rank the same texts; the ranks are combined by reciprocal rank fusion (k = 60). A hit shows only the
-chunk::
+The ranks by vectors and by BM25 are combined by reciprocal rank fusion (k = 60). The text of a hit is the chunk without
+its description::
 
     type: local
     adapter: bench.providers.contextual_retrieval:ContextualRetrieval

@@ -1,4 +1,4 @@
-"""Read facts about a provider from its config, for plans and lists. The provider is not opened.
+"""Describe a provider from its config, without opening the provider.
 
 Example::
 

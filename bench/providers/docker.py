@@ -1,12 +1,12 @@
-"""Start the service of a compose file unless it already runs. At the end, stop it only if bench started it.
+"""Start the service of a Docker Compose file, unless it is already running.
 
 Example::
 
     async with running_service(config, context):          # chroma answers at its base URL inside the block
         ...
 
-Volumes are kept, so that a resumed run finds its memories. The output of compose is logged; an error message quotes its
-last lines.
+At the end, the service is stopped only if bench started it. Volumes are kept, so that a resumed run finds its memories.
+Error messages quote the last lines of the output of compose.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Embed texts and questions for services that do not embed themselves.
+"""Embed texts and questions for services that do not compute embeddings.
 
-The embedder is in the context; the caller opens it with the settings in ``client_embeddings`` of the config::
+The context contains the embedding model, which was opened with the settings ``client_embeddings`` of the config::
 
     vectors = ProviderEmbedder.from_config(config, context.embedder)
     await vectors.documents(["Ana lives in Lisbon."])

@@ -1,4 +1,4 @@
-"""Limits, retries and time limits for a provider's four kinds of requests, read from its config."""
+"""Read the rate limits, retries and time limits of a provider's requests from its config."""
 
 from __future__ import annotations
 

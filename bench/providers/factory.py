@@ -1,4 +1,6 @@
-"""Open a provider from its config: built-in, declarative, adapter file, adapter module or entry point.
+"""Open a provider from its config.
+
+The provider can be built in, described by a YAML file, or implemented by a Python class or plug-in.
 
 Example::
 

@@ -1,7 +1,6 @@
-"""LangMem's storage: a LangGraph store in this process, searched with bench's embeddings.
+"""LangMem's storage: a LangGraph store in this process, searched with embeddings that bench computes.
 
-Each namespace is stored under the tuple ``(namespace,)``, and each memory under its id. The store lives
-in memory, so a resumed run ingests again::
+The store is lost when the process ends, so a resumed run ingests the memories again::
 
     type: local
     adapter: bench.providers.langmem:LangMem

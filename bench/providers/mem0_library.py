@@ -1,7 +1,8 @@
-"""mem0 as a library in this process: the real ``mem0ai``, its own model calls, a vector store in the run's folder.
+"""mem0 as a library in this process: the package ``mem0ai``, with its own model calls and a vector store in the run's
+folder.
 
-There is one ``Memory`` per run; a namespace is its ``user_id``. The library blocks, so all calls run in one separate
-thread, which its SQLite files require too::
+A run has one ``Memory`` object of mem0, and each namespace is one ``user_id``. The library blocks, so all calls run in
+one separate thread::
 
     type: local
     adapter: bench.providers.mem0_library:Mem0Library

@@ -1,12 +1,11 @@
-"""Build names of namespaces: a readable prefix from the provider's template, then a hash that makes each unique.
+"""Build a unique name for a namespace: a readable prefix from the provider's template, then a hash.
 
 Example::
 
     namespace(config, journal=uuid, run_id="r1", benchmark="locomo", lane="locomo/chroma/-", corpus="c0", attempt=1)
     # "bench-locomo-r1-3f2a9c0d1e4b5a67"
 
-Two machines may use the same run id; ``journal``, the random id of the run's own journal, keeps their namespaces
-different. ``journal`` is empty only for corpora that an older version ingested.
+``journal`` is the random id of the run's journal. It makes namespaces different if two machines use the same run id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Plain retrieval over embeddings of OpenRouter: chunk, embed, cosine.
+"""Plain vector search: split texts into chunks, embed these with OpenRouter, and compare by cosine.
 
-This is the baseline of the other algorithms, which add a model's text to the same chunks::
+The other retrieval algorithms are compared with this provider. They add the text of a model to the same chunks::
 
     type: local
     adapter: bench.providers.openrouter_rag:OpenrouterRag

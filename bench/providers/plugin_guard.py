@@ -7,8 +7,8 @@ Example::
     await provider.search(space, query)
     # PluginFault: own.py:Own: search returned None; expected bench.model.Found
 
-A coroutine that computes or sleeps without awaiting blocks every other call. Its longest step is measured and reported,
-because it cannot be interrupted.
+If a plug-in computes or sleeps for a long time without awaiting, it blocks every other call. This time is measured and
+reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Help providers that use PostgreSQL: connect, convert texts and vectors, and translate errors.
+"""Helpers for providers that use PostgreSQL: connect, convert texts and vectors, and convert errors.
 
 Example::
 
@@ -8,7 +8,7 @@ Example::
     except psycopg.Error as error:
         raise database.failure_of(error) from error
 
-The driver comes with the extra ``[pgvector]``; only modules that need the driver import this module.
+The driver comes with the extra ``[pgvector]``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The provider protocol: the methods that the engine calls, and the values that a provider gets.
+"""The interface of providers: the methods that the engine calls, and their arguments.
 
-Also in this module:
-
-* ``within_limits`` reduces a query to the limits of a provider: ``max_k`` hits and ``max_query_chars`` characters.
+``within_limits`` reduces a query to the limits of a provider: ``max_k`` hits and ``max_query_chars`` characters.
 
 Example::
 
@@ -15,10 +13,9 @@ Example::
     query, flags = within_limits(Query(text="Where did Ana go in May?", k=10), Capabilities(max_query_chars=12))
     query.text, flags                                       # "Where did", ("query_cut",)
 
-Built-ins, the declarative interpreter and plug-ins all implement this Protocol, and the engine treats them alike.
-
-A class is created as ``Class(config, context)`` and used with ``async with``. No value passed to it has a gold field.
-Failures are raised as classes of :mod:`bench.errors`; a call without an exception has succeeded.
+Built-in providers, providers in YAML files and plug-ins all implement this interface. A class is created as
+``Class(config, context)`` and used with ``async with``. No argument has a field with gold data. A failure is raised as
+a class of :mod:`bench.errors`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check hits: is the order of their scores right, and are their texts those that were stored?
+"""Check the hits of a search: are they ordered by score, and are their texts those that were stored?
 
 Example::
 

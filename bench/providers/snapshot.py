@@ -1,4 +1,4 @@
-"""Help providers with ``durability: file`` to copy their files from one run to another, and to compare copies.
+"""Helpers for providers with ``durability: file``: copy their files from one run to another, and compare the copies.
 
 Example::
 
@@ -14,7 +14,7 @@ Example::
         async def digest(self, space):
             return await store_digest(self.path(self.context.run_dir, space))
 
-Both functions need a separate file or folder per namespace, which is not written to while they run.
+Both functions need a separate file or folder per namespace. The provider must not write to it during the call.
 """
 
 from __future__ import annotations

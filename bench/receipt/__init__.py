@@ -1,8 +1,7 @@
 """Receipts: signed statements about one job of one run, and their verification.
 
-``schema``, ``items_file`` and ``digests`` define a receipt. ``build`` creates a receipt from a report, with the help of
-``totals`` and ``metadata``. ``signing`` manages keys and signs receipts. ``verification`` checks receipts and decides
-the verdict. ``log`` is the public log.
+``schema`` and ``items_file`` define the two files of a receipt. ``build`` creates a receipt, ``signing`` signs it,
+``verification`` checks it, and ``log`` publishes it.
 
     >>> from bench.receipt import verify_document
     >>> verify_document(open("receipt.json", "rb").read(), open("key.pub", "rb").read())   # raises with .code

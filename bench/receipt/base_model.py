@@ -1,6 +1,6 @@
 """The base class of the models of receipts, and the validation of documents.
 
-Also in this module: functions that read untyped JSON values of a journal. A value of the wrong type counts as missing.
+Other functions read JSON values of a journal. If a value has the wrong type, they handle it as missing.
 
 Example::
 

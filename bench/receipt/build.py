@@ -1,6 +1,6 @@
 """Build the unsigned receipt and the items file of one job, or raise ReceiptRefused.
 
-Also in this module: ``refuse_secrets`` checks, before signing, that a receipt contains no secret.
+``refuse_secrets`` checks before signing that a receipt contains no secret.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     refuse_secrets(draft)                            # raises ReceiptRefused secret_in_receipt
 
 Totals are computed from the rows of the items file, with the same code as in verification. A secret is the value of an
-environment variable, also in ``.env``: the config of a provider declares it as a secret, or its name ends in KEY,
-TOKEN or a similar word.
+environment variable whose name ends in KEY, TOKEN or a similar word, or which the config of a provider declares as a
+secret.
 """
 
 from __future__ import annotations

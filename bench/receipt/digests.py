@@ -1,8 +1,8 @@
-"""The two digests of a receipt. Anyone can compute them from the receipt alone.
+"""Compute the two digests of a receipt.
 
-Two receipts have the same ``config_digest`` if dataset, provider, models, prompts, metrics and settings are the same.
-They have the same ``result_digest`` if, in addition, the deterministic results are the same. If a run is resumed or
-merged, both digests stay the same::
+Two receipts have the same ``config_digest`` if their dataset, provider, models, prompts, metrics and settings are
+equal. They have the same ``result_digest`` if their deterministic results are equal too. A resumed or merged run has
+the same digests::
 
     receipt.config_digest == config_digest(receipt)
 """

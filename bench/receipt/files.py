@@ -1,6 +1,7 @@
 """Write files atomically, so that a reader never sees an incomplete file.
 
-Also in this module: the git status of files. A private key must never be committed. A public key must be committed.
+Other functions read the git status of files, because a private key must never be committed, and a public key must be
+committed.
 
 Example::
 

@@ -9,11 +9,11 @@ Example::
     with rare_garbage_collection():
         for row in rows: ...
 
-Rows are collected in a temporary file, so that a hundred thousand rows need little memory. ``read_items`` yields each
-line, with its problem if the line is not valid, and computes all digests.
+Rows are sorted in a temporary file, so that a hundred thousand rows need little memory. ``read_items`` yields each
+line, with its problem if the line is not valid.
 
 ``rare_garbage_collection`` makes work on many rows faster. Rows have no reference cycles, so garbage collection would
-free nothing, and it would take an eighth of the time of signing.
+free nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sections of a receipt that describe a job: run, benchmark, provider, models, prompts and metrics.
 
-``environment`` returns the machine and the code of the run.
+``environment`` returns the machine and the code version of the run.
 
 Example::
 
@@ -8,8 +8,7 @@ Example::
     facts.benchmark().dataset.sha256
     environment(reader.meta).git.commit
 
-All data is read from the journal. The present machine, configs and git are not read, because a run may be signed on
-another machine or commit.
+All data is read from the journal, not from this machine, because a run may be signed on another machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build the evidence sheet of a receipt: the facts that a reviewer needs, from the receipt and its items file.
+"""Build the evidence sheet of a receipt: a list of facts that a reviewer needs.
 
 Example::
 

@@ -8,8 +8,8 @@ Example::
 Field names are snake_case in Python and camelCase in JSON. Every field must be present. A field with ``| None`` can be
 null. Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
 
-A new required field needs a new schema. A new optional field, such as ``memoryCost``, does not: receipts without this
-field stay valid. Older versions of this program refuse receipts that have the new field.
+A new required field needs a new schema version. A new optional field, such as ``memoryCost``, does not, and receipts
+without this field stay valid. But older versions of this program refuse receipts that have the field.
 """
 
 from __future__ import annotations

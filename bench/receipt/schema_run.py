@@ -6,7 +6,7 @@ Example::
     receipt.benchmark.dataset.sha256, receipt.provider.version_source
     receipt.environment.git.dirty
 
-The signer can declare the container image and the commit without proof.
+The signer can state the container image and the commit without proof.
 """
 
 from __future__ import annotations

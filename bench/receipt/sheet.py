@@ -1,4 +1,4 @@
-"""Build the evidence sheet of a result: 19 facts that a reviewer needs, from a run or from a receipt.
+"""Build the evidence sheet of a run or receipt: 19 facts that a reviewer needs.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
         sheet.known, sheet.missing                   # 16, 3
     receipt_sheet(verify_file(path, request), path)
 
-An unknown fact is listed as missing, with the step that would make the fact known. No provider or model is called.
+An unknown fact is listed as missing, with the step that makes it known. No provider or model is called.
 """
 
 from __future__ import annotations

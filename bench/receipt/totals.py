@@ -1,7 +1,7 @@
 """Compute the totals of a receipt: states, scores, times and cost, while the items file of a job is written.
 
-Totals are counted from the rows of the items file, because verification counts these rows again. ``item_rows`` makes
-the rows from the journal. Rows contain ids, states and numbers. Texts are replaced by hashes.
+Totals are computed from the rows of the items file, so that verification can compute them again. ``item_rows`` makes
+these rows from the journal. Rows contain ids, states and numbers, and hashes instead of texts.
 
 Example::
 
@@ -11,8 +11,7 @@ Example::
         writer.add(row.item)
     totals.scores(job, corpora), totals.counts(job.record.n_repeats)
 
-This module does not validate rows. Every new receipt is verified after signing, and this verification validates each
-row.
+Rows are not validated here, because every new receipt is verified after signing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compute the numbers of a report from a run's journal, and show them in files and tables.
+"""Compute the results of a run from its journal, and show them in files and tables.
 
 A report reads only the rows of a journal, so it is the same for a local, merged or resumed run::
 
@@ -6,10 +6,8 @@ A report reads only the rows of a journal, so it is the same for a local, merged
         report = await fold(reader)
     report.jobs[0].metrics["ndcg_at_10"].value
 
-``fold`` computes the numbers, with ``job_data`` and ``job_notes``. ``tables``, ``rendering`` and ``results_document``
-show the numbers; ``result_files``, ``summary`` and ``exports`` write files. ``comparison`` compares jobs,
-``leaderboard`` ranks comparable results, and ``judges`` measures the quality of judges. ``failures`` finds the reasons
-of lost items, and ``status`` reads the progress of runs. This package makes no calls and reads no dataset or config.
+``fold`` computes the results. ``tables``, ``rendering`` and ``results_document`` show them. This package makes no calls
+and reads no dataset or config.
 """
 
 from __future__ import annotations

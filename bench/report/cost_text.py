@@ -1,4 +1,4 @@
-"""Show the cost of a memory system as text and as table cells.
+"""Format the cost of a memory system as text and as table cells.
 
 Example::
 

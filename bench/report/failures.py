@@ -1,6 +1,6 @@
-"""Find the reason why each item was lost. Each item has exactly one reason, so that the counts add up.
+"""Find the reason why each item was lost. Each lost item has exactly one reason.
 
-`bench.metrics.failure_reason` decides the reason; this module reads the necessary data from the journal.
+`bench.metrics.failure_reason` decides the reason, from data that this module reads in the journal.
 
 Example::
 

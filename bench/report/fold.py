@@ -1,7 +1,7 @@
-"""Build the report of a run: aggregate the rows of its journal into counts, metrics and notes.
+"""Build the report of a run: compute counts, metrics and notes from its journal.
 
-The report uses the newest scores in the journal. It does not read datasets or configs. A receipt computes its totals
-separately (``bench/receipt/totals.py``), so that an error in one of the two computations is detected::
+The report uses the newest scores in the journal. A receipt computes its totals separately
+(``bench/receipt/totals.py``), so that an error in one of the two computations is detected::
 
     report = await fold(reader, by=("speaker",))
     report.job("demo", "bm25").valid

@@ -1,8 +1,7 @@
 """Read the data of one job for a report: metrics, values of items, times and costs.
 
-``token_methods`` and ``price_methods`` return how tokens were counted (reported by the endpoint or counted here), and
-which prices were used. The keys of the results are the roles of `bench.metrics.pricing`; a role without a known method
-is left out.
+``token_methods`` returns how tokens were counted: by the endpoint, or by bench. ``price_methods`` returns which price
+tables were used. The keys of both results are roles of `bench.metrics.pricing`, such as ``answer``.
 
 Example::
 
@@ -11,8 +10,6 @@ Example::
     fold(metrics, rows, job=await job_facts(reader, record, spent))
     token_methods(record, spent, ingested)      # {"answer_in": ("usage", False), "context": ("chars/4", True), ...}
     price_methods(meta, resumes, record, spent, ingested)      # {"answer": ("genai-prices 0.2.3",)}
-
-Items are aggregated while they are read, so that a large run is never in memory as rows.
 """
 
 from __future__ import annotations

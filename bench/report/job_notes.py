@@ -1,7 +1,7 @@
-"""Write notes on facts that change the meaning of a job's score, such as cut or refused answers.
+"""Write notes on a job: facts that change the meaning of its score, such as cut or refused answers.
 
-A benchmark can have an overlay: a file that lists items with doubtful gold answers. ``gold_scores`` computes each score
-with and without these items.
+``gold_scores`` computes each score with and without the items of the overlay. An overlay is a file that lists items
+with doubtful gold answers.
 
 Example::
 
@@ -9,8 +9,8 @@ Example::
     found = await gold_scores(reader, record, metrics)
     found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
 
-A corrected score leaves out the items of the overlay. If the overlay has a corrected answer for an item and the run was
-scored again, the item is included and is scored against the corrected answer.
+A corrected score leaves out these items. If the overlay has a corrected answer for an item and the run was scored
+again, the item is included.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
-"""Compute the cost of a memory system: of the build (once per corpus) and of each question.
+"""Compute the cost of a memory system: of the ingest (once per corpus) and of each question.
 
 Example::
 
     cost = await read_memory_cost(reader, record, totals, reused={}, n_correct=31)
     cost.usd_per_question, cost.context_share, cost.break_even.questions     # Decimal("0.0021"), 0.04, 13
 
-Formulas, with sums over all items, epochs and attempts of a job:
+In the formulas, each value is the sum over all items, epochs and attempts of a job. The cost of the ingest is called
+``build``:
 
-* per question = (search + answer calls) / questions. The judge is left out, because it is not part of a memory in use.
-* per correct answer = (build + search + answer calls) / correct answers. A build that another run paid for counts
-  with its price.
-* context share = context tokens of the answers / tokens of their corpora, both counted as ``chars/4``.
-* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers. It
-  is the cost of the same prompts if they contained the whole corpus.
-* break-even = the smallest number of questions n on one corpus with
-  build / corpora + n x per question < n x full context per question. There is no such n
-  if a question to the memory is not cheaper.
+* cost per question = (search + answer calls) / questions. Calls of the judge are left out, because a memory in use has
+  no judge.
+* cost per correct answer = (build + search + answer calls) / correct answers. If another run paid for the build, its
+  price is included.
+* context share = context tokens of the answers / tokens of their corpora, where four characters count as one token.
+* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers. This
+  is the cost of a question if the prompt contained the whole corpus.
+* break-even = the smallest number of questions n on one corpus for which the memory is cheaper: build / corpora + n x
+  cost per question < n x full context per question.
 
 If the price of one call is unknown, the whole sum is unknown. A value that the journal does not have is None.
 """

@@ -5,8 +5,8 @@ Example::
     await outcome_texts(reader, report)
     # ["bm25 answers 23 % of 160 questions right (95% interval 16 to 31 %). It finds evidence for 80 % ..."]
 
-Controls (oracle, no-memory, random, full-context) show the range of possible scores. They are ranked only if the run
-has no other system.
+The providers oracle, no-memory, random and full-context are controls: they show the range of possible scores. They are
+ranked only if the run has no other provider.
 """
 
 from __future__ import annotations

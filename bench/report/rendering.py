@@ -1,6 +1,6 @@
 """Write tables as Markdown or as one HTML page, and a whole report as CSV.
 
-The page has no script, loads nothing from the network, and supports dark mode and narrow screens.
+The HTML page has no script and loads nothing from the network.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Report replies that came from another model than the requested model, such as a fallback.
+"""Find replies that came from another model than the requested model, such as a fallback.
 
 Example::
 

@@ -1,6 +1,6 @@
 """Write the result files of a run: report.json, items.jsonl and report.md in ``results/<run_id>/``.
 
-Each file is written under a temporary name and then renamed, so its final name never has partial content::
+No file ever has partial content under its final name::
 
     folder = await publish(reader, report, Path("results"))
 """

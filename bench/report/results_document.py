@@ -1,8 +1,7 @@
 """Write a report as the JSON of ``bench results --json`` and of ``report.json``.
 
-Numbers are not rounded, and the time of output is left out. For deterministic providers, ``results`` in report.json has
-the same bytes for an uninterrupted, a resumed and a merged run. Values that depend on a clock, a network or a price are
-in ``measured``.
+Numbers are not rounded. Values that depend on a clock, a network or a price are in ``measured``. If the providers are
+deterministic, the bytes of ``results`` are the same for an uninterrupted, a resumed and a merged run.
 """
 
 from __future__ import annotations

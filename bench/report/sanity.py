@@ -1,13 +1,12 @@
-"""Find warning signs in a finished job: suspicious properties that many of its items share.
+"""Find warning signs in a finished job, such as the same answer to many different questions.
 
 Example::
 
     [sign.text for sign in await sanity_signs(reader, record, facts)]
     # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
 
-The checks compare at most 120 items from four corpora. A job with few items gets no warning signs, and neither does a
-control such as oracle. Suspicious properties of a single item are not checked here: they are flags of the item's answer
-(`bench.models.answer_text`) or search (`bench.report.searches`).
+At most 120 items from four corpora are compared. A job with few items gets no warning signs, and neither does a control
+provider such as oracle.
 """
 
 from __future__ import annotations

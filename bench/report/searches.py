@@ -1,4 +1,4 @@
-"""Write notes on a job's searches that change the meaning of its retrieval scores.
+"""Write notes on the searches of a job: facts that change the meaning of its retrieval scores.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Read the progress of a run from its journal while another process runs it, and list all runs.
+"""Read the progress of a run from its journal, also while the run continues, and list all runs.
 
 Example::
 

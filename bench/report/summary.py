@@ -1,4 +1,6 @@
-"""Store the numbers of a report in ``results/results.sqlite``; the journals can recreate this file.
+"""Store the results of a report in the database ``results/results.sqlite``.
+
+The database can be rebuilt from the journals.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Show a report as tables of text. The terminal and ``rendering.py`` (Markdown, HTML) print these tables.
+"""Convert a report to tables of text, for the terminal, Markdown and HTML.
 
 Example::
 

@@ -7,8 +7,8 @@ Example::
     stats.interval([1, 0, 1, 1])                       # Interval(low=0.30, high=0.95, method="wilson")
     stats.compare({"q1": 1, "q2": 0}, {"q1": 0, "q2": 0}).p
 
-A cluster is a group of items that are not independent, such as all questions about one conversation. All functions take
-plain numbers. This package must not depend on metrics or rows.
+A cluster is a group of items that are not independent, such as all questions about one conversation. This package must
+not depend on metrics.
 """
 
 from __future__ import annotations

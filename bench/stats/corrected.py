@@ -1,15 +1,13 @@
-"""Correct a share of right answers with human labels: a judge rates all items, people label some of them.
+"""Correct the share of right answers that a judge found, with the labels that people gave to a sample.
 
-Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382: 669-674) estimates
-``mean of the judge over all items + mean of (label - judge) over labelled items``. With strata (groups of items), the
-second term is the mean of each stratum, weighted by size (Fisch et al. 2024, "Stratified Prediction-Powered Inference",
-NeurIPS). In each stratum, all verdicts of the judge are equal. So the estimate is ``sum of W_h p_h``. W_h is the share
-of stratum h in all items. p_h is the share of the labelled items in stratum h that people call right.
+The method is prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382: 669-674)
+with strata (Fisch et al. 2024, "Stratified Prediction-Powered Inference", NeurIPS). A stratum is a group of items with
+equal verdicts. The estimate is ``sum of W_h p_h``. W_h is the share of stratum h in all items. p_h is the share of its
+labelled items that people call right.
 
-The MOVER method (Zou and Donner 2008, Statistics in Medicine 27: 1693-1702) gives the interval of this sum. It combines
-Wilson's limits of each share with the finite population factor. The width of the interval is above 0 even if no label
-contradicts the judge. If mistakes are rare, Wilson's lower limits are too high. ``exact`` therefore uses the limits of
-Clopper and Pearson (1934, Biometrika 26: 404-413)::
+The interval comes from the MOVER method (Zou and Donner 2008, Statistics in Medicine 27: 1693-1702). It combines
+Wilson's limits of each p_h, with the finite population factor. ``exact`` uses the limits of Clopper and Pearson (1934,
+Biometrika 26: 404-413) instead, because Wilson's lower limits are too high if mistakes are rare::
 
     corrected_share([Stratum(size=350, labelled=25, right=23, judged=1.0), ...]).value
 """

@@ -1,8 +1,7 @@
-"""Correlations of two columns of equal length. The result is None if a column is constant or has fewer than 2 values.
+"""Correlation of two columns of equal length, and agreement of raters.
 
-Also in this module:
-
-* The agreement of raters beyond chance: Cohen's kappa for two raters, Krippendorff's alpha for more raters.
+A correlation is None if a column is constant or has fewer than 2 values. Agreement beyond chance is Cohen's kappa for
+two raters, and Krippendorff's alpha for more raters.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Means, standard errors and percentiles. Sums use ``math.fsum``, so the order of the values has no effect.
+"""Means, standard errors and percentiles. The order of the values has no effect.
 
 Example::
 

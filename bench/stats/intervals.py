@@ -1,17 +1,12 @@
-"""Confidence intervals of a mean: several methods, and the choice of a method.
+"""Confidence intervals of a mean, and bootstrap intervals of percentiles and other statistics.
 
-Also in this module:
-
-* Bootstrap intervals with a seed, for statistics without a formula, such as percentiles.
+``interval`` uses the cluster t method if there are clusters, Wilson if all values are 0 or 1, and t otherwise. If all
+values are equal and in 0..1, it uses Wilson too (method ``wilson_degenerate``), because t would give a width of 0.
 
 Example::
 
     interval([1, 1, 0, 1], clusters=["a", "a", "b", "b"]).method     # "cluster_t"
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
-
-``interval`` uses cluster t if there are clusters, Wilson if all values are 0 or 1, and t otherwise. For constant values
-in 0..1, t has no width, so Wilson's interval is used (method ``wilson_degenerate``). If all values are in 0..1, the
-interval is clipped to 0..1. The width of an interval is never 0.
 """
 
 from __future__ import annotations

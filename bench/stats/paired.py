@@ -1,8 +1,6 @@
 """Compare the scores of two systems on the same items: difference, interval and significance test.
 
-Also in this module:
-
-* ``compare_macro`` compares means of label means, so that all labels (such as question types) have equal weight.
+``compare_macro`` gives each label, such as a question type, the same weight.
 
 Example::
 
@@ -10,7 +8,7 @@ Example::
     result.n, result.excluded, result.test        # 2, 1, "mcnemar_exact"
     compare_macro([([1, 0], [0, 0], None), ([1, 1], [1, 0], None)]).delta        # 0.5
 
-docs/statistics.md describes how the test is chosen.
+docs/statistics.md describes the choice of the test.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Compare a percentile of the times of two systems on the same items by its ratio.
+"""Compare the times of two systems on the same items by the ratio of a percentile.
 
-With up to 20 clusters, whole clusters are resampled. The spread of the resampled log ratios is the standard error of a
-t test with C - 1 degrees of freedom for C clusters. A plain bootstrap interval of ten clusters would find a difference
-between equal systems in 8 of 100 comparisons (perf/significance.py).
+With up to 20 clusters, whole clusters are resampled, and their log ratios give the standard error of a t test with C -
+1 degrees of freedom for C clusters. A plain bootstrap of ten clusters would find a difference between equal systems in
+8 of 100 comparisons (perf/significance.py).
 
-With more clusters or without clusters, the confidence interval of each system's percentile gives a standard error. The
-pairs with times above the percentiles give the correlation between the systems and in clusters::
+Otherwise, the standard error comes from the confidence interval of each system's percentile, and from the correlation
+of the times above the percentiles::
 
     percentile_ratio([120.0, 90.0, 300.0], [100.0, 80.0, 310.0], 95).delta
 """

@@ -1,17 +1,13 @@
 """Significance tests of paired differences, Holm's correction, and the smallest detectable effect.
 
-Also in this module:
-
-* ``max_t`` adjusts the p values of several comparisons that use the same conversations or items.
+``max_t`` adjusts the p values of several comparisons that use the same items. It is the step-down maxT method of
+Westfall and Young (1993, algorithm 4.1).
 
 Example::
 
     mcnemar(b=2, c=11)                 # McNemar(p=0.0225, mid_p=0.0129)
     holm([0.01, 0.04, 0.03])           # [0.03, 0.06, 0.06]
     max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 1.0]
-
-``max_t`` is the step-down maxT method of Westfall and Young (1993, algorithm 4.1). All comparisons use the same random
-signs, so correlated comparisons lose little power.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Store many numbers in little memory, grouped by cluster, and compute exact sums.
+"""Store many numbers, grouped by cluster, in little memory, and compute exact sums.
 
-A cluster with few different values stores a count for each value. Other clusters store arrays.
-
-Sums are exact integers and are rounded only at the end. So results do not depend on the order of the numbers::
+The order of the numbers has no effect, because sums are exact until the end::
 
     tally = Tally.of([1.0, 0.0, 1.0], ["a", "a", "b"])
     tally.n, tally.total, tally.clusters            # 3, 2.0, 2

@@ -1,8 +1,7 @@
-"""The web pages and the service: ``bench explore`` shows a workspace, ``bench serve`` also starts runs.
+"""The web server of bench: ``bench explore`` shows the pages of a workspace, and ``bench serve`` also starts runs.
 
-All data comes from journals and files. The pages show the documents that ``/api/v1`` returns as JSON. Modules: ``app``
-opens the site, ``security`` checks each request, ``documents`` creates the documents, ``api`` and ``pages`` send them,
-``service`` executes runs. Importing this package is fast::
+The pages show the documents that ``/api/v1`` returns as JSON. ``app`` opens the site, and ``security`` checks each
+request. Importing this package is fast::
 
     from bench.web.app import Settings, open_site
 

@@ -1,8 +1,7 @@
-"""Check run requests that arrive over HTTP.
+"""Check the requests over HTTP that start a run.
 
-A request names its configs, and sets numbers and choices. A flag is allowed if its value is a number, a boolean, a
-duration or one of a few words. Texts are allowed only for the flags in ``TEXT_CHECKS``. The flag ``set`` can change
-numbers and choices in a provider's config.
+A flag is allowed if its value is a number, a boolean, a duration or one of a few words. Other texts are allowed only
+for the flags in ``TEXT_CHECKS``. The flag ``set`` can change numbers and choices in a provider's config.
 
 Example::
 

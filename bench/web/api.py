@@ -1,4 +1,4 @@
-"""The HTTP API under ``/api/v1``: documents as JSON, and commands to the service.
+"""The HTTP API under ``/api/v1``: it returns documents as JSON, and starts, pauses and resumes runs.
 
 Example::
 

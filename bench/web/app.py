@@ -1,9 +1,6 @@
-"""Open a site: check the address and the token, lock the workspace, listen, and close cleanly.
+"""Open the web server of a workspace: check the address and the token, lock the workspace, and listen.
 
-Also in this module:
-
-* ``make_app``: create the aiohttp application with the access checks, the API and the pages.
-* ``warm_up``: load modules, templates and configs when the site opens, so that the first visitor does not wait.
+``warm_up`` loads modules, templates and configs at the start, so that the first visitor does not wait.
 
 Example::
 

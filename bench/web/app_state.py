@@ -1,4 +1,4 @@
-"""The state that all request handlers of a site share.
+"""The state that all request handlers of a web server share.
 
 Example::
 

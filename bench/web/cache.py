@@ -1,8 +1,6 @@
-"""Documents that are slow to create: cached until their source changes, and created in the background.
+"""Cache documents that are slow to create, and create them again in the background when their source changes.
 
-Also in this module:
-
-* Create the documents of large runs in another process, because the work would block the pages in this process.
+``make_in_process`` creates the document of a large run in another process, so that pages stay fast.
 
 Example::
 
@@ -10,8 +8,7 @@ Example::
     shown.document, shown.fresh        # None and False while the first document is created
     await make_in_process(make_results, str(workspace), "r1")      # as: await make_results(str(workspace), "r1")
 
-A request waits only a short time for a document. Then the page shows the latest known document, or says that there is
-none yet. So no page is slow, however large a run is.
+A request waits only a short time for a document. Then it gets the latest known document, or None.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Compute the coordinates of charts; templates draw the charts as SVG.
+"""Compute the coordinates of charts. Templates draw the charts as SVG.
 
-The SVG needs no script, and is readable in gray and in dark mode. Also in this module:
+The charts need no script and are readable in gray and in dark mode:
 
-* ``RowChart``: rows on one horizontal scale; each row has a name, a drawing, and a value as text.
+* ``RowChart``: rows on one horizontal scale, each with a name, a drawing and a value as text.
 * ``intervals``: values with their intervals, such as accuracy by provider or question type.
-* ``latencies``: one histogram of times per row, on a logarithmic scale, with the median as a line.
-* ``progress_chart``: the share of ended items over the time since the run began, one row per job.
-* ``scatter``: score against cost or time, one point per job, with the Pareto frontier.
+* ``latencies``: one histogram of times per row, on a logarithmic scale, with a line at the median.
+* ``progress_chart``: the share of ended items over time, with one row per job.
+* ``scatter``: score against cost or time, with one point per job and the Pareto frontier.
 
 Example::
 
@@ -17,10 +17,8 @@ Example::
     progress_chart([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
     scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
 
-Horizontal positions are in percent of the width, vertical positions in pixels. So text keeps its size on any screen. A
-chart also shows its content as text: names on the left, values on the right. In a histogram, the bar with the largest
-count has the full height of its row, so that shapes can be compared. A level line of ``progress_chart`` means that no
-item ended in this time, for example during a pause.
+Horizontal positions are in percent of the width, and vertical positions are in pixels. In a histogram, the bar with the
+largest count has the full height of its row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Errors of requests, and the HTTP status of each error.
+"""The errors of web requests, and the HTTP status of each error.
 
-Also in this module:
-
-* Ids in paths: a run id is one segment of a path; an item id is encoded as one segment.
+``check_run_id`` and ``item_of`` check and decode the ids in the path of a URL.
 
 Example::
 

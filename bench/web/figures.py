@@ -1,4 +1,4 @@
-"""The charts of a run and of a leaderboard table, drawn from the documents of the API.
+"""Draw the charts of a run and of a leaderboard table from the documents of the API.
 
 Example::
 

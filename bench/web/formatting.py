@@ -1,11 +1,6 @@
 """Format numbers and times for pages.
 
-Also in this module:
-
-* ``Scale``: map values to percent of a width, with round numbers as ticks.
-* ``pieces``: split a text into words to highlight and the rest.
-* ``setting``: describe the models and parameters of a leaderboard table.
-* ``judge_reason``: read the reason in a judge's reply.
+``Scale`` maps values to percent of a width, with round numbers as ticks.
 
 Example::
 

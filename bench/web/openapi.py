@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API; ``bench explore`` and ``bench serve`` have the same document.
+"""Create the OpenAPI document of the API. It is the same for ``bench explore`` and ``bench serve``.
 
 Example::
 

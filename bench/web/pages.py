@@ -1,10 +1,4 @@
-"""The pages: documents of the API as HTML, and forms with the same commands as the API.
-
-Also in this module:
-
-* Pages of runs: the list with its forms, one run, its items, one item.
-* Pages over several runs: compare, leaderboard, receipts, configs.
-* The pages without data of the workspace: login, verification of a file, the icon.
+"""Show the documents of the API as HTML pages, with forms for the commands of the API.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the service: requests, the queue, and the items, calls and costs of live runs.
+"""Count requests, queued runs, and the items, calls and costs of running runs as Prometheus metrics.
 
 Example::
 

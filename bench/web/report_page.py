@@ -1,11 +1,12 @@
-"""The one-page report of a run as template values: the results, how certain they are, and why items were lost.
+"""Create the template values of the one-page report of a run: its results, their intervals, and the reasons of lost
+items.
 
 Example::
 
     report_page = report_page_of(await run_document(site, "r1"), outcomes, tested)
     report_page["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
 
-Times and tokens are those of the run. Costs do not include the judge, because a memory in use has no judge.
+Costs do not include the judge, because a memory in use has no judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Access control of the site: middleware that checks each request before a handler sees it.
+"""Control the access to the site: check each request before a handler reads it.
 
 The checks are, in this order: Host and Origin, path, HTTP method, token or cookie, and CSRF token. ``docs/server.md``
 names the attack that each check prevents.

@@ -1,8 +1,6 @@
-"""The run service of ``bench serve``: accept, queue and pause runs, and continue them after a restart.
+"""The run service of ``bench serve``: it accepts, queues and pauses runs, and continues them after a restart.
 
-Also in this module:
-
-* ``OrderStore``: stores each requested run as a small file in ``checkpoints/.service``, and locks the workspace.
+``OrderStore`` stores each requested run as a small file in ``checkpoints/.service``, and locks the workspace.
 
 Example::
 
@@ -11,12 +9,11 @@ Example::
     with OrderStore.open(workspace) as orders:        # Locked if another service uses the workspace
         orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
 
-The engine of the command line executes each run, in a thread with its own event loop, so that pages stay fast. A pause
-creates the pause file of the run. When the service closes, it cancels the runs that have not ended after
-``PATIENCE_S``.
+Each run has its own thread, so that pages stay fast. When the service closes, it cancels the runs that have not ended
+after ``PATIENCE_S`` seconds.
 
-The order file of a run exists from the request until the run has ended or is paused. So a service that was killed knows
-at its next start which runs to continue.
+The file of a requested run exists until the run has ended or is paused. So after a crash, the service knows which runs
+to continue.
 """
 
 from __future__ import annotations

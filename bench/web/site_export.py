@@ -1,12 +1,11 @@
-"""The pages of `bench explore` as static files.
+"""Export the pages of `bench explore` as static files.
 
 Example::
 
     await export_site(Path("."), Path("site"))                        # every run: site/index.html, site/runs/r1/...
     await export_site(Path("."), Path("site"), frozenset({"r1"}))     # the pages of one run
 
-A site on this machine serves the pages during the export, and each linked page is saved as a file. Links become
-relative. A link to a page that needs a server becomes plain text.
+Links become relative. A link to a page that needs a server becomes plain text.
 """
 
 from __future__ import annotations

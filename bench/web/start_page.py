@@ -1,4 +1,4 @@
-"""The form for a new run: its choices, its flags, and the plan with the price and the missing keys.
+"""The form for a new run: its flags, and the plan with the price and the missing keys.
 
 Example::
 

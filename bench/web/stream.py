@@ -1,7 +1,7 @@
-"""Live updates of a run as server-sent events: first the current state, then every change in the journal.
+"""Send live updates of a run as server-sent events: first the current state, then every change in the journal.
 
-The event ids are ids of journal events. So a browser that was disconnected continues with ``Last-Event-ID``. When the
-run has ended, the stream sends ``end`` and closes::
+A browser that was disconnected continues with ``Last-Event-ID``. When the run has ended, the stream sends ``end`` and
+closes::
 
     event: state
     data: {"run_id": "r1", "state": "running", "progress": {...}}

@@ -1,7 +1,7 @@
-"""The built-in providers, with which every result is compared. They store memories in local files.
+"""The built-in providers. They store memories in local files, and every other provider is compared with them.
 
-Each module is a full implementation of the Protocol; ``store`` is their SQLite file of memories. ``oracle`` is part of
-the engine, because only the engine has the evidence.
+Each module implements one provider. The provider ``oracle`` is part of the engine, because only the engine has the
+evidence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Search memories by BM25 with SQLite FTS5; every retrieval table shows this provider for comparison.
+"""Search memories by BM25 with SQLite FTS5. Every retrieval table shows this provider for comparison.
 
-The query joins the distinct words of the question with OR, lower-cased and quoted. Scripts without spaces give single
-characters and pairs of neighbors (``bench.metrics.answers.text_normalization``). The order is ``bm25, rowid``, with the
-parameters of FTS5 (k1 1.2, b 0.75). A memory that shares no word with the question is not returned::
+The query joins the distinct words of the question with OR. Text in a script without spaces is split into characters and
+pairs of characters (``bench.metrics.answers.text_normalization``). Hits with equal scores are in the order in which
+they were stored. A memory that shares no word with the question is not returned::
 
     expression("Where does Ana's sister live?")     # '"where" OR "does" OR "ana" OR "s" OR "sister" OR "live"'
 """

@@ -1,4 +1,4 @@
-"""A provider that returns all memories for every question; it shows the score without any search."""
+"""A provider that returns all memories for every question. It shows the score without any search."""
 
 from __future__ import annotations
 

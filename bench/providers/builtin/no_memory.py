@@ -1,4 +1,4 @@
-"""A provider that stores nothing and finds nothing; it shows the score of the answering model alone."""
+"""A provider that stores nothing and finds nothing. It shows the score of the answering model alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A provider that returns k random memories; it shows the score of a ranking by chance. Equal seeds and questions give
-equal results."""
+"""A provider that returns k random memories. It shows the score of a search by chance.
+
+If seed and question are equal, the returned memories are equal too.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""One SQLite file per namespace: the persistent store of the built-in providers.
+"""Store the memories of a built-in provider in one SQLite file per namespace.
 
-Also in this module:
-
-* ``cpu_timer`` measures the processor time that a built-in provider needs for a search.
+``cpu_timer`` measures the processor time that a built-in provider needs for a search.
 
 Example::
 
@@ -13,10 +11,9 @@ Example::
         await provider.search(space, query)
     work.us                  # microseconds; None if nothing inside the block is measured
 
-A memory with an existing id replaces the stored one at its position, so a batch in doubt can be repeated safely.
+A memory with an existing id replaces the stored memory at its position, so a batch can be sent again without harm.
 
-A built-in shares its process with all other work, which wall-clock time would include: ``random`` took 2 ms alone and
-33 ms next to nine other searches. Processor time does not depend on the concurrency.
+Processor time is measured because, unlike wall-clock time, it does not depend on the other work of this process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Search memories by the exact cosine of their embeddings, which any OpenAI-compatible endpoint can compute.
+"""Search memories by the exact cosine similarity of their embeddings. Any OpenAI-compatible endpoint can compute the
+embeddings.
 
-Vectors are stored as 32-bit floats with their memories in the namespace's file and are read once::
+Vectors are stored as 32-bit floats in the SQLite file of their namespace::
 
     bench run --providers vector --embedding-model openai/text-embedding-3-small
 """

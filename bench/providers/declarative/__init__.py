@@ -1,8 +1,7 @@
-"""Interpret provider files: build the requests that a file describes, and read the responses by its paths.
+"""Run a provider that is described in a YAML file: build the requests, and read the responses by their paths.
 
-Modules: ``request`` compiles and sends calls, ``response`` reads bodies, ``body_errors`` finds failures in them, and
-``variables`` has the request variables. ``setup``, ``ingest``, ``status_poller``, ``hits``, ``sources`` and ``clear``
-implement the operations of a provider; ``provider`` combines these.
+``provider`` combines the modules of the operations, such as ``ingest`` and ``hits``. ``request`` sends the calls, and
+``response`` reads the bodies.
 """
 
 from __future__ import annotations

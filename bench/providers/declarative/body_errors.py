@@ -1,11 +1,11 @@
-"""Find the failure in a 2xx response: by the rules of ``errors.error_when``, or else by common keys of the body.
+"""Find out whether a 2xx response means a failure, by the rules of ``errors.error_when`` or by common keys of the body.
 
 Example::
 
     BodyErrors.compile((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
     # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
 
-The check runs inside the retry loop of the call, so that a body that means "try again" leads to a retry.
+If a body means "try again", the call is sent again.
 """
 
 from __future__ import annotations

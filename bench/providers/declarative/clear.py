@@ -1,7 +1,7 @@
-"""Remove a namespace: clear it, wait, check that it is empty, then run the teardown calls.
+"""Remove a namespace: clear it, wait until it is empty, then run the teardown calls.
 
-Clearing a missing namespace is not an error. If clear needs variables that were not kept from earlier responses, they
-are looked up first (``existing``). If it is unknown whether a namespace exists, the namespace counts as not cleared.
+Clearing a missing namespace is not an error. If it is unknown whether a namespace exists, the namespace counts as not
+cleared.
 """
 
 from __future__ import annotations

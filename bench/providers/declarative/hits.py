@@ -1,8 +1,4 @@
-"""Read hits from a search response: rows, content, score, date, chunks, and the mapping to memory ids.
-
-Also in this module:
-
-* Run a search, possibly with paging, and cut its hits to k.
+"""Run a search and read its hits: content, score, date, chunks and memory ids.
 
 Example::
 

@@ -1,6 +1,6 @@
-"""Send the calls of a provider over HTTP; URL, headers and keys are resolved once.
+"""Send the calls of a provider over HTTP.
 
-Every call goes through :mod:`bench.http`, which handles limits, retries and statuses.
+Every call uses :mod:`bench.http`, which handles limits, retries and statuses.
 """
 
 from __future__ import annotations

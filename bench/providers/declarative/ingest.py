@@ -1,4 +1,5 @@
-"""Send a batch of memories to the service, store the ids it returns, and report the memories that it rejected.
+"""Send a batch of memories to the service. Return the ids of the stored memories, and the memories that the service
+rejected.
 
 Example::
 

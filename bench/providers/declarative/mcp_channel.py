@@ -1,7 +1,7 @@
-"""Send calls to memory systems that are MCP servers, started by a command or reached at a URL.
+"""Send calls to a memory system that is an MCP server. The server is started by a command or reached at a URL.
 
-A call names a ``tool``, and its body has the arguments. The response is ``structuredContent``, or the JSON of the first
-text part. Only this module and ``mcp_session`` import the official SDK::
+A call names a ``tool``, and its body contains the arguments. The response is ``structuredContent`` or, without this
+field, the JSON of the first text part::
 
     async with McpChannel.from_config(config, context) as channel:
         answer = await channel.exchange(call, filled)

@@ -1,8 +1,6 @@
-"""Run a session of the MCP SDK in its own task, so that an error in it ends the session but not the run.
+"""Run a session of the MCP SDK in its own task, so that an error of the session does not end the run.
 
-Also in this module:
-
-* ``StdoutNoise`` skips stdout lines of an MCP server that are not messages, and reports only the first such line.
+``StdoutNoise`` skips lines on the stdout of an MCP server that are not messages, and reports only the first such line.
 
 Example::
 
@@ -13,8 +11,7 @@ Example::
         ...                              # one warning: engram printed "loading model" on stdout, which is not JSON-RPC
     noise.first                          # "loading model"
 
-The SDK's transports start tasks that may raise errors of their HTTP library, which would cancel the task that opened
-the session. So a separate task opens the session; when this task fails, waiting calls of other tasks get an error.
+If the task of the session fails, calls of other tasks that wait for a response get an error.
 """
 
 from __future__ import annotations

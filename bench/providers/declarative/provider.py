@@ -1,7 +1,7 @@
-"""Implement ``Declarative``: a provider whose HTTP calls are described by a YAML file.
+"""The class ``Declarative``: a provider whose calls are described by a YAML file.
 
-Every method reads its call from the config; no code here is specific to a memory system. If the file has no call for an
-optional operation, the provider has no method for it. So ``isinstance(provider, Counts)`` depends on the file.
+If the file has no call for an optional operation, the provider has no method for this operation. So
+``isinstance(provider, Counts)`` depends on the file.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Find remarks in a response, such as a code or message next to an empty result that the config does not read.
+"""Find values in a response that explain an empty result, such as an error code that the config does not read.
 
 Example::
 
     remarks({"code": 7, "msg": "internal", "took": 3, "results": []})      # ('code: 7', 'msg: "internal"')
     explain_empty({"code": 7, "results": None}, [results], usual=set())           # '$.results: null, code: 7'
 
-Ids, times and counts are left out, so that the same cause gives the same text in many responses.
+These values are called remarks. Ids, times and counts are left out, so that the same cause gives the same text in many
+responses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Compile the calls of a provider's config once, then fill in their variables and send them many times.
+"""Compile the calls of a provider's config once, then insert variables into each call and send it.
 
-Also in this module:
-
-* ``HealthCheck``: before its first call, a run waits until the service no longer returns status 503.
+``HealthCheck`` waits before the first call until the service no longer returns status 503.
 
 Example::
 
@@ -10,11 +8,8 @@ Example::
     add = connection.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
-``ProviderConnection`` has what all calls of a provider share: constants, limits, the channel. ``CompiledCall`` is one
+``ProviderConnection`` has what all calls of a provider share, such as constants and limits. ``CompiledCall`` is one
 call.
-
-The health check runs before the first call and not when the provider is opened, so that a service that is down fails
-only its own corpora.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Read values of a provider's response by path. A path without a match is an error, never an empty result.
+"""Read values from a provider's response by their paths. A path without a match is an error, never an empty result.
 
-Also in this module:
-
-* ``reports_more`` tells from totals and paging fields whether the service has more results than it returned.
+``reports_more`` finds out from totals and paging fields whether the service has more results than it returned.
 
 Example::
 

@@ -1,11 +1,11 @@
-"""Set up a namespace: send the calls of ``setup`` in order. A call is skipped if its result already exists.
+"""Set up a namespace: send the calls under ``setup`` in order. A call is skipped if its result already exists.
 
 Example::
 
     captures = await SetupOperation.compile(connection, config, embedder).prepare(values)       # {"storeId": "vs_1"}
 
-If the process dies after a setup call, the result of the call is not recorded. A resumed run finds the result by
-``existing``, so that nothing is created twice.
+If the process dies after a setup call, a resumed run finds the result of the call by ``existing``, so that nothing is
+created twice.
 """
 
 from __future__ import annotations

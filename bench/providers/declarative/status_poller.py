@@ -1,4 +1,4 @@
-"""Ask a service once, by its own status calls, whether it has finished indexing.
+"""Send the status calls of a service once, to find out whether it has finished indexing.
 
 Example::
 

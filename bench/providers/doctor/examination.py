@@ -1,8 +1,6 @@
-"""The state of a doctor run, and helpers for its checks: fill a namespace, wait for its index, search it.
+"""The state of a doctor run, its report, and helpers for its checks.
 
-Also in this module:
-
-* The report of an examination: one result per check, and whether all passed.
+The helpers fill a namespace, wait for its index, and search it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Split a text into chunks: fixed windows, whole paragraphs, or at changes of subject.
+"""Split a text into chunks, and rank chunks.
 
-Also in this module:
-
-* Rank chunks by BM25, by the weighted sum of two scores, or by the fusion of two rankings.
+A text is split into fixed windows, at paragraphs, or where the subject changes. Chunks are ranked by BM25, by the
+weighted sum of two scores, or by the fusion of two rankings.
 
 Example::
 
@@ -10,7 +9,7 @@ Example::
     words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 0.61}
     rank_fusion({"c1": 0.9, "c2": 0.3}, words)                                                # {"c1": 0.0328, ...}
 
-A token is four characters, or one character of a script without spaces. No strategy loses text: a part that is too long
+A token is four characters, or one character of a script without spaces. No text is lost: a paragraph that is too long
 for a chunk is split into fixed windows.
 """
 

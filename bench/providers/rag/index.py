@@ -1,8 +1,6 @@
-"""The stored data of the retrieval algorithms, and the protocol of their stores.
+"""The stored data of the retrieval algorithms, and the interface of the stores.
 
-Also in this module:
-
-* ``FileIndex`` stores each namespace in a file of JSON lines, reads the file once, and searches exactly.
+``FileIndex`` stores each namespace in a file of JSON lines, and searches it exactly.
 
 Example::
 
@@ -10,8 +8,8 @@ Example::
     likeness = await index.similarities("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
 
-A line has either one chunk or the ids of deleted memories. If several lines have chunks with the same id, the last line
-is used, so that a batch can be written again after a crash. A truncated last line is ignored.
+A line contains one chunk, or the ids of deleted memories. If several lines have the same chunk id, the last of these
+lines counts, so a batch can be written again after a crash. An incomplete last line is ignored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Store chunks in PostgreSQL with the vector extension: two tables, exact cosine, one transaction per batch.
+"""Store chunks in PostgreSQL with the pgvector extension, and search them by exact cosine.
 
-Each piece is a row, and each of its vectors is a row, which is deleted with the piece. The driver comes with the extra
-``[pgvector]``.
+Each batch is written in one transaction. The driver comes with the extra ``[pgvector]``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The base class of retrieval algorithms: it chunks, enriches, embeds, stores and ranks.
+"""The base class of the retrieval algorithms: it splits texts into chunks, and embeds, stores and ranks the chunks.
 
 Example::
 

@@ -1,7 +1,7 @@
-"""Check a log: every line, the root, the signature, the earlier heads, and the files of receipts.
+"""Check the public log: its lines, root hash and signature, and the files of its receipts.
 
-For each entry of a receipt, its two files must exist, be unchanged and agree with the entry. Each receipt in the folder
-must have an entry.
+For each log entry of a receipt, the receipt and its items file must exist and agree with the entry. Each receipt in the
+folder must have an entry.
 
 Example::
 
@@ -9,8 +9,8 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     findings = list(check_files(view))
 
-An earlier head is the size and root of the log at an earlier time. The module checks the heads in checkpoints/, in a
-checkpoint file (``since``) and in receipts.
+The log must also contain its earlier states unchanged. An earlier state is a size and a root hash, from checkpoints/,
+from a checkpoint file (``since``) or from a receipt.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ Example::
     note = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=root), key)
     read_note(note).checkpoint()
 
-An entry is one line of canonical JSON and has one of eight types. A checkpoint is a C2SP signed note. It has the lines
-origin, size and root, a blank line, and one or more signature lines. A signature line is an em dash, the signer's name,
-and the base64 of a 4-byte key id with the signature. ``log_check`` verifies a log. ``public_log`` appends to a log.
+An entry is one line of canonical JSON. A checkpoint is a C2SP signed note: the lines origin, size and root, a blank
+line, and one or more signature lines. ``log_check`` verifies a log, and ``public_log`` appends to a log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Append entries to the public log, and look up receipts in the log.
 
 ``append`` locks the log, checks the existing entries, and signs a new checkpoint. ``CheckedLog`` checks whether a
-receipt is in the log, unchanged and not retracted. It also counts the announced runs of the same configuration that
-were not published.
+receipt is in the log, unchanged and not retracted.
 
 Example::
 
@@ -10,7 +9,7 @@ Example::
     log = CheckedLog.open(folder, store)
     log.index_of(document, receipt), log.findings(document, receipt)
 
-A lock on ``entries.jsonl`` prevents two writers from using the same index. Existing entries never change.
+Existing entries never change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Announce a run, publish its receipt, or retract a receipt. No log entry is ever deleted.
 
-A run is announced before its first call to a provider. A child process reads the log key and appends the announcement,
-so that the runner never reads this key.
+A run is announced before its first call to a provider. The announcement contains the config digests that the receipts
+of the run will have. A child process signs it, so that the process of the run never reads the log key.
 
 Example::
 
@@ -10,9 +10,6 @@ Example::
     index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
 
     python -m bench.receipt.log.publish < announcement.json        # the child process
-
-Each function appends entries to the workspace's log and signs a new checkpoint with a log key. An announcement contains
-the config digests that the receipts of the run will have.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Example::
     files = tile_files(view)                # {"checkpoint": ..., "tile/0/000.p/7": ..., "tile/entries/000.p/7": ...}
     write_tiles(view, Path("public"))
 
-If a web server serves this folder, clients of the format can read the log. The files contain the existing signed
-checkpoint, so this module needs no key.
+A web server can serve this folder to clients of this format. No key is needed, because the files contain the existing
+signed checkpoint.
 """
 
 from __future__ import annotations

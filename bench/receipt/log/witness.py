@@ -7,8 +7,8 @@ Example::
     line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
     WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").cosigned_at(note)    # 1764410000; None = not cosigned
 
-Next to its private key, a witness stores the newest checkpoint that it cosigned of each log. It cosigns a new
-checkpoint only if the log still starts with the entries of the stored checkpoint.
+A witness stores the newest checkpoint that it signed of each log. It signs a new checkpoint only if the log still
+starts with the entries of the stored checkpoint.
 """
 
 from __future__ import annotations

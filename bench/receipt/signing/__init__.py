@@ -1,1 +1,1 @@
-"""Signing keys, signatures of receipts, and the store of trusted keys."""
+"""Manage signing keys and trusted keys, and sign receipts."""

@@ -1,12 +1,12 @@
-"""Write a receipt for supply-chain tools: an in-toto statement in a DSSE envelope, signed with the same key.
+"""Convert a receipt to an in-toto statement in a signed DSSE envelope, for supply-chain tools.
 
 Example::
 
     line = envelope(receipt, items.read_bytes(), key)       # one line of JSON, ID.intoto.jsonl
     opened(line, key.public)["predicate"]["resultDigest"]   # or VerificationError
 
-The predicate of the statement is the receipt without its signature. The first subject is the SHA-256 of this predicate
-in RFC 8785 form. The second subject is the SHA-256 of the items file.
+The predicate of the statement is the receipt without its signature. The subjects are the SHA-256 of this predicate in
+RFC 8785 form, and the SHA-256 of the items file.
 """
 
 from __future__ import annotations

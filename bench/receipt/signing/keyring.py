@@ -1,10 +1,7 @@
 """Find signing keys: from a flag, the environment, or the only active key of the key folder.
 
-Also in this module:
-
-* ``check_in_child`` checks, before a run that will be signed, that a key is available.
-* ``run_in_child`` runs work with a private key in a child process, because the process that runs providers must not
-  read private keys.
+``run_in_child`` runs work with a private key in a child process, because the process that runs providers must not read
+private keys. ``check_in_child`` checks before a run whether a key is available.
 
 Example::
 
@@ -17,10 +14,9 @@ Example::
     answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...})     # in the runner
     sys.exit(serve_parent(function))                                     # in the child: stdin -> function -> stdout
 
-A key is searched in this order: the file that the caller names, ``MEMORYBENCH_SIGNING_KEY_FILE``,
-``MEMORYBENCH_SIGNING_KEY``, the only active key in the key folder. For a log key, ``MEMORYBENCH_LOG_KEY_FILE`` is used
-before the other variables. If the folder has no active key or several active keys, KeyRefused is raised. If the child
-process fails, the runner raises an error with the kind, message and hint of the child's error.
+The key comes from the first of these: the file that the caller names, ``MEMORYBENCH_SIGNING_KEY_FILE``,
+``MEMORYBENCH_SIGNING_KEY``, the only active key in the key folder. For a log key, ``MEMORYBENCH_LOG_KEY_FILE`` precedes
+the other variables. If the folder has no active key or several active keys, KeyRefused is raised.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Create, trust, rotate and revoke keys.
 
-Each function changes trusted.json. If the workspace has a public log, ``rotate`` and ``revoke`` also append log
-entries.
+Each function changes the file trusted.json. If the workspace has a public log, ``rotate`` and ``revoke`` also append
+log entries.
 
     made = new_key(ring, "default", ("receipt", "log"))
     rotate(ring, old="default", new=None, at=format_time(now))
     revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=format_time(now))
 
-The file of a private key has mode 0600, in a folder with mode 0700. A private key file is never overwritten. It is
-never created in a git work tree, unless git ignores the file.
+The file of a private key is readable only by its owner. It is never overwritten, and never created in a git work tree,
+unless git ignores it.
 """
 
 from __future__ import annotations

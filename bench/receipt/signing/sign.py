@@ -1,9 +1,7 @@
-"""``bench sign``: write and sign one receipt for each job, and verify it with the public key.
+"""``bench sign``: write, sign and verify one receipt for each job of a run.
 
-Also in this module:
-
-* ``existing_receipt``: find a receipt with the same key and content, so that no second one is written.
-* ``new_ulid``: create a receipt id. Receipt ids sort by time.
+``existing_receipt`` finds an equal receipt of the same key, so that no second receipt is written. Two receipts are
+equal if they differ only in id, time, signature and name of the items file.
 
 Example::
 
@@ -11,10 +9,6 @@ Example::
     outcome.receipts, outcome.refused
     existing_receipt(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
     new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
-
-If the same job is signed twice, the second receipt has the same content, unless the job was rescored or retried, or
-the setting for answers differs. The comparison of contents leaves out the id, the time, the signature and the name of
-the items file. Signing is a separate step, so that the process that runs providers has no private key.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ Example::
     key = SigningKey.load(Path("default.key"))
     key.public.fingerprint        # "sha256:..." = openssl pkey -pubin -outform DER | sha256sum
 
-The signed bytes are the RFC 8785 form of the document without its top-level ``signature``. Verification does not need
-the receipt schema. A key that is not accepted raises :class:`KeyRefused`. Error messages never contain the text of a
-key.
+The signed bytes are the RFC 8785 form of the document without its top-level ``signature``. A key that is not accepted
+raises :class:`KeyRefused`. Error messages never contain the text of a key.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The trust store ``keys/trusted.json``: all keys, and the log indices for which each key is valid.
+"""The trust store ``keys/trusted.json``: all keys, and the log entries for which each key is valid.
 
     store = TrustStore.load(Path("keys/trusted.json"))
     store.decide(fingerprint, "receipt", log_index=12)     # TrustDecision(trusted, code, detail)
 
-A key is valid from its first log index up to, but not including, its end index. Times are not used for this decision,
-because the signer can state any time.
+A key is valid from its first log index up to, but not including, its end index. A time is not used, because a signer
+can state any time.
 """
 
 from __future__ import annotations

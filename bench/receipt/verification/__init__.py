@@ -1,1 +1,1 @@
-"""Check a receipt: its signature, its content, and a repeated run."""
+"""Verify a receipt, compare two receipts, or repeat the run of a receipt."""

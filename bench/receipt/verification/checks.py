@@ -1,9 +1,8 @@
-"""The checks of a receipt: one function for each check, which returns findings.
+"""The checks of a receipt: each is a function that returns findings.
 
-The module ``verify`` calls the checks in order and decides the verdict.
+``verify`` calls the checks in order and decides the verdict.
 
-``RULES`` are the invariants: conditions that every honest receipt meets. Invariants can be checked without the items
-file.
+``RULES`` are conditions that every honest receipt meets. They can be checked without the items file.
 
 Example::
 

@@ -6,9 +6,8 @@ Example::
     for row in rows: check.add(row)
     findings = [*check.faults(), *check.unchecked()]
 
-Rows contain the searched items, the context tokens of each answer, and the correctness of answers. Calls, money or time
-by phase, the size of a corpus, and the cost of the ingest are not in the rows. These values are only stated by the
-signer.
+Other values of this section, such as money, time and the cost of the ingest, are not in these rows. These values are
+only stated by the signer.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     findings = [ok("parse"), fail("digest", "result_digest", "...")]
     overall_verdict(findings)      # ReceiptVerdict.INVALID
 
-The code of a finding never changes its meaning, so programs can rely on it. The worst verdict of all findings decides.
-As exit codes, the verdicts from worst to best are 5, 3, 4, 7 and 0.
+The code of a finding never changes its meaning, so programs can rely on it. The worst finding decides the verdict. From
+worst to best, the exit codes are 5, 3, 4, 7 and 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Verify receipts of the original system. A profile names one of the two ways in which this system signs.
+"""Verify receipts of the original system, which signs a receipt in one of two ways.
 
-``przm-p1`` signs the document without ``signature``; ``przm-p2`` also leaves out some fields that change with each
-run. The user names the key with ``--pubkey``. The program does not detect the profile. With the wrong profile, the
-signature check fails with ``signature_invalid``::
+The name of the way is its profile. ``przm-p1`` signs the document without ``signature``. ``przm-p2`` also leaves out
+some fields that change with each run. The program does not detect the profile, and the signature check fails with the
+wrong profile::
 
     findings = check_foreign(document, "przm-p2", store)
 """

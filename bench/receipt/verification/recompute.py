@@ -1,9 +1,7 @@
-"""Recompute the scores of a receipt from the rows of its items file, and report differences.
+"""Compute the scores of a receipt again from its items file, and report differences.
 
-Also in this module:
-
-* ``RecomputedTally``: collects the values of one metric and aggregates them, in signing and in verification.
-* ``read_definition``: parse the id of a metric definition, ``NAME[@K]/VERSION``.
+Aggregates must be exactly equal. Values of single rows may differ by 1e-12, because log2 may differ between machines.
+The order of the rows has no effect.
 
 Example::
 
@@ -14,9 +12,6 @@ Example::
     tally.fold("mean", pending=0)          # (value, value with failures as zero)
     >>> read_definition("recall_any@10/1")
     MetricDefinition(base='recall_any', k=10, options={}, version='1')
-
-Aggregates must be exactly equal. Values of single rows may differ by 1e-12, because log2 may differ between machines.
-Sums use ``math.fsum``, so they do not depend on the order of the rows.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
     outcome = await reproduce(path, ReproductionSettings(...))
     outcome.same, outcome.differs, outcome.items
 
-This is level R2 and needs a receipt of the reproducibility class ``exact``. (Level R0 recomputes the scores from the
-rows and is part of verification.) Dataset, configs, metrics and models must be the same as in the receipt. Otherwise,
-nothing is run, and an error lists the differences.
+The receipt must have the reproducibility class ``exact``. Dataset, configs, metrics and models must be the same as in
+the receipt. Otherwise, nothing is run, and an error lists the differences.
 """
 
 from __future__ import annotations

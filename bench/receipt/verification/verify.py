@@ -1,6 +1,6 @@
 """Verify a receipt: make all checks in order, and decide the verdict.
 
-``export`` writes three files for openssl, which can check the signature without this program.
+``export`` writes files with which openssl can check the signature without this program.
 
 Example::
 
@@ -8,8 +8,7 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     print(export(outcome, request, folder))     # the openssl command
 
-Verification needs no network. If the file cannot be parsed or does not fit the schema, the other checks are skipped.
-Otherwise, the outcome has the findings of all checks.
+Verification needs no network. If the file is not a receipt of this schema, the other checks are skipped.
 """
 
 from __future__ import annotations

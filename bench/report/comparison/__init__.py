@@ -1,6 +1,5 @@
-"""Compare jobs over the items that they share.
+"""Compare jobs, using only the items that these jobs share.
 
-``comparison_targets`` chooses the jobs, ``sides`` loads the jobs, and ``comparability`` checks that they may be
-compared. ``compare`` and ``paired_tests`` compute the rows of ``comparison_rows``. ``formats`` writes a comparison as
-tables, Markdown and JSON.
+``comparison_targets`` chooses the jobs, and ``comparability`` checks that they may be compared. ``compare`` computes
+the result, and ``formats`` writes it as tables, Markdown and JSON.
 """

@@ -1,7 +1,7 @@
 """Decide whether two jobs may be compared: check every setting that can change a score.
 
-Two jobs are not comparable (not like for like) if they differ in a setting that affects results. A difference in any
-other setting is only reported::
+Two jobs are not comparable if they differ in a setting that affects results. A difference in any other setting is only
+reported::
 
     found = check_comparability(a, b, metrics=["accuracy"])
     found.ok, [check.text for check in found.differences]       # False, ["k: A has 10, B has 5"]

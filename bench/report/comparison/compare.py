@@ -1,8 +1,8 @@
 """Compare two or more jobs over the items that they share, if their settings are comparable.
 
 ``compare_sides`` compares every pair of jobs, and ``compare_pair`` compares one pair. A comparison has one row per
-metric; a headline metric also has one row per label, such as a question type. Items that only one job has are left out
-and counted by reason.
+metric. A headline metric also has one row per label, such as a question type. Items that only one job has are left out
+and counted.
 
 Example::
 
@@ -11,7 +11,7 @@ Example::
     one = compare_pair(a, b, ["accuracy"], check_comparability(a, b, metrics=["accuracy"]), wanted=())
     one.items.paired, one.items.flips["a"]
 
-Rows are in three families (groups); p values are corrected within each family:
+The p values are corrected within each of three groups of rows:
 
 * ``headline``, corrected by Holm: the metrics that answer the question of the comparison.
 * ``exploratory``, corrected by maxT: all other rows with one difference per item or cluster, including rows of labels.

@@ -1,10 +1,7 @@
-"""The result of a comparison: rows for each pair of sides. ``compare`` computes these rows.
+"""The result of a comparison: one row per metric for each pair of compared jobs.
 
-Also in this module:
-
-* ``verdict_of`` and ``conclusion_sentences`` state the conclusion that the numbers of a row support.
-* ``gate_outcomes`` is the regression gate ``--fail-on-regression METRIC:POINTS``. It checks that no later side is worse
-  than the first side by more than the allowed points.
+``verdict_of`` and ``conclusion_sentences`` state the conclusion that the numbers of a row support. ``gate_outcomes``
+checks ``--fail-on-regression METRIC:POINTS``: no later job may be worse than the first job by more than these points.
 
 Example::
 

@@ -1,6 +1,6 @@
-"""Test whether two sides differ in one metric, with the test that fits the kind of metric.
+"""Test whether two compared jobs differ in one metric. The kind of metric decides which statistical test is used.
 
-This module also selects the metrics that a comparison shows, and its headline metrics.
+Other functions select the metrics that a comparison shows, and its headline metrics.
 
 Example::
 
@@ -8,8 +8,8 @@ Example::
     metrics_to_compare(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
     headline_metrics(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
 
-Means are compared item by item, and macro means label by label. Times are compared by their ratio, and percentiles by
-the ratio of the percentiles. A metric without a value per item, such as a sum, is not compared.
+Means are compared item by item, and macro means label by label. Times are compared by their ratio. A metric without a
+value per item, such as a sum, is not compared.
 """
 
 from __future__ import annotations

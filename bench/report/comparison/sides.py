@@ -1,6 +1,7 @@
 """Read the values of a job for a comparison: one column per metric, with one entry per item.
 
-A side also has the concurrency and the rate limits of its run, because they change times.
+Each job in a comparison is a side. A side also has the concurrency and the rate limits of its run, because these change
+times.
 
 Example::
 

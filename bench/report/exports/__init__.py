@@ -1,1 +1,1 @@
-"""Export the rows of a run, also in the formats of other tools."""
+"""Export the items and calls of a run, also in the formats of other tools."""

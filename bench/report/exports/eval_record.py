@@ -1,7 +1,5 @@
 """Export a run in the format "Every Eval Ever": one JSON file and one JSON Lines file per job.
 
-The JSON file holds the results, and the JSON Lines file holds the instances.
-
 Example::
 
     await export_records(reader, Path("out"))

@@ -1,7 +1,6 @@
-"""Export the rows of a run as json, jsonl, csv or parquet.
+"""Export the items of a run as json, jsonl, csv or parquet.
 
-``rows_of`` yields one record per job and item. The exports write these records, and the web page of an item shows its
-record.
+``rows_of`` yields one record per job and item.
 
 Example::
 
@@ -9,7 +8,7 @@ Example::
     async for row in rows_of(reader, run_id, record):
         row["item_id"], row["state"], row["score"]
 
-Rows are streamed, so memory use does not grow with the run.
+Records are streamed, so memory use does not grow with the run.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ Example::
     frames.items.groupby("provider")["score"].mean()
     frames.hits[frames.hits["rank"] == 1]
 
-Every frame has the column ``job``. All frames except ``calls`` also have ``item_id`` and ``epoch`` to join on.
-Durations are in microseconds, money is in USD. ``isna()`` finds missing values. A missing value is NaN in columns of
-metrics and in durations of phases such as ``search_us``. It is NaT in dates, and ``pandas.NA`` or None in all other
-columns. ``polars.from_pandas`` accepts each frame.
+Every frame has the column ``job``. All frames except ``calls`` also have ``item_id`` and ``epoch``. Durations are in
+microseconds, money is in USD. ``isna()`` finds missing values in all columns. ``polars.from_pandas`` accepts each
+frame.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Example::
 
     await export_inspect(reader, Path("logs"))      # {"2026-11-29T10-00-00_locomo_1f0a....json": 200}
 
-A sample is one item: question, reference answers, answer, and one score per evaluator and metric. The hits and the
-retrieved ids are metadata of the sample. A failed item is a sample with an error and without scores. The log of an
-INVALID job is marked as invalidated.
+A sample is one item: question, reference answers, answer, and one score per evaluator and metric. A failed item is a
+sample with an error and without scores. The log of an INVALID job is marked as invalidated.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Example::
 
     await export_junit(reader, sink)
 
-A wrong answer is a failure, a failed item is an error, and an item without a score is skipped. A pending item is left
-out.
+A wrong answer is a failure, a failed item is an error, and an item without a score is skipped. Pending items are not
+exported.
 """
 
 from __future__ import annotations

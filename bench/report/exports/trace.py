@@ -4,9 +4,8 @@ Example::
 
     await export_otlp(reader, sink)     # JSON lines that a collector's file receiver reads
 
-Spans and attributes are named as in the GenAI semantic conventions (``search_memory``, ``chat``,
-``gen_ai.evaluation.result``). Other attributes start with ``memorybench``. Ids are hashes of run, job, item and phase,
-so that every export of a run gives the same spans.
+Names of spans and attributes follow the GenAI semantic conventions (``search_memory``, ``chat``,
+``gen_ai.evaluation.result``). Other attributes start with ``memorybench``. Every export of a run has the same span ids.
 """
 
 from __future__ import annotations

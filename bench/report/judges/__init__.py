@@ -1,1 +1,1 @@
-"""Measure the quality of judges: by labels of people, and by comparing several judges."""
+"""Measure the quality of judges, by labels of people and by a comparison of several judges."""

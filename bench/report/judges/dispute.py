@@ -1,4 +1,4 @@
-"""Compare several sets of answers that the same judges judged with the same prompts, in one table.
+"""Compare the answers of several systems in one table. The same judges judged all answers with the same prompts.
 
 Example::
 

@@ -5,8 +5,7 @@ Example::
     panel = Panel(side="run r: bm25", cells=(PanelCell(judge="openai/a", prompt="strict", ...), ...), types=types)
     panel.agreement().alpha, panel.majority(), panel.differing()[:10]
 
-A cell is one judge with one prompt. An answer without a verdict of a cell is not counted in the cell's value and in the
-cell's pairs.
+A cell is one judge with one prompt. If a cell has no verdict on an answer, this answer is not counted in the cell.
 """
 
 from __future__ import annotations

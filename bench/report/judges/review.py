@@ -4,7 +4,7 @@ Example::
 
     (await read_review(reader, record)).corrected      # CorrectedShare(value=0.71, interval=..., labelled=50)
 
-A sample (`bench.report.judges.review_sampling`) and each label are events of the run's journal.
+People label a sample of the answers. The sample and each label are stored in the run's journal.
 """
 
 from __future__ import annotations

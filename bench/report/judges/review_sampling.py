@@ -1,15 +1,16 @@
-"""Draw the answers that people label. Answers are grouped by verdict and doubt, and drawn from each group.
+"""Draw the sample of answers that people label. Answers are grouped by verdict and by doubt, and some are drawn from
+each group.
 
 Example::
 
     sample = await draw_sample(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
 
-``jobs`` are the jobs of one set of answers, one per judge; all of them share the sample. An answer is doubtful in three
-cases:
+All jobs that differ only in their judge share the sample. An answer is doubtful in three cases:
 
-* The judge gave no verdict or a partial one.
-* A text match disagrees: an answer judged wrong contains the expected answer, or an answer judged right does not.
-* Another scoring of the same answer gave another verdict.
+* The judge gave no verdict, or a partial verdict.
+* A comparison of texts disagrees: an answer judged wrong contains the expected answer, or an answer judged right does
+  not.
+* Another judge, or an earlier score, gave the same answer another verdict.
 """
 
 from __future__ import annotations

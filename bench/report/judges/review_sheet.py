@@ -6,7 +6,7 @@ Example::
     entry = sheet.pending(after=None)                # the first entry without a label
     row = await texts_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
 
-The TSV file of ``bench review`` and the browser use the same order and ids, and write the same rows to the journal.
+The TSV file of ``bench review`` and the web page have the same order and ids, and write the same labels to the journal.
 """
 
 from __future__ import annotations

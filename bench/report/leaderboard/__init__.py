@@ -1,6 +1,6 @@
-"""Rank the newest complete valid job of each provider and set of models, in tables of comparable rows.
+"""Rank the results of providers in tables. All results in one table are comparable.
 
-All values come from the results database. The command line and the web pages show the same values::
+The newest complete and valid job of each provider and set of models is ranked::
 
     board = await load_board(Path("."), ["locomo"])
     tables = tables_of(board, "benchmark")

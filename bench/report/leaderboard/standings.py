@@ -1,9 +1,6 @@
 """Build the tables of the leaderboard. Only comparable rows are in the same table.
 
-Also in this module:
-
-* ``load_board``: the newest complete valid job of each provider, set of models and benchmark.
-* ``summary_sentences``: the provider that leads a table, and the size of its lead.
+``load_board`` reads the newest complete and valid job of each provider, set of models and benchmark.
 
 Example::
 

@@ -1,1 +1,1 @@
-"""The documents of the JSON API, which the pages show too."""
+"""Create the documents that the JSON API returns and the pages show."""

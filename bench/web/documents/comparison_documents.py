@@ -1,8 +1,6 @@
-"""The document of a comparison, as in ``bench compare --json``, with the result in words.
+"""Create the documents of a comparison and of the leaderboard.
 
-Also in this module:
-
-* The document of the leaderboard, with filters and with values that only pages show.
+A comparison is as in ``bench compare --json``, with its result in words.
 
 Example::
 

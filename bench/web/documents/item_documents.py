@@ -1,4 +1,4 @@
-"""Documents of items: a page of the table of items, and one item with all its data.
+"""Create the documents of items: one page of the table of items, or one item with all its data.
 
 Example::
 

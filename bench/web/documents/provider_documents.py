@@ -1,6 +1,6 @@
-"""One provider: its config, the keys that it needs, and its jobs in the workspace, grouped by setting.
+"""Create the document of one provider: its config, the keys that it needs, and its jobs in the workspace.
 
-Jobs of one setting have the same task, models and data. The newest job comes first.
+Jobs are grouped by setting. Jobs of one setting have the same task, models and data, and the newest job comes first.
 
 Example::
 

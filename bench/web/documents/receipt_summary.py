@@ -1,4 +1,4 @@
-"""A receipt as one row of a list, and as a badge.
+"""Show a receipt as one row of a list, and as a badge.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     one["headline"], one["signer"]          # {"metric": "accuracy", "value": 0.79, ...}, "ops"
     badge("demo bm25", "accuracy 0.79", "VALID")       # an SVG for a README
 
-The content of a receipt is not trusted: a value of an unexpected type is left out.
+The content of a receipt is not trusted. A value of an unexpected type is left out.
 """
 
 from __future__ import annotations

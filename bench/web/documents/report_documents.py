@@ -1,4 +1,4 @@
-"""The one-page report of a run, as template values and as a self-contained HTML file.
+"""Create the one-page report of a run, as template values and as a self-contained HTML file.
 
 Example::
 

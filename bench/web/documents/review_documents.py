@@ -1,4 +1,4 @@
-"""Label answers in the browser or over HTTP, to check the verdicts of a judge.
+"""Let people label answers in the browser or over HTTP, to check the verdicts of a judge.
 
 The labels are stored in the journal, like the labels from the TSV file of ``bench review``.
 

@@ -1,9 +1,7 @@
-"""The document of a run with its jobs, for the API and the pages.
+"""Create the document of a run with its jobs, for the API and the pages.
 
-Also in this module:
-
-* The results of a run as in ``bench results --json``, with the times of each job.
-* The times of a phase as percentiles, and a histogram of the latency, which is the time of network and provider.
+The results of a finished run come from ``results/RUN/report.json``. If this file is missing or older than the journal,
+the results are computed from the journal in the background.
 
 Example::
 
@@ -13,11 +11,8 @@ Example::
     shown.document, shown.fresh        # None and False while the results are computed for the first time
     latency_spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
 
-The results of a finished run are in ``results/RUN/report.json``. If this file is missing or older than the journal, the
-results are computed from the journal in the background.
-
-``total`` is the time of the whole attempt, including the time in our own queue and the time of waiting for a rate
-limit.
+The histogram shows the latency, which is the time of network and provider. ``total`` also includes the waiting time in
+bench.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The list of runs.
+"""Create the list of runs.
 
-State and validity of a run come from its journal. Cost and best provider come from the database of results.
+State and validity of each run come from its journal. Cost and best provider come from the database of results.
 
 Example::
 

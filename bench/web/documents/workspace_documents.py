@@ -1,17 +1,13 @@
-"""The configs and receipts of a workspace.
+"""Create the documents of the configs and receipts of a workspace.
 
-Also in this module:
-
-* A receipt is verified again when a receipt, a trusted key or the public log has changed.
-* The newest receipt of each job.
+A receipt is verified again when a receipt, a trusted key or the public log has changed.
 
 Example::
 
     await configs_document(site)
     (await receipts_document(site))["receipts"][0]["verdict"]
 
-A config contains the names of variables with secrets, but not the secrets. Text that looks like a key is redacted in
-any case.
+A config contains the names of variables with secrets, but not the secrets. Any text that looks like a key is redacted.
 """
 
 from __future__ import annotations
