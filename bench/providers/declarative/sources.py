@@ -1,8 +1,8 @@
 """Find the memories that a hit comes from, by the rules under ``id_from`` in the config.
 
 Each rule reads a memory id from a hit. The first rule that gives the id of a sent memory is used. If no rule matches
-any hit of a response, MappingError is raised. Without ``id_from``, two common rules are tried, and it is no error if
-they do not match. ``id_from: none`` maps no hit.
+any hit of a response, MappingError is raised. Without ``id_from``, two common rules are tried, and no error is raised
+if they do not match. ``id_from: none`` maps no hit.
 """
 
 from __future__ import annotations
