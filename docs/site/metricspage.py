@@ -31,7 +31,7 @@ def _families() -> Iterator[str]:
         source = family.__name__.removeprefix("bench.metrics.").replace(".", "/")
         module = importlib.import_module(family.__name__)
         title, *rest = (module.__doc__ or "").partition("\n\nExample::")[0].split("\n\n")
-        told = [part for part in rest if not part.startswith(("Also in this module:", "* "))]
+        told = [part for part in rest if not part.startswith(("Also in this module:", "This module also ", "* "))]
         yield f"## {prose(title).rstrip('.')}"
         yield " ".join([*map(prose, told), f"Formulas: `bench/metrics/{source}.py`."])
         head = ["name", "definition", "value", "range", "better", "options"]
