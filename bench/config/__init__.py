@@ -1,1 +1,1 @@
-"""Read the files that users write, such as configs, prompts and templates; every error has a place in the file."""
+"""Read the files that users write: configs, prompts and templates. Errors name the file, line and column."""

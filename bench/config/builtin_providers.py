@@ -1,4 +1,4 @@
-"""The names and descriptions of the built-in providers, for code that must not import the providers themselves."""
+"""Names and descriptions of the built-in providers, for code that must not import the provider modules."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ BUILT_IN = {
 }
 """name of a built-in provider -> its description"""
 CONTROLS = frozenset({"oracle", "no-memory", "random", "full-context"})
-"""names of the controls: providers that show the best and the worst possible results and are never ranked"""
+"""names of the controls: providers with reference results, which are never ranked"""
 
 
 def is_control(provider: str) -> bool:
-    """Return True if the provider is a control, such as ``oracle``; its name can have a suffix ``@variant``."""
+    """Return True if the provider is a control, such as ``oracle`` or ``oracle@variant``."""
     return provider.partition("@")[0] in CONTROLS

@@ -1,6 +1,6 @@
 """Find configs by name: first the configs of the workspace, then the built-in configs.
 
-To list configs, only the name, aliases, tags and description of each file are read. An invalid file is listed too::
+A list of configs needs only the name, aliases, tags and description in each file. Invalid files are listed too::
 
     catalog = Catalog.load(Path("."))
     [entry.name for entry in catalog.benchmarks()]
@@ -38,7 +38,10 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @cache
 def builtin_root() -> Path:
-    """Return the folder with ``configs/`` and ``datasets/`` of bench: in the installed package, or in the checkout."""
+    """Return the folder that has the built-in ``configs/`` and ``datasets/``.
+
+    It is part of the installed package, or of the git checkout.
+    """
     package = Path(__file__).resolve().parent.parent
     data = package / "_data"
     return data if data.is_dir() else package.parent
@@ -46,7 +49,7 @@ def builtin_root() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One config file in a list. Only the keys that a list or a look-up by name needs are read."""
+    """One config file in the catalog. Only the keys that are needed to list or find the config are read."""
 
     name: str
     kind: Kind
@@ -57,9 +60,9 @@ class CatalogEntry:
     description: str | None = None
     builtin: bool = False
     shadowed: bool = False
-    """true: this built-in config is hidden, because a config of the workspace has its name"""
+    """true: this built-in config is hidden, because a config of the workspace has the same name"""
     problem: str | None = None
-    """the reason why the file could not be read; the config then has the name of the file"""
+    """reason why the file could not be read. An unreadable file is listed under its file name"""
 
     def has_name(self, name: str) -> bool:
         """Return True if ``name`` is the name or an alias of the config, ignoring case."""
@@ -75,7 +78,7 @@ class Catalog:
 
     @classmethod
     def load(cls, workspace: Path) -> Catalog:
-        """Return the catalog of the workspace in this folder."""
+        """Return the catalog for the folder ``workspace``."""
         shipped = builtin_root()
         same = workspace.resolve() == shipped.resolve()
         return cls(workspace=workspace, roots=(shipped,) if same else (workspace, shipped))
@@ -93,7 +96,10 @@ class Catalog:
         return self._entries["runs"]
 
     def entries(self, kind: Kind) -> list[CatalogEntry]:
-        """Return every config of one kind, sorted by name. Shadowed configs are included."""
+        """Return all configs of one kind, sorted by name.
+
+        Built-in configs that are hidden by a config of the workspace are included.
+        """
         return self._entries[kind]
 
     @cached_property
@@ -111,11 +117,11 @@ class Catalog:
                     yield _read_entry(Path(file), kind, builtin=False)
 
     def find(self, kind: Kind, name: str) -> CatalogEntry:
-        """Return the config with this name, or else the config with this alias; ignore case.
+        """Return the config whose name or alias is ``name``, ignoring case. A name takes precedence over an alias.
 
         Raises:
-            UsageError: no config has the name.
-            ConfigError: two configs have the name.
+            UsageError: no config has this name or alias.
+            ConfigError: two configs have this name or alias.
         """
         found = [entry for entry in self._entries[kind] if entry.has_name(name) and not entry.shadowed]
         exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
@@ -141,7 +147,7 @@ class Catalog:
         return self.read_benchmark(self.find("benchmarks", name).path)
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
-        """Load a benchmark config from any path. Configs that it extends are looked up by name in this catalog."""
+        """Load a benchmark config from a file. The configs that the file extends are looked up in this catalog."""
         from bench.config.benchmark.file import read_benchmark
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
@@ -193,9 +199,9 @@ def _files(folder: Path, *, manifests: bool) -> Iterator[str]:
 
 
 def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
-    """Return the entries sorted by name.
+    """Return the entries sorted by name, with ``shadowed`` set.
 
-    A built-in config is marked as shadowed if a config of the workspace has its name.
+    A built-in config is shadowed if a config of the workspace has the same name.
     """
     listed = list(entries)
     own = {entry.name.lower() for entry in listed if not entry.builtin}
@@ -219,7 +225,7 @@ def _shipped_entry(file: str, kind: Kind, _modified_ns: int) -> CatalogEntry:
 def _read_entry(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
     """Return the catalog entry of a file.
 
-    Avoid the YAML parser if possible, because parsing fifty files takes a second.
+    The YAML parser is slow, so it is used only if necessary.
     """
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
@@ -253,9 +259,9 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
 
 
 def _top_keys(text: str) -> dict[str, object] | None:
-    """Return key -> text or list of words, for the top-level keys that a list needs.
+    """Return the top-level keys of a YAML text that a catalog entry needs, with their values.
 
-    Return None if the file needs a YAML parser.
+    Return None if only a YAML parser can read these values.
     """
     found: dict[str, object] = {}
     for key, value, below in _listed_keys(text.splitlines()):
@@ -267,7 +273,7 @@ def _top_keys(text: str) -> dict[str, object] | None:
 
 
 def _listed_keys(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (key, rest of its line, indented lines below) for each key of `_LISTED_KEYS`."""
+    """Yield (key, rest of the key's line, indented lines below the key) for each key in `_LISTED_KEYS`."""
     for at, line in enumerate(lines):
         match = _KEY.fullmatch(line)
         if match is not None and match[1] in _LISTED_KEYS:
@@ -276,7 +282,10 @@ def _listed_keys(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _plain_value(text: str, below: list[str]) -> object | None:
-    """Return the value of a key: a text on one line, or a list of words. Return None if it needs a YAML parser."""
+    """Return the value of a YAML key, if the value is a text on one line or a list of words.
+
+    ``text`` follows the key on its line, and ``below`` are the lines below the key. Return None for any other value.
+    """
     words = re.fullmatch(rf"\[ *(?:({_WORD}(?: *, *{_WORD})*) *)?\]{_COMMENT}", text)
     if words is not None and not below:
         return [part.strip() for part in (words[1] or "").split(",") if part.strip()]

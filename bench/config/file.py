@@ -1,6 +1,6 @@
-"""Read a config file with the line and column of every key, and convert the file to a pydantic model.
+"""Read a config file into a pydantic model. Every error has the file, line and column.
 
-The module also turns the errors of pydantic into messages with the field, the problem and a similar known name.
+All problems of a file are reported together. For an unknown name, the error suggests a similar known name.
 
 Example::
 
@@ -11,8 +11,6 @@ Example::
     # query.yaml:2:1: unknown field "retreivalLimit"; did you mean "retrievalLimit"?
     explain(source, Manifest, {"type": "extra_forbidden", "loc": ("query", "retreival_limit"), ...})
     # ConfigError: manifest.json:23:5: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?
-
-All problems of a file are reported together, each with ``file:line:column`` and the nearest known name.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ from bench.errors import ConfigError
 
 MAX_BYTES = 2_000_000
 BOTH_SPELLINGS = "both_spellings"
-"""our own pydantic error type: a field is given in both spellings, or by its internal name; the context has both
-names"""
+"""error type for pydantic: a field is given in camelCase and snake_case, or by a name that is not a config key; ``ctx``
+of the error has both names"""
 _PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
@@ -58,7 +56,10 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _one_spelling(cls, value: object) -> object:
-        """Reject a field that is given in both spellings, or by a Python name that is not a config key."""
+        """Reject a field that is given twice, in camelCase and in snake_case.
+
+        Also reject a Python name that is not a config key, such as ``with_`` for the key ``with``.
+        """
         if not isinstance(value, Mapping):
             return value
         for name, keys in keys_of_fields(cls):
@@ -73,7 +74,7 @@ class ConfigModel(BaseModel):
 
 @cache
 def keys_of_fields(model: type[BaseModel]) -> list[tuple[str, list[str]]]:
-    """Return (field name, keys) for each field of a model. A file can use any of these keys for the field."""
+    """Return (field name, keys) for each field of a model. A file may use any of these keys for the field."""
     return [(name, keys_of(name, info)) for name, info in model.model_fields.items()]
 
 
@@ -116,7 +117,7 @@ class Source:
 
     @property
     def label(self) -> str:
-        """Return the path of the file for errors, relative to the working directory if the file is inside it."""
+        """Return the path of the file for error messages: relative if it is inside the working directory."""
         return display_path(self.path)
 
     def place(self, path: TreePath) -> str:
@@ -128,9 +129,9 @@ class Source:
         return f"{self.label}:{line}:{column}"
 
     def locate(self, path: TreePath) -> TreePath:
-        """Return the key path in the spelling that the file uses.
+        """Return the key path as the file spells it.
 
-        Parts that the file lacks are left out: absent keys, and the union tags that pydantic inserts.
+        Parts that the file does not have are left out, such as the union tags that pydantic adds.
         """
         node: object = self.tree
         found: TreePath = ()
@@ -155,12 +156,12 @@ def _key_of(node: object, part: str | int) -> str | int | None:
 
 
 def fold_key(key: str) -> str:
-    """Return the key in lower case without underscores. ``runId`` and ``run_id`` then are equal."""
+    """Return the key in lower case without underscores, so that ``runId`` and ``run_id`` are equal."""
     return key.replace("_", "").lower()
 
 
 def display_path(path: Path) -> str:
-    """Return the path as a text for errors, relative to the working directory if it is inside this directory."""
+    """Return the path for error messages: relative if it is inside the working directory, otherwise unchanged."""
     try:
         return _display_path(path, Path.cwd())
     except (ValueError, OSError):
@@ -227,7 +228,7 @@ def validation_problems(source: Source, model: type[ConfigModel], error: Validat
 
 
 def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
-    """Sort the problems of several checks by file, line and column; problems without a place come last."""
+    """Return the problems sorted by file, line and column. Problems without a line come last."""
 
     def place(error: ConfigError) -> tuple[bool, str, int, int]:
         found = _PLACE.fullmatch(error.where or "")
@@ -237,7 +238,7 @@ def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
 
 
 def _is_of_other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
-    """Return True if an error is about one type of a union, and another type fits the value better."""
+    """Return True if an error is about one type of a union, but the value fits another type of the union better."""
     stem = entry["loc"][:-1]
     if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
         return False
@@ -273,7 +274,10 @@ def nearest(name: str, known: Iterable[str], *, n: int = 1) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean "NAME"?`` with the most similar known name; an empty text if none is similar."""
+    """Return ``; did you mean "NAME"?`` with the most similar known name.
+
+    Return an empty text if no known name is similar.
+    """
     near = nearest(name, known)
     return f'; did you mean "{near[0]}"?' if near else ""
 
@@ -318,9 +322,9 @@ def key_text(path: TreePath) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value for a message, in the form that a file has, cut to 100 characters.
+    """Return a value as a config file writes it, cut to 100 characters, for an error message.
 
-    A map is shown as ``a map of keys``, and a list as ``a list``.
+    A map becomes ``a map of keys``, and a list becomes ``a list``.
     """
     return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
 
@@ -400,14 +404,14 @@ def _other_error(path: TreePath, error: ErrorDetails, where: str) -> ConfigError
 
 
 def accepted_keys(model: type[BaseModel]) -> list[str]:
-    """Return every key that a file can use in a section of this model, in all spellings."""
+    """Return all keys that a section of this model accepts, in camelCase and in snake_case."""
     return [key for _, keys in keys_of_fields(model) for key in keys]
 
 
 def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
-    """Return the model of the section at a key path.
+    """Return the model of the section at a key path, starting from ``model``.
 
-    The path can contain union tags. Return None if the section is a map with any keys.
+    The path can contain union tags of pydantic. Return None if the section is a map with any keys.
     """
     current: list[object] = [model]
     for part in path:
@@ -417,7 +421,7 @@ def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """Return the names of this model in key paths of pydantic: its class name, and its discriminator values."""
+    """Return the names of a model in key paths of pydantic: its class name and its discriminator values."""
     literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
     return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 
@@ -434,7 +438,7 @@ def _types_below(annotation: object, part: str | int) -> list[object]:
 
 
 def _union_members(annotation: object) -> tuple[object, ...]:
-    """Return the types in a union, or the type inside ``Annotated``; empty for any other type."""
+    """Return the types of a union, or the type inside ``Annotated``. Return an empty tuple for any other type."""
     arguments = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return arguments[:1]

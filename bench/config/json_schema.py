@@ -1,4 +1,4 @@
-"""JSON Schemas of config files, for completion and checks in editors.
+"""Make JSON Schemas of config files, so that editors can complete and check the files.
 
 The description of a field is the docstring below the field in the source code.
 
@@ -54,7 +54,7 @@ UNDOCUMENTED_MODULES = frozenset({"builtins", "pydantic.main"})
 
 
 class DescribedJsonSchema(GenerateJsonSchema):
-    """Pydantic's JSON Schema with the field docstrings as descriptions."""
+    """A generator of JSON Schemas that uses the docstrings of fields as descriptions."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return the JSON Schema of a model. A field without a description gets its docstring as description."""

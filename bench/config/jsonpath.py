@@ -1,4 +1,4 @@
-"""The part of RFC 9535 that configs support: names, indexes, ``[*]`` and unions of names.
+"""Read values by JSONPath (RFC 9535). Only names, indexes, ``[*]`` and unions of names are supported.
 
 ::
 
@@ -30,7 +30,7 @@ Step = str | int | _Every | tuple[str, ...]
 Key = str | int
 """the key or index of an element that ``[*]`` or a union of names matched"""
 NOTHING: Final = object()
-"""the result of a path that matches nothing; None cannot be used, because null is a value"""
+"""result of a path that matches nothing; None is the result for the value null"""
 
 _PLAIN = pattern(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
 _STEP = pattern(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
@@ -42,7 +42,7 @@ class PathMissing(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A compiled path. ``text`` is the path as written."""
+    """A compiled path. ``text`` is the path as the config writes it."""
 
     text: str
     steps: tuple[Step, ...]
@@ -86,7 +86,10 @@ class Path:
         return None if found is NOTHING else found
 
     def first(self, value: object) -> object | None:
-        """Return the first value that the path matches in ``value``; None if it matches nothing or null."""
+        """Return the first value that the path matches in ``value``.
+
+        Return None if the path matches nothing, or if the first value is null.
+        """
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -95,7 +98,7 @@ class Path:
         return None if found is NOTHING else found
 
     def all(self, value: object) -> list[object]:
-        """Return all values that the path matches in ``value``, in order; empty if it matches nothing."""
+        """Return all values that the path matches in ``value``, in order. The list is empty if nothing matches."""
         if self.single:
             one = self._walk(value)
             return [] if one is NOTHING else [one]
@@ -107,7 +110,7 @@ class Path:
     def is_absent(self, value: object) -> bool:
         """Return True if the path matches nothing in ``value``.
 
-        A ``[*]`` that meets an empty list or object counts as a match.
+        An empty list or object at a ``[*]`` counts as a match.
         """
         nodes = [value]
         for step in self.steps:
@@ -119,7 +122,7 @@ class Path:
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
         """Return (keys, value) for each value that the path matches.
 
-        The keys are those of the elements that ``[*]`` and unions of names matched on the way to the value.
+        ``keys`` has one key or index for each ``[*]`` and each union of names in the path.
         """
         found: list[tuple[tuple[Key, ...], object]] = [((), value)]
         for step in self.steps:
@@ -130,7 +133,7 @@ class Path:
         return found
 
     def _walk(self, value: object) -> object:
-        """Return the value that the path matches, or NOTHING; only for a path with ``single``."""
+        """Return the value that the path matches, or NOTHING. The path must be ``single``."""
         for step in self.steps:
             if type(value) is dict and type(step) is str:
                 if step not in value:
@@ -190,7 +193,10 @@ def _plain_step(part: re.Match[str]) -> Step:
 
 
 def _library_steps(text: str, where: str | None) -> tuple[Step, ...]:
-    """Parse a path with python-jsonpath; only for unusual paths, because importing the library takes 0.2 s."""
+    """Parse an unusual path with the library python-jsonpath.
+
+    Usual paths do not need the library, whose import takes 0.2 s.
+    """
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
         raise ConfigError(
             f'"{text}" is not a valid JSONPath: expected "." or "[" after "{text[0]}"',

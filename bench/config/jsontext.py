@@ -133,7 +133,7 @@ class _JsonParser:
                 return found
 
     def closes(self, end: str) -> bool:
-        """Skip a comma or the closing bracket ``end``; return True if it was the bracket."""
+        """Skip a comma or the closing bracket ``end``. Return True for the bracket."""
         char = self.skip()
         if char not in (",", end):
             self.fail(f'"," or "{end}" is missing', self.at)
@@ -142,7 +142,7 @@ class _JsonParser:
 
 
 def shortened(text: str) -> str:
-    """Return the text for an error message; a text of more than 100 characters is cut."""
+    """Return the text for an error message, cut to 100 characters."""
     return text if len(text) <= 100 else text[:97] + "..."
 
 
@@ -152,7 +152,9 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 def parse_json(text: str, label: str) -> tuple[object, Places]:
-    """Return the parsed value, and a dict from key path to (line, column). ``label`` names the file in errors.
+    """Parse a JSON text; return the value, and a dict from key path to (line, column).
+
+    ``label`` is the name of the file in errors.
 
     Raises:
         ConfigError: the text is not strict JSON; the error has its line and column.

@@ -1,6 +1,6 @@
 """Config of a custom model endpoint: ``configs/models/NAME.yaml``.
 
-The settings of one model are its context size, the form of its replies, and extra fields of its requests.
+The file describes one endpoint. It can have settings for each model, such as the context size.
 
 Example::
 
@@ -14,9 +14,8 @@ Example::
     refused_field({"model": "x"})                                 # "model"
     merge_body({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
 
-This file defines the model name ``vllm/qwen3-8b``. A file named after a built-in prefix (``openai.yaml``) only adds
-limits and settings to the models of that prefix. A run file may have the same settings under ``models:``, with full
-model names as keys; the settings of the run file take precedence.
+This example defines the model ``vllm/qwen3-8b``. A file with the name of a built-in endpoint, such as ``openai.yaml``,
+only adds limits and settings. The settings under ``models:`` in a run file take precedence.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ REJECTED_FIELDS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
 }  # fmt: skip
-"""name of a rejected field, in lower case without ``_`` and ``-`` -> the reason, or the key to use instead"""
+"""name of a field that ``body`` must not set, in lower case without ``_`` and ``-`` -> the reason, or what to use
+instead"""
 NESTED_SETTINGS = ("generationconfig", "options")
 """names of objects in ``body``, in lower case; the fields inside these objects are checked too"""
 
@@ -70,7 +70,8 @@ class ModelSettings(ConfigModel):
     fixed_temperature: bool = False
     """true: no temperature is sent, because the model rejects it"""
     body: Mapping[str, object] = Field(default_factory=dict)
-    """extra fields of each request; they are part of the plan; ``model``, ``messages`` and similar fields are errors"""
+    """extra fields of each request, which are part of the plan's digest. ``model``, ``messages`` and similar fields are
+    errors"""
     stream: bool = False
     """true: the model supports streamed replies only"""
     batch: PositiveInt | None = None
@@ -100,9 +101,9 @@ class ModelSettings(ConfigModel):
 
 
 def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return the path of the first field that a request must not set, and the reason; None if all fields are allowed.
+    """Return (path, reason) for the first field that ``body`` must not set.
 
-    A field inside an object has a path such as ``options.seed``.
+    A path is a name such as ``seed`` or ``options.seed``. Return None if all fields are allowed.
     """
     for name, value in body.items():
         folded = str(name).replace("_", "").replace("-", "").lower()
@@ -117,8 +118,8 @@ def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
 def merge_body(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
     """Return a request body with the fields of ``extra`` added.
 
-    If both have an object under one name, the objects are merged. Otherwise the value of ``extra`` replaces the old
-    value.
+    If a field is an object in ``body`` and in ``extra``, the two objects are merged. Otherwise the value of ``extra``
+    is used.
     """
     found = dict(body)
     for name, value in extra.items():
@@ -136,7 +137,7 @@ LOCAL = "local"
 
 
 class ModelLimit(Limit):
-    """The limits of the requests of each role (answering, judge, embedding) at this endpoint."""
+    """The limits of requests to this endpoint. They apply to each role (answering, judge, embedding) separately."""
 
     feedback: FeedbackSection | None = None
     """names of the response headers with the remaining quota"""
@@ -166,7 +167,7 @@ class ModelFile(ConfigModel):
 
     @property
     def adds_to_known(self) -> bool:
-        """Return True if the file defines no new endpoint, and only adds limits and settings to a built-in prefix."""
+        """Return True if the file only adds limits and settings to a built-in prefix, such as ``openai``."""
         return self.name in KNOWN_PREFIXES or (self.name == LOCAL and self.base_url is None)
 
 
@@ -174,7 +175,7 @@ def read_model_file(path: Path) -> ModelFile:
     """Read one model file.
 
     Raises:
-        ConfigError: the file has problems; the error lists each one with its place.
+        ConfigError: the file has problems; the error lists all of them with line and column.
     """
     source = Source.read(path)
     model = load(source, ModelFile)
@@ -213,7 +214,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
 
 
 def _unused_settings(file: ModelFile, models: Mapping[str, ModelSettings]) -> Iterator[str]:
-    """Yield a message for each setting that does not apply to its model."""
+    """Yield a message for each setting that has no effect for its model."""
     here = file.name == LOCAL and file.base_url is None
     where = "that runs in this process" if here else "of an endpoint"
     for name, own in models.items():

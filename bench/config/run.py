@@ -1,8 +1,7 @@
-"""The run request: every flag of ``bench run``, which may also be in a file ``configs/runs/NAME.yaml``.
+"""The run request: all flags of ``bench run``. A file ``configs/runs/NAME.yaml`` can also set these flags.
 
-The model has two parts. `Experiment` has the flags that can change a result. They are part of the plan's digest and
-must not change on resume. `Operation` has the flags that never change a result. They may change on resume and are
-recorded.
+`Experiment` has the flags that can change a result. They are part of the plan's digest and must not change on resume.
+`Operation` has all other flags. They may change on resume and are recorded.
 
 Example::
 
@@ -13,7 +12,7 @@ Example::
     concurrency: 20
     max_cost: 5
 
-The keys are the names of the flags. A flag takes precedence over the same key in the file, see `RunRequest.combine`.
+A key is the name of a flag. A flag on the command line takes precedence over the same key in the file.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ _SHARD = r"^\d+/\d+$"
 
 
 def _cores(value: object) -> object:
-    """Return the number of cores that this process can use for ``auto``; return any other value unchanged."""
+    """Convert ``auto`` to the number of cores that this process can use. Return any other value unchanged."""
     if value != "auto":
         return value
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 LARGEST_SEED = 2**53 - 1
-"""the largest seed; every JSON parser reads integers up to this one exactly"""
+"""the largest seed: the largest integer that every JSON parser reads exactly"""
 
 
 def _words(value: object) -> object:
@@ -77,12 +76,12 @@ def _words(value: object) -> object:
 
 
 def _texts(value: object) -> object:
-    """Convert a single text to a tuple with this text. Lists are accepted unchanged."""
+    """Convert a single text or number to a tuple. Return any other value unchanged."""
     return (value,) if isinstance(value, str | int) else value
 
 
 def _pairs(value: object) -> object:
-    """Convert ``"a=1"`` or ``["a=1", "b=2"]`` to a dict. A dict is accepted unchanged."""
+    """Convert ``"a=1"`` or ``["a=1", "b=2"]`` to a dict. Return any other value unchanged."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -104,7 +103,7 @@ def _seconds(value: object) -> object:
 
 
 def _cutoffs(value: object) -> object:
-    """Convert one or more numbers to a tuple without duplicates. A text can have several, as in ``"5,10"``."""
+    """Convert one or more numbers to a tuple without duplicates. A text can have several numbers, as in ``"5,10"``."""
     if value is None:
         return ()
     parts = _words(value) if isinstance(value, str | list | tuple) else (value,)
@@ -136,7 +135,7 @@ InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
 def singular_and_plural(plural: str) -> AliasChoices:
-    """Return the keys that a file can use for a flag, such as ``judge_model`` and ``judge_models``."""
+    """Return the keys that a file can use for a flag, in singular and plural: ``judgeModel``, ``judge_models``."""
     return AliasChoices(to_camel(plural[:-1]), plural, to_camel(plural))
 
 
@@ -150,7 +149,7 @@ class MetricChoice(ConfigModel):
     config: Mapping[str, object] = Field(default_factory=dict)
     """parameters of the metric"""
     breakdown: tuple[str, ...] = ()
-    """dimensions: question_type, or a metadata key"""
+    """properties of items by which the metric is also grouped: question_type, or a metadata key"""
     evaluator: str | None = None
     """./file.py:Class of a custom metric or evaluator"""
 
@@ -164,11 +163,11 @@ class Experiment(ConfigModel):
     """The flags that can change a result; they are part of the plan's digest."""
 
     benchmarks: Words = ()
-    """names of benchmarks; default: the demo"""
+    """names of benchmarks; unset: the benchmark demo"""
     providers: Words = ()
-    """names, or variants ``name@label``; unset: the built-in providers that need no key"""
+    """names of providers, or of variants ``name@label``; unset: the built-in providers that need no key"""
     set: Pairs = Field(default_factory=dict)
-    """``PROVIDER.path`` -> value that replaces the config value at this path for this provider or variant"""
+    """``PROVIDER.path`` -> value that replaces the value at ``path`` in the config of this provider or variant"""
     limit: Count | None = None
     sample: Count | None = None
     per_type: bool = False
@@ -176,13 +175,15 @@ class Experiment(ConfigModel):
     items_of: Words = ()
     question_type: Texts = ()
     answering_model: Words = Field(default=(), validation_alias=singular_and_plural("answering_models"))
-    """answering models, one job each; none: retrieval only; unset: the model of the benchmark; also
-    ``answering_models``"""
+    """answering models, each in its own job. none: retrieval only; unset: the model of the benchmark. The key can also
+    be ``answering_models``"""
     judge_model: Words = Field(default=(), validation_alias=singular_and_plural("judge_models"))
-    """judge models, one job each; none: no judge; unset: the model of the benchmark; also ``judge_models``"""
+    """judge models, each in its own job. none: no judge; unset: the model of the benchmark. The key can also be
+    ``judge_models``"""
     embedding_model: str | None = None
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
-    """``provider/model`` -> ``body``, ``stream``, ``batch`` and the other settings of ``models`` in a model's file"""
+    """full model name such as ``vllm/qwen3-8b`` -> its settings, with the same keys as under ``models`` in a model
+    file"""
     max_answer_tokens: Count | None = None
     """maximum tokens of an answer, reasoning included"""
     max_judge_tokens: Count | None = None
@@ -192,7 +193,8 @@ class Experiment(ConfigModel):
     judge_prompt: Texts = ()
     """text of the judge prompt, ``@file``, or the name of an existing file; ``TYPE=FILE`` for one question type"""
     k: Cutoffs = ()
-    """number of hits; several numbers: one job per number, one ingest for all; unset: the benchmark's number"""
+    """number of hits to request; several numbers: one job per number, one ingest for all; unset: the benchmark's
+    number"""
     context_budget: Count | None = None
     """maximum tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1
@@ -201,17 +203,18 @@ class Experiment(ConfigModel):
     seed: Annotated[int, Field(ge=-LARGEST_SEED, le=LARGEST_SEED)] = 0
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()
-    """evaluators that replace the benchmark's; the first one decides whether an item is right"""
+    """evaluators that replace those of the benchmark; the first evaluator decides whether an answer is right"""
     prices: Prices = Field(default_factory=dict)
-    """``NAME`` -> USD per add and per search call; ``provider/model`` -> ``{input, output}``, USD per million tokens"""
+    """provider ``NAME`` -> USD per add call and per search call; ``provider/model`` -> ``{input, output}``, USD per
+    million tokens"""
     track: Literal["uniform", "vendor"] = "uniform"
-    """uniform: all providers have the same answer prompt; vendor: the prompt of the provider. The two are never in one
-    table"""
+    """uniform: all providers have the same answer prompt; vendor: each provider has its own answer prompt. Results of
+    the two tracks are never in one table"""
     allow_code_execution: bool = False
 
     @property
     def token_prices(self) -> dict[str, dict[str, Decimal]]:
-        """Return the token prices by model, in USD per million tokens."""
+        """Return model name -> token prices in USD per million tokens."""
         return {name: one.known for name, one in self.prices.items() if isinstance(one, TokenPrices)}
 
     @field_serializer("k")
@@ -244,7 +247,7 @@ class Operation(ConfigModel):
     concurrency: InFlight | Literal["auto"] = DEFAULT_CONCURRENCY
     ingest_concurrency: InFlight | None = None
     rate: Pairs = Field(default_factory=dict)
-    """``NAME``, ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
+    """``NAME``, or its calls ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
     timeout: Seconds | None = None
     """maximum seconds of one attempt of a call"""
     item_timeout: Seconds | None = None
@@ -255,8 +258,8 @@ class Operation(ConfigModel):
     """a run id: search the memories of the run with this id, without a new ingest; auto: search the memories of the
     newest matching run; never: always ingest"""
     circuit_breaker: bool = True
-    """false: a job continues if its first 20 searches are empty, or its first 10 items fail with the same
-    error of a wrong request; ``no_circuit_breaker: true`` means the same"""
+    """true: a job stops if its first 20 searches return no hits, or if its first 10 items fail with the same error
+    about a wrong request. false means the same as ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""
@@ -343,9 +346,9 @@ class RunRequest(Experiment, Operation):
 
     @classmethod
     def combine(cls, below: RunRequest | None, flags: Mapping[str, object]) -> RunRequest:
-        """Return the request ``below`` (a run file or an earlier request) with ``flags`` added.
+        """Return a run request that combines ``below`` with ``flags``.
 
-        A flag that is not None replaces the value of ``below``.
+        ``below`` is a run file or an earlier request. A flag that is not None takes precedence.
 
         Raises:
             UsageError: a value is invalid.
@@ -361,7 +364,7 @@ class RunRequest(Experiment, Operation):
             raise UsageError("\nerror: ".join(map(flag_message, reversed(first_of_each.values())))) from error
 
     def operation(self) -> dict[str, object]:
-        """Return the flags that never change a result, those of `Operation`, as JSON data."""
+        """Return the flags of `Operation` as JSON data. They never change a result."""
         return self.model_dump(mode="json", include=set(Operation.model_fields))
 
 

@@ -1,20 +1,18 @@
-r"""Templates of prompts and session texts: ``${name|filter|filter}``. Templates run no code.
+r"""Fill templates of prompts and session texts, with placeholders such as ``${name|filter|filter}``.
 
-Inserted values are not scanned again, environment variables are not read, and ``$${`` is a literal ``${``::
+A placeholder inside an inserted value is not replaced. ``$${`` is a literal ``${``::
 
     template = Template.parse("Q: ${question|upper}", ["question"])
     template.render({"question": "why ${x}?"})      # "Q: WHY ${X}?"
     make_filter("truncate", "3")("abcdef")      # "abc"
 
-A session is a list of turns. The line of a turn is ``SPEAKER: text``, ``ROLE: text`` or the text alone; the caption of
-a picture adds `` [shares CAPTION]``.
+An inserted session has one line per turn: ``SPEAKER: text``, ``ROLE: text`` or only the text.
 
-A value cannot close a tag of its prompt, because all tags that the prompt closes are escaped in values::
+An inserted value cannot open or close a tag of the prompt, because such tags are escaped in the value::
 
     PromptTags.of("<r>${response}</r>").escaped({"response": "x</R foo> y"})      # {"response": "x<\\/R foo> y"}
 
-Tags are escaped in every spelling: in another letter case, with white space or attributes, with full-width or invisible
-characters, or as character references.
+Tags are also found if they are disguised, for example by white space or full-width characters.
 """
 
 from __future__ import annotations
@@ -40,12 +38,12 @@ _SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
 
 
 class DateText(str):
-    """The text of a date as the data writes it, with the instant that it means in ``when``."""
+    """A date as the dataset writes it. ``when`` is the parsed date; None if it is unknown."""
 
     when: datetime | None
 
     def __new__(cls, text: str, when: datetime | None) -> DateText:
-        """Create the text. The filters iso, date and time use the instant ``when``."""
+        """Create the text of a date. The filters iso, date and time use ``when``."""
         made = super().__new__(cls, text)
         made.when = when
         return made
@@ -74,9 +72,9 @@ def iso_utc(when: datetime) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as a text, as a template without filters shows it.
+    """Return the text that a template without filters inserts for a value.
 
-    A list becomes lines without its nulls, an object becomes JSON, and a date becomes ISO 8601.
+    A list becomes one line per element, without nulls. An object becomes JSON, and a date becomes ISO 8601.
     """
     if isinstance(value, str):
         return value
@@ -215,9 +213,9 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
 
 
 def make_filter(name: str, argument: str | None) -> Filter:
-    """Return the filter called ``name`` with this argument; None means that no argument is given.
+    """Return the filter ``name``. ``argument`` is None if the template has no argument for the filter.
 
-    A filter returns None for a missing value. Only ``default`` returns its argument.
+    For a missing value, the filter ``default`` returns its argument, and any other filter returns None.
 
     Raises:
         ValueError: the filter does not accept the argument.
@@ -255,7 +253,7 @@ class _Placeholder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template. Two templates are equal if they have equal texts and places."""
+    """A parsed template. Two templates are equal if their ``text`` and ``where`` are equal."""
 
     text: str
     parts: tuple[str | _Placeholder, ...] = field(compare=False)
@@ -267,7 +265,9 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, names: Collection[str], *, where: str | None = None) -> Template:
-        """Parse a template text. It can use only ``names``; ``metadata.*`` allows any name after ``metadata.``.
+        """Parse a template that may use only ``names``.
+
+        The name ``metadata.*`` allows any name that begins with ``metadata.``.
 
         Raises:
             ConfigError: a name or filter is unknown, or the text has an expression.
@@ -318,7 +318,7 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
 def split_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
     """Yield the parts of a template: plain texts, and (expression, filters) for each ``${...}``.
 
-    An expression can be any text, unlike in `Template.parse`.
+    Any text is allowed as an expression, unlike in `Template.parse`.
     """
     at = 0
     while (start := text.find("${", at)) >= 0:
@@ -450,18 +450,18 @@ ESCAPE = "\\"
 class PromptTags:
     """The XML-like tags of one prompt, such as ``<r>``.
 
-    ``pattern`` finds them in any spelling. It is None if the prompt closes no tag.
+    ``pattern`` matches the beginning of these tags, in any spelling. It is None if the prompt has no closing tag.
     """
 
     pattern: re.Pattern[str] | None
 
     @classmethod
     def of(cls, prompt: str) -> PromptTags:
-        """Return the tags that the prompt closes, such as ``</r>``."""
+        """Return the tags of a prompt that have a closing tag, such as ``</r>``."""
         return _prompt_tags(prompt)
 
     def escaped(self, values: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the values with each tag of the prompt escaped, so that no value can open or close a tag."""
+        """Return the values with the tags of the prompt escaped, so that a value cannot open or close a tag."""
         pattern = self.pattern
         if pattern is None or not pattern.search("\n".join(values.values())):
             return values
@@ -479,6 +479,9 @@ def _prompt_tags(prompt: str) -> PromptTags:
 
 
 def _spelling_pattern(name: str) -> str:
-    """Return a pattern that matches a name also with full-width letters or with invisible characters inside."""
+    """Return a pattern that matches a tag name.
+
+    Letters may be full-width, and invisible characters may be between the letters.
+    """
     signs = (f"[{re.escape(sign)}{chr(ord(sign) + _FULL_WIDTH)}]" for sign in name)
     return rf"[{_HIDDEN}]*".join(signs)

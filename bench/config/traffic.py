@@ -1,8 +1,6 @@
-"""Rate limits, error rules and prices of a service: the config blocks that ``bench.http`` reads.
+"""Config blocks for the rate limits, error rules and prices of a service.
 
-Also in this module:
-
-* The prices of calls and tokens: the entries of ``prices:`` in a run file, and the block ``prices`` of a provider file.
+Prices are the key ``prices`` of a run file or of a provider file.
 
 Example::
 
@@ -29,7 +27,7 @@ class ErrorRule(ConfigModel):
     """A rule that makes a 2xx response an error."""
 
     path: str
-    """path of the tested value; if the value is missing, only exists: false matches"""
+    """path of the value to test. A missing value matches only the test exists: false"""
     equals: object = None
     """error when the value equals this"""
     not_equals: object = None
@@ -41,12 +39,13 @@ class ErrorRule(ConfigModel):
     exists: bool | None = None
     """true: error when the value is present; false: error when the value is absent"""
     non_empty: bool | None = None
-    """true: error unless the value is null, "", [], {}, 0 or false; false: error if it is one of these"""
+    """true: error if the value is not empty; false: error if the value is empty. Empty values are null, "", [], {}, 0
+    and false"""
     kind: Literal["auth", "quota", "rate_limited", "unavailable", "rejected", "ingest_failed"] = "rejected"
     """kind of the error. auth and quota end the job; rate_limited and unavailable are retried; other kinds are not
     retried"""
     message: str | None = None
-    """message of the error: path of a text in the response, or a text"""
+    """message of the error: a text, or the path of a text in the response"""
 
     @property
     def tests(self) -> frozenset[str]:
@@ -61,7 +60,7 @@ class ErrorRule(ConfigModel):
 
 
 class Errors(ConfigModel):
-    """Statuses and 2xx responses of the service that have another meaning than usual."""
+    """Rules for statuses and 2xx responses that have an unusual meaning in this service."""
 
     error_when: tuple[ErrorRule, ...] = ()
     """rules for 2xx responses, tried in order; the first rule that matches is used"""
@@ -77,7 +76,7 @@ class Limit(ConfigModel):
     rpm: PositiveFloat | None = None
     """maximum requests per minute"""
     burst: PositiveFloat | None = None
-    """maximum requests that can start at the same moment; by default the requests per second / 40, at least 1"""
+    """maximum requests that can start at the same moment; by default rps / 40, at least 1"""
     tpm: PositiveFloat | None = None
     """maximum tokens per minute"""
     concurrency: InFlight | None = None
@@ -101,14 +100,15 @@ class FeedbackSection(ConfigModel):
     remaining: str
     """header with the number of remaining requests"""
     reset: str
-    """header with the time of the reset; the remaining requests are spread over the time until then"""
+    """header with the time when the quota is renewed; the remaining requests are spread over the time until then"""
 
 
 class LimitsSection(ConfigModel):
-    """Limits of the service."""
+    """The limits of calls to the service, for each group of calls."""
 
     add: Limit = Limit()
-    """limits of add and update calls; setup, delete, clear and teardown have the same limits, counted separately"""
+    """limits of add and update calls. The calls setup, delete, clear and teardown have the same limits, but are counted
+    separately"""
     search: Limit = Limit()
     """limits of search and list calls"""
     status: Limit = Limit()
@@ -116,11 +116,12 @@ class LimitsSection(ConfigModel):
     namespace_serial: bool = False
     """true: at most one add call at a time per namespace"""
     feedback: FeedbackSection | None = None
-    """headers with the remaining quota; bench sends calls more slowly before the service rejects them"""
+    """response headers with the remaining quota. bench uses them to send calls more slowly, before the service rejects
+    calls"""
 
 
 class RateLimit(ConfigModel):
-    """The retries and pauses in the form of older files. A pause is the minimum time between two calls."""
+    """The retries, and the pauses between calls, with the keys of an older file format."""
 
     add_delay_ms: Pause = 0
     """minimum milliseconds between two add calls"""
@@ -131,12 +132,12 @@ class RateLimit(ConfigModel):
     max_retries: Retries = 3
     """maximum number of attempts after the first one"""
     retry_delay_ms: Pause = 2000
-    """maximum milliseconds before the first retry; this maximum doubles with each retry, and the pause is a random part
-    of the maximum"""
+    """maximum milliseconds before the first retry. The maximum doubles with each retry, and the actual pause is random
+    up to the maximum"""
 
 
 def _amount(value: object) -> object:
-    """Return the value; raise ValueError for a boolean, which would count as 1 or 0."""
+    """Return the value unchanged; raise ValueError for a boolean, which Python would count as 1 or 0."""
     if isinstance(value, bool):
         raise ValueError(f"must be an amount in USD such as 0.15, not {str(value).lower()}")
     return value
@@ -171,7 +172,7 @@ class TokenPrices(ConfigModel):
     cache_write: Usd | None = None
     """price of input tokens that are written to a cache; unset: the price of input"""
     batch: Annotated[Usd, Field(le=1)] | None = None
-    """price of calls of a batch endpoint as a share of these prices, such as 0.5; unset: 1"""
+    """factor for the prices of calls of a batch endpoint: 0.5 means half of these prices; unset: 1"""
 
     @model_validator(mode="before")
     @classmethod
@@ -196,16 +197,17 @@ class TokenPrices(ConfigModel):
 
 @dataclass(frozen=True, slots=True)
 class _TypedPrice:
-    """A price as it is written in the file, with the name of the model that must validate it."""
+    """A price as the file writes it, and the name of the class that must validate it."""
 
     value: object
     kind: Literal["CallPrices", "TokenPrices"]
 
 
 def _typed_by_name(value: object) -> object:
-    """Wrap each price with the model that must validate it.
+    """Mark each price as a call price or as a token price.
 
-    A name with a slash is a model and has token prices. Any other name is a provider and has call prices.
+    A name with a slash is a language model, which has token prices. Any other name is a provider, which has call
+    prices.
     """
     if not isinstance(value, Mapping):
         return value
@@ -219,7 +221,7 @@ def _kind(value: object) -> str:
 
 
 def allow_number(schema: dict[str, Any]) -> None:
-    """Change the JSON Schema of prices so that a single number is also allowed as call prices."""
+    """Change the JSON Schema of prices so that a single number is allowed as the price of calls."""
     schema["additionalProperties"]["oneOf"].insert(0, {"type": "number", "minimum": 0})
 
 

@@ -1,4 +1,4 @@
-"""Rules for values of configs: run ids and other file names, regular expressions, and environment variables.
+"""Check values of configs: run ids and other file names, regular expressions, and environment variables.
 
 A run id must be a valid file name on every operating system.
 
@@ -9,8 +9,8 @@ Example::
     check_run_id("nightly")      # "nightly"
     check_run_id("published")    # ValueError: the public log is results/published
 
-A regular expression in a config must be fast on any text of the data. So the length of a text is limited, and also the
-number of ways in which an expression can match.
+A regular expression in a config must be fast on any text. So the text is cut to a maximum length, and the expression
+may match only in a limited number of ways.
 
 Example::
 
@@ -18,8 +18,8 @@ Example::
     pattern_problem(r"(a+)+$")                     # "repeats a part that can match in more than one way"
     pattern_problem(r"_abs$", groups=None)         # None: any number of groups is allowed
 
-Environment variables in a tree of config values are ``${UPPER_CASE}`` and ``${UPPER_CASE:-default}``; ``$${`` is a
-literal ``${``::
+An environment variable in a config is written ``${UPPER_CASE}`` or ``${UPPER_CASE:-default}``. ``$${`` is a literal
+``${``::
 
     [variable.name for variable in find_variables({"url": "${HOST:-localhost}/${PATH_ID}"})]   # HOST, PATH_ID
 """
@@ -72,7 +72,7 @@ def check_run_id(text: str) -> str:
 
 
 def require_unreserved(name: str) -> str:
-    """Return the name of a run folder unchanged. Raises ValueError if bench uses it for its own files."""
+    """Return the name of a run folder unchanged. Raises ValueError if bench uses this name for its own files."""
     if _RESERVED.fullmatch(name):
         raise ValueError(f'"{name}" is reserved: bench keeps files of its own under this name; choose another run id')
     return name
@@ -97,10 +97,9 @@ LowerName = Annotated[str, AfterValidator(_lower_name), Field(json_schema_extra=
 LONGEST_TEXT = 512
 """maximum number of characters of a text that a pattern of a config is matched against"""
 MOST_WAYS = LONGEST_TEXT**2
-"""maximum number of ways in which a pattern may match a text of this length; two unlimited repeats are allowed"""
+"""maximum number of ways in which a pattern may match a text; it allows two unlimited repeats such as ``.*``"""
 MOST_ANCHORED_WAYS = 16 * MOST_WAYS
-"""the maximum for a pattern that begins with ``^``; it is higher, because such a pattern is tried at one position
-only"""
+"""maximum for a pattern that begins with ``^``. It is higher, because such a pattern is tried at one position only"""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
@@ -130,7 +129,7 @@ def pattern_problem(pattern: str, *, groups: int | None = 1) -> str | None:
 
 
 def _ways(tree: Any) -> int:
-    """Return in how many ways an expression can match at one position of the longest allowed text.
+    """Return the number of ways in which an expression can match at one position of the longest allowed text.
 
     Raises:
         _NestedRepeat: the content of a repeat can match in several ways.

@@ -177,7 +177,9 @@ def _compose(text: str, label: str) -> Node | None:
 
 
 def parse_yaml(text: str, label: str) -> tuple[object, Places]:
-    """Return the parsed value, and a dict from key path to (line, column). ``label`` names the file in errors.
+    """Parse a YAML text; return the value, and a dict from key path to (line, column).
+
+    ``label`` is the name of the file in errors.
 
     Raises:
         ConfigError: the YAML is invalid, or uses a feature that is rejected; the error has its line and column.

@@ -1,1 +1,1 @@
-"""The benchmark config: its sections in both dialects, and how its files are read."""
+"""Read benchmark configs, which are YAML files or manifests."""

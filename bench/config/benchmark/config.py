@@ -1,8 +1,6 @@
-"""The benchmark config as one typed model for both file dialects, YAML and manifest.
+"""The benchmark config as one typed model. YAML files and manifests are converted to this model.
 
-Also in this module:
-
-* The identity of a benchmark config: a digest of all settings that can change a result.
+`config_sha256` returns a digest of all settings that can change a result.
 
 Example::
 
@@ -92,7 +90,7 @@ class BenchmarkFile(ConfigModel):
     data: Data
     """location of the rows"""
     fields: SchemaSection = Field(alias="schema")
-    """where the parts of a row are"""
+    """paths of question, answer, history and other values in a row"""
     categories: Mapping[str, str] = Field(default_factory=dict)
     """id of a question type in the data -> name of the type"""
     categories_strict: bool = False
@@ -100,13 +98,13 @@ class BenchmarkFile(ConfigModel):
     question_types: tuple[QuestionType, ...] = ()
     """the allowed question types; any other type is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """name -> question types; additional rows of a report"""
+    """name of a group -> its question types; each group is an additional row of a report"""
     evidence: EvidenceFields = EvidenceFields()
     """location of the sessions and turns that hold the answer"""
     abstention: Abstention = Abstention()
     """rules that select items without an answer"""
     question_date: QuestionDate = QuestionDate()
-    """source of the question date"""
+    """source of the question date of an item that has no date"""
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
@@ -116,9 +114,10 @@ class BenchmarkFile(ConfigModel):
     visibility: Visibility | None = None
     """cut-off of the history of an item; items with different cut-offs are in different corpora"""
     overlay: str | None = None
-    """NAME of overlays/NAME.yaml next to this file, a list of questionable gold answers"""
+    """NAME of the file overlays/NAME.yaml next to this file, which lists disputed gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """independent unit for confidence intervals: corpus; null: each item"""
+    """unit that counts as independent in confidence intervals. corpus: all items of a corpus together; null: each
+    item"""
     ingestion: Ingestion = Ingestion()
     """rules for making memories from the history"""
     search: Search = Search()
@@ -130,28 +129,28 @@ class BenchmarkFile(ConfigModel):
     metrics: tuple[str | MetricEntry, ...] = ()
     """metrics: names, or objects with name, method, config, breakdown and evaluator"""
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
-    """operations that a provider must support; other providers are skipped"""
+    """operations that a provider must support; a provider without them is skipped"""
     runtime: Runtime = Runtime()
     """accepted for compatibility with other tools; has no effect"""
 
     @field_validator("categories", mode="before")
     @classmethod
     def _text_labels(cls, value: object) -> object:
-        """Convert names that are numbers to text."""
+        """Convert names of question types that are numbers to text."""
         if not isinstance(value, Mapping):
             return value
         return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
 
 
 class ItemFlatten(ConfigModel):
-    """The rule that makes one item of each child of a list in a row."""
+    """The rule that turns each element of a list in a row into an item."""
 
     field: FieldPath
-    """path of the list whose children become items"""
+    """path of the list whose elements become items"""
     max_items: Positive | None = None
-    """maximum children per row; the number of dropped children is reported"""
+    """maximum elements per row; the number of dropped elements is reported"""
     promote_fields: tuple[str, ...] = ()
-    """keys of the row that are copied to each child"""
+    """keys of the row that are copied to each of its items"""
 
 
 class HistorySection(ConfigModel):
@@ -164,7 +163,7 @@ class HistorySection(ConfigModel):
 
 
 class DeletionSection(ConfigModel):
-    """The three steps of an add-delete-verify benchmark."""
+    """The steps of a benchmark that adds a memory, deletes the memory, and checks the deletion."""
 
     target: FieldPath
     """path of the memory to delete"""
@@ -173,51 +172,52 @@ class DeletionSection(ConfigModel):
     deleted_content: FieldPath | None = None
     """path of the text that must not be found any more"""
     fuzzy_match: bool = False
-    """also count a nearly equal text as found"""
+    """true: a nearly equal text also counts as found"""
     phase_delay_ms: Milliseconds = 0
     """minimum milliseconds between add, delete and verify"""
 
 
 class Rendering(ConfigModel):
-    """The text form of sessions and turns, which only a manifest sets."""
+    """The text format of sessions and turns. Only a manifest can set it."""
 
     formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """form of a session's text. conversation: one line per turn; json: JSON of the turns; raw: texts of the turns"""
+    """format of a session's text. conversation: one line per turn; json: JSON of the turns; raw: texts of the turns"""
     dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
     """beginning of a turn's line. speaker_text: the speaker; role_content: the role; auto: the speaker if the turn has
     one, otherwise the role"""
 
 
 class MatchOptions(ConfigModel):
-    """Options of exact-match."""
+    """Options of the evaluator exact-match."""
 
     case_sensitive: bool = False
-    """distinguish upper and lower case"""
+    """true: upper and lower case are different"""
     normalize_whitespace: bool = True
-    """treat a run of white space as one space"""
+    """true: several white space characters count as one space"""
 
 
 class BenchmarkConfig(BenchmarkFile):
     """A benchmark config from either dialect. Only the manifest dialect sets the fields that this class adds."""
 
     row_id_candidates: tuple[str, ...] = ()
-    """the first of these fields that row 1 has is the row id; if row 1 has none, the ids are ``row_1``, ``row_2``..."""
+    """fields that can be the id of a row; the first field that row 1 has is used. If row 1 has none of the fields, the
+    ids are ``row_1``, ``row_2`` and so on"""
     fields_by_name: bool = False
     """true: turns are read by the usual field names instead of an itemSchema"""
     memory_metadata: tuple[str, ...] = ()
     """row fields that are copied to ``Memory.metadata``"""
     flatten: ItemFlatten | None = None
-    """rule that makes one item of each child of a list in a row"""
+    """rule that turns each element of a list in a row into an item"""
     history: HistorySection = HistorySection()
     """the part of each history that is ingested"""
     deletion: DeletionSection | None = None
     """the steps of an add-delete-verify benchmark"""
     rendering: Rendering = Rendering()
-    """text forms of sessions and turns"""
+    """text format of sessions and turns"""
     exact_match: MatchOptions = MatchOptions()
-    """options of exact-match"""
+    """options of the evaluator exact-match"""
     type_instructions: Mapping[str, str] = Field(default_factory=dict)
-    """question type -> instruction for the judge; ``_default`` for the rest"""
+    """question type -> instruction for the judge; ``_default`` is for all other types"""
 
     _origin: ConfigOrigin | None = PrivateAttr(default=None)
     _notes: tuple[str, ...] = PrivateAttr(default=())
@@ -261,7 +261,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return marks such as ``altered`` for results of this config. Each mark is a reason not to publish them."""
+        """Return the reasons, such as ``altered``, that results of this config must not be published."""
         found = {
             "altered": self.ingestion.preprocessing.escape_html,
             "reduced_history": self.history.mode != "full",
@@ -292,8 +292,9 @@ class BenchmarkConfig(BenchmarkFile):
     def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
         """Return (name, text) of the judge prompt for an item.
 
-        With ``abstention``, this is the abstention prompt if the config has one. Otherwise it is the prompt of the
-        question type, or else the default prompt. Return None if the config has no such prompt.
+        With ``abstention``, return the abstention prompt if the config has one. Otherwise return the prompt of the
+        question type, or the default prompt if the type has no prompt. Return None if the config has none of these
+        prompts.
         """
         prompts = self.evaluation.judge_prompts
         if abstention and prompts.abstention is not None:
@@ -301,9 +302,9 @@ class BenchmarkConfig(BenchmarkFile):
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
     def answer_prompt(self, question_type: str | None) -> tuple[str, str] | None:
-        """Return (name, text) of the answer prompt of the question type, or else of the default prompt.
+        """Return (name, text) of the answer prompt for a question type.
 
-        Return None if the config has neither prompt.
+        If the type has no prompt, return the default prompt. Return None if neither prompt exists.
         """
         prompts = self.evaluation.answer_prompt
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
@@ -317,7 +318,7 @@ class BenchmarkConfig(BenchmarkFile):
 
 
 _NOT_IDENTITY = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
-"""fields that are not part of the identity; the digest of the overlay is in the identity of the plan instead"""
+"""fields that are not part of the digest of the config. The digest of the plan covers the overlay"""
 
 _ADDED_KEYS: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},
@@ -332,9 +333,10 @@ _ADDED_KEYS: Mapping[str, object] = {
         "": {"methods", "methods_by", "values", "labels"},  # of the section itself
     },
 }
-"""keys that earlier versions did not have; an unset one is left out, so that older configs keep their digest"""
+"""keys that earlier versions did not have. A key that is not set is left out of the digest, so that older configs keep
+their digest"""
 _ADDED_DEFAULTS = (("through", False), ("methods_by", "question_type"))
-"""keys of `_ADDED_KEYS` that have a default, each with its default"""
+"""(key, default) for each key of `_ADDED_KEYS` that has a default"""
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:

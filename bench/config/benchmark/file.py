@@ -1,8 +1,6 @@
-"""Read a `BenchmarkConfig` from a file of either dialect, with the files it extends and its prompt files.
+"""Read a benchmark config from its file, from the files that it extends, and from prompt files.
 
-Also in this module:
-
-* The checks of a benchmark config that need no data, in addition to the types of its fields, and the user's notes.
+The module also checks the config without its data, and collects notes for the user.
 
 Example::
 
@@ -260,7 +258,7 @@ def _texts(tree: object) -> Iterator[str]:
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
     """Check that no gold field is sent to a provider.
 
-    Also check that a row does not copy its ``id`` to its children.
+    Also check that ``promote_fields`` does not name ``id``.
     """
     fields, evidence = config.fields, config.evidence
     named = (
@@ -354,13 +352,13 @@ def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
 
 
 FindBenchmark = Callable[[str], Path | None]
-"""benchmark name -> its file, for ``extends``; None for an unknown name"""
+"""function that returns the file of a benchmark by name, for ``extends``; None for an unknown name"""
 
 MAX_EXTENDS = 10
 
 
 def read_benchmark(path: Path, *, find: FindBenchmark, workspace: Path | None = None) -> BenchmarkConfig:
-    """Read one benchmark file, in YAML or as a manifest.
+    """Read a benchmark file, which is YAML or a manifest.
 
     Prompt files are looked up next to the file, then in the workspace.
 
@@ -403,7 +401,10 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
 
 
 def _merged_source(origin: ConfigOrigin) -> Source:
-    """Return the merged content of several files as one source. The place of a key is in the first file that has it."""
+    """Return the merged content of the files of a config as one source.
+
+    An error about a key names the first file that has the key.
+    """
     if len(origin.sources) == 1:
         return origin.sources[0]
     tree = origin.tree() | _own(origin.sources[0])

@@ -1,8 +1,4 @@
-"""The manifest dialect: ``configs/benchmarks/NAME/manifest.json``, converted to a `BenchmarkConfig`.
-
-Also in this module:
-
-* The parts of a manifest: ingestion by strategy, query, evaluation by protocol.
+"""Models of the manifest ``configs/benchmarks/NAME/manifest.json``, which is converted to a `BenchmarkConfig`.
 
 Example::
 
@@ -36,7 +32,7 @@ from bench.config.jsontext import TreePath
 
 
 class ManifestPart(ConfigModel):
-    """A part of the manifest; its keys are snake_case."""
+    """A section of the manifest. Its keys are snake_case."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -47,14 +43,14 @@ class _Ingestion(ManifestPart):
     corpus_field: FieldPath | None = None
     """path of a value that is equal in all rows of one corpus; unset: each row is its own corpus"""
     date_header: bool = True
-    """begin the text of a session with its date"""
+    """true: the text of a session begins with its date"""
     answer_session_ids_field: FieldPath | None = None
     """path of the ids of the evidence sessions"""
     evidence_field: FieldPath | None = None
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
-    """form of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: ids that end
-    with numbers and ranges, such as 1, 3-5; position: SESSION#N, from 0"""
+    """format of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: ids that
+    end with numbers and ranges, such as 1, 3-5; position: SESSION#N, from 0"""
 
 
 class Simple(_Ingestion):
@@ -67,7 +63,7 @@ class Simple(_Ingestion):
     is_array: bool = False
     """true: content_field is a list, and each element becomes a memory"""
     metadata_fields: tuple[str, ...] = ()
-    """row fields that are sent to the provider as metadata; a field with gold is an error"""
+    """row fields that are sent to the provider as metadata; a field with gold data is an error"""
 
     def context(self) -> dict[str, object]:
         return {"field": self.content_field, "type": "array" if self.is_array else "string"}
@@ -96,7 +92,7 @@ class SessionBased(_Ingestion):
     shared_sample_size: Positive = 10
     """number of other sessions in mode shared"""
     content_formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """form of a session's text. conversation: one line per turn; json: JSON of the turns; raw: texts of the turns"""
+    """format of a session's text. conversation: one line per turn; json: JSON of the turns; raw: texts of the turns"""
     dialogue_content_formatter: Literal["auto", "speaker_text", "role_content"] = "auto"
     """beginning of a turn's line. speaker_text: the speaker; role_content: the role; auto: the speaker if the turn has
     one, otherwise the role"""
@@ -114,7 +110,7 @@ class SessionBased(_Ingestion):
 
 
 class AddDeleteVerify(_Ingestion):
-    """A deletion test: add a text, delete it, check that a search does not find it any more."""
+    """A deletion test: add a text, delete the text, and check that a search does not find it any more."""
 
     strategy: Literal["add-delete-verify"]
     """each row adds a text, deletes a text, and searches for the deleted text"""
@@ -123,7 +119,7 @@ class AddDeleteVerify(_Ingestion):
     delete_target_field: FieldPath
     """path of the id of the row whose memory is deleted"""
     verify_query_field: FieldPath
-    """path of the query that must find the text before the deletion, and not after it"""
+    """path of the query that must find the text before the deletion, but not after the deletion"""
     phase_delay_ms: Milliseconds = 0
     """minimum milliseconds between the three steps, in addition to readiness checks"""
 
@@ -144,13 +140,13 @@ class ManifestQuery(ManifestPart):
 
 class ExactMatch(ManifestPart):
     protocol: Literal["exact-match"]
-    """the answer must equal an expected one"""
+    """the answer must equal an expected answer"""
     type_field: FieldPath | None = None
     """path of the question type"""
     case_sensitive: bool = False
-    """distinguish upper and lower case"""
+    """true: upper and lower case are different"""
     normalize_whitespace: bool = True
-    """treat a run of white space as one space"""
+    """true: several white space characters count as one space"""
 
 
 class LlmAsJudge(ManifestPart):
@@ -166,11 +162,11 @@ class DeletionCheck(ManifestPart):
     protocol: Literal["deletion-check"]
     """the deleted text must not be found"""
     verification_query_field: FieldPath
-    """path of the query; takes precedence over verify_query_field"""
+    """path of the query; this key takes precedence over verify_query_field"""
     deleted_content_field: FieldPath
     """path of the deleted text"""
     fuzzy_match: bool = False
-    """also count a nearly equal text as found"""
+    """true: a nearly equal text also counts as found"""
 
 
 ROW_IDS = ("id", "question_id", "sample_id", "case_id")
@@ -210,30 +206,31 @@ class Manifest(ManifestPart):
     metrics: tuple[str, ...]
     """names or aliases of bench list metrics"""
     required_capabilities: tuple[Capability, ...]
-    """operations that a provider must support; other providers are skipped"""
+    """operations that a provider must support; a provider without them is skipped"""
     flatten: ItemFlatten | None = None
-    """rule that makes one item of each child of a list in a row, instead of one item per row"""
+    """rule that turns each element of a list in a row into an item; unset: each row is an item"""
     id_field: FieldPath | None = None
     """path of the item's id; default: the first of id, question_id, sample_id, case_id that the first row has"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """name -> question types; additional rows of a report"""
+    """name of a group -> its question types; each group is an additional row of a report"""
     abstention: Abstention = Abstention()
     """rules that select items without an answer"""
     question_date: QuestionDate = QuestionDate()
-    """source of the question date"""
+    """source of the question date of an item that has no date"""
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
     """strptime formats that are tried before the built-in ones"""
     overlay: str | None = None
-    """NAME of overlays/NAME.yaml next to this file, a list of questionable gold answers"""
+    """NAME of the file overlays/NAME.yaml next to this file, which lists disputed gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """independent unit for confidence intervals; null: each item"""
+    """unit that counts as independent in confidence intervals. corpus: all items of a corpus together; null: each
+    item"""
 
     def as_benchmark(self, instructions: Mapping[str, str]) -> dict[str, object]:
         """Convert the manifest to the fields of a `BenchmarkConfig`.
 
-        ``instructions`` is question type -> instruction, from the type_instructions_file.
+        ``instructions`` has question type -> instruction, from the type_instructions_file.
         """
         same = self.model_dump(include=_SAME, by_alias=True)
         return (

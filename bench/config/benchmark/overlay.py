@@ -1,4 +1,4 @@
-"""Overlay files, which list disputed gold answers of a benchmark: ``overlays/NAME.yaml`` next to its config.
+"""Read overlay files, which list disputed gold answers: ``overlays/NAME.yaml`` next to the benchmark config.
 
 Example::
 
@@ -60,7 +60,7 @@ def read_overlay(source: Source) -> OverlayFile:
     """Read an overlay file.
 
     Raises:
-        ConfigError: the file has problems; the error lists each one with its place.
+        ConfigError: the file has problems; the error lists all of them with line and column.
     """
     file = load(source, OverlayFile)
     problems = list(_repeated_items(source, file))

@@ -1,8 +1,4 @@
-"""The sections of a benchmark config in the YAML dialect, as typed models that reject unknown keys.
-
-Also in this module:
-
-* The section ``evaluation`` of a benchmark file (answering model, judge, prompts), and its metrics.
+"""The sections of a benchmark config, as typed models that reject unknown keys.
 
 Example::
 
@@ -66,23 +62,23 @@ class FieldStep(ConfigModel):
     """A field that is added to each row by ``decode``, ``zip`` or ``file``."""
 
     decode: FieldValue | None = None
-    """path of a text that is parsed as JSON, else as a Python literal"""
+    """path of a text that is parsed as JSON, or as a Python literal if it is not JSON"""
     zip: Mapping[str, FieldValue] | None = None
-    """name -> path of a list: parallel lists become one list of objects"""
+    """key -> path of a list: lists of equal length become one list of objects with these keys"""
     file: str | None = None
     """another file whose rows are joined; a template may name a different file for each row"""
     rows: FieldPath | None = None
-    """path of the rows in that file"""
+    """path of the rows in the joined file"""
     columns: tuple[str, ...] = ()
-    """column names of that file, if it has no header"""
+    """column names of the joined file, if it has no header"""
     where: Where = Field(default_factory=dict)
-    """conditions on the rows of that file"""
+    """conditions on the rows of the joined file"""
     key: FieldValue | None = None
-    """path of the key in each row of that file; a row is joined if its key equals the value at ``by``"""
+    """path of the key in each row of the joined file; a row is joined if its key equals the value at ``by``"""
     by: FieldValue | None = None
     """path of a value in a row of the benchmark; for a list, one row per element is joined, in order"""
     many: bool = False
-    """true: any number of rows can have the key, and all of them are joined; false: exactly one row must have it"""
+    """true: all rows with the key are joined, even if there are none; false: exactly one row must have the key"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
@@ -109,8 +105,8 @@ class Data(ConfigModel):
     revision: str | None = None
     """huggingface: commit of the repository"""
     local_path: str | None = None
-    """path of the downloaded file, by default datasets/NAME/FILE; type local: set it to the value of ``path`` if
-    users must provide the file"""
+    """path of the downloaded file, by default datasets/NAME/FILE; type local: set it to the value of ``path`` if users
+    must provide the file"""
     format: Format | None = None
     """file format; by default from the suffix"""
     sha256: Sha256 | None = None
@@ -140,7 +136,7 @@ class Data(ConfigModel):
 
 
 class ItemSchema(ConfigModel):
-    """The paths of the parts of a turn, inside the turn."""
+    """The paths of text, speaker, id and other values in a turn."""
 
     content: FieldValue | None = None
     """JSONPath of a turn's text"""
@@ -161,7 +157,7 @@ class ItemSchema(ConfigModel):
 
 
 class SessionParts(ConfigModel):
-    """The paths of the parts of a session, inside its element of the list."""
+    """The paths of id, date and turns in an element of the list of sessions."""
 
     id: FieldValue | None = None
     """path of the session's id"""
@@ -172,7 +168,7 @@ class SessionParts(ConfigModel):
 
 
 class ContextSection(ConfigModel):
-    """The history of a row."""
+    """The location and structure of the history in a row."""
 
     field: FieldPath
     """path of the history in a row"""
@@ -191,7 +187,7 @@ class ContextSection(ConfigModel):
     date_pattern: str = "session_*_date_time"
     """type object: pattern of the keys that hold the dates of sessions; ``*`` matches digits"""
     item_schema: ItemSchema | None = None
-    """paths of the parts of a turn"""
+    """paths of text, speaker, id and other values in a turn"""
 
     @field_validator("session_pattern", "date_pattern")
     @classmethod
@@ -234,7 +230,7 @@ class Choices(ConfigModel):
 
 
 class RubricPoints(ConfigModel):
-    """The points of a rubric whose points are objects."""
+    """The location of rubric points that are objects."""
 
     from_: FieldPath = Field(alias="from")
     """path of the objects"""
@@ -245,7 +241,7 @@ class RubricPoints(ConfigModel):
 
 
 class SchemaSection(ConfigModel):
-    """The paths of the parts of a row."""
+    """The paths of question, answer, history and other values in a row."""
 
     item_id: FieldValue
     """path of the item's id, which must be unique in the data"""
@@ -254,9 +250,10 @@ class SchemaSection(ConfigModel):
     answer: FieldPaths | None = None
     """path of the expected answer or answers; for a list of paths, each answer that is found is accepted"""
     choices: FieldPaths | Choices | None = None
-    """path of the choices, for mcq; or a list of paths, one per choice; or an object with ``from`` and ``shuffle``"""
+    """path of the choices for the evaluator mcq, or a list of paths, one per choice. To shuffle the choices, write an
+    object with ``from`` and ``shuffle``"""
     rubric: FieldPaths | RubricPoints | None = None
-    """path of the rubric's points, or a list of paths. If the points are objects: an object with ``from``,
+    """path of the rubric's points, or a list of paths. If the points are objects, write an object with ``from``,
     ``text`` and ``where``"""
     choice_answer: FieldValue | None = None
     """path of the right choice"""
@@ -315,7 +312,7 @@ class EvidenceFields(ConfigModel):
     """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
     ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
-    """template of an id, for each object at the evidence path"""
+    """template that makes an evidence id from each object at the evidence path"""
     grade: FieldValue | None = None
     """path of the relevance grade in each object: the gain in nDCG; 0 or less: not relevant"""
 
@@ -340,13 +337,13 @@ class Abstention(ConfigModel):
     equals: bool | int | str | None = None
     """value of ``field`` that means there is no answer, such as false for a flag ``answerable``"""
     where: Where = Field(default_factory=dict)
-    """path -> condition; an item that meets all conditions has no answer. Paths are read in the question, else its row,
-    else its history"""
+    """path -> condition; an item that meets all conditions has no answer. A path is read in the question, then in its
+    row, then in its history, until a value is found"""
     phrases: tuple[str, ...] = ()
     """phrases that decline to answer, in addition to the built-in phrases of 31 languages; searched in the first
     sentence of an answer"""
     score_retrieval: bool = False
-    """true: the evidence of these items counts in retrieval metrics"""
+    """true: items without an answer also count in retrieval metrics"""
 
 
 class QuestionDate(ConfigModel):
@@ -355,7 +352,7 @@ class QuestionDate(ConfigModel):
 
 
 class PublicFacts(ConfigModel):
-    """Published facts about a benchmark; shown only, and not part of any digest."""
+    """Published facts about a benchmark. They are only displayed, and are not part of any digest."""
 
     page: str | None = None
     """name of the benchmark's documentation page; by default the benchmark's name"""
@@ -378,17 +375,17 @@ class PublicFacts(ConfigModel):
 
 
 class FieldOnly(ConfigModel):
-    """A section with one path."""
+    """A section with one key, which is the path of a value."""
 
     field: FieldPath
     """path of the value"""
 
 
 class Visibility(FieldOnly):
-    """The cut-off of the history that an item can see: an index or a date."""
+    """The end of the history that an item can use: an index of a session, or a date."""
 
     through: bool = False
-    """true: the session or date of the cut-off itself is included"""
+    """true: the session or date at this end is included"""
 
 
 class ChunkSection(ConfigModel):
@@ -454,13 +451,13 @@ class ModelChoice(ConfigModel):
 
 class AnswerPrompt(ConfigModel):
     default: str | None = None
-    """text, or @file"""
+    """text of the prompt, or @file"""
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
-    """question type -> text, or @file"""
+    """question type -> text of the prompt, or @file"""
     user_override: bool = True
     """false: --answer-prompt is an error"""
     prompt_fields: tuple[str, ...] = ()
-    """names of metadata that the prompts can contain"""
+    """names of metadata that the prompts can insert"""
 
 
 class JudgePromptFiles(ConfigModel):
@@ -469,11 +466,11 @@ class JudgePromptFiles(ConfigModel):
     paper_reference: str | None = None
     """location of the prompts in the paper, such as a section"""
     default: str | None = None
-    """text, or @file"""
+    """text of the prompt, or @file"""
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
-    """question type or prompt name -> text, or @file"""
+    """question type or prompt name -> text of the prompt, or @file"""
     abstention: str | None = None
-    """prompt for items without an answer, text or @file; it takes precedence over the prompt of the type"""
+    """prompt for items without an answer, as text or @file. It takes precedence over the prompt of the question type"""
     user_override: bool = True
     """false: --judge-prompt is an error"""
 
@@ -503,7 +500,7 @@ class Evaluation(ConfigModel):
     method: Method
     """evaluator that decides whether an answer is right"""
     methods: Mapping[str, Method] = Field(default_factory=dict)
-    """value of the property in methodsBy -> evaluator of the items with this value; * in a value matches anything"""
+    """value of the property in methodsBy -> evaluator of the items with this value; in the value, * matches any text"""
     methods_by: str = "question_type"
     """property of an item that selects its evaluator from methods: question_type, a key of schema.metadata, or choices
     (present or absent)"""
@@ -520,7 +517,7 @@ class Evaluation(ConfigModel):
     judge_prompts: JudgePromptFiles = JudgePromptFiles()
     """the prompts for the judge"""
     pack: str | None = None
-    """prompt pack, NAME@VERSION"""
+    """NAME@VERSION of a pack, which has the prompts, judge model and reply rule of a published protocol"""
     granularity: Granularity = "auto"
     """unit of evidence in retrieval metrics. session: sessions; text: the evidence sentences that a hit contains; auto,
     turn, memory: turns if memories and evidence are turns, else sessions"""
@@ -529,7 +526,7 @@ class Evaluation(ConfigModel):
 
     @property
     def every_method(self) -> tuple[str, ...]:
-        """Return the names of all evaluators that can score an item: the main one, and those for some items."""
+        """Return the names of all evaluators that can score an item. The name of the main evaluator comes first."""
         return tuple(dict.fromkeys((self.method, *self.methods.values())))
 
     def method_of(self, item: Routable) -> str:
@@ -561,6 +558,6 @@ class MetricEntry(ConfigModel):
     config: Mapping[str, object] = Field(default_factory=dict)
     """parameters of the metric"""
     breakdown: tuple[str, ...] = ()
-    """dimensions: question_type, or a metadata key"""
+    """properties of items by which the metric is also grouped: question_type, or a metadata key"""
     evaluator: PythonClass | None = None
     """./file.py:Class of a custom metric or evaluator"""

@@ -1,8 +1,6 @@
-"""Allowed values of benchmark configs, and the types that check single values.
+"""Types that check single values of a benchmark config.
 
-Also in this module:
-
-* The source files of a config: the file itself first, then the files that it extends.
+`ConfigOrigin` has the files from which a config was read.
 
 Example::
 
@@ -93,10 +91,11 @@ def _python_class(value: str) -> str:
 Segment = Annotated[str, AfterValidator(_segment)]
 FieldPath = Annotated[str, AfterValidator(_field_path)]
 FirstOf = Annotated[tuple[FieldPath, ...], Field(min_length=1)]
-"""alternative paths, of which the first one with a value is used"""
+"""alternative paths; the first path with a value is used"""
 FieldValue = FieldPath | FirstOf
 FieldPaths = FieldPath | Annotated[tuple[FieldPath | FirstOf, ...], Field(min_length=1)]
-"""one path, or a list of paths whose values are all used; of an inner list, the first path with a value is used"""
+"""one path, or a list of paths whose values are all used. In a list inside this list, only the first path with a value
+is used"""
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
 DateFormat = Annotated[str, AfterValidator(_date_format)]
@@ -138,7 +137,7 @@ UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "tu
 class ConfigOrigin:
     """The files of one config: the file itself first, then the files that it extends.
 
-    ``aliases`` is key path in the config model -> key path in the files, for paths that differ.
+    ``aliases`` has key path in the config model -> key path in the files, if the two paths differ.
     """
 
     sources: tuple[Source, ...]
@@ -181,7 +180,10 @@ class ConfigOrigin:
         return self.source_of(self.spelt(path)).path.parent
 
     def source_of(self, path: TreePath) -> Source:
-        """Return the file that has the longest part of the key path; the first one if several have equally much."""
+        """Return the file that has the key at ``path``, or the longest beginning of the path.
+
+        If this is true for several files, return the first one.
+        """
         return max(self.sources, key=lambda source: len(source.locate(path)))
 
     def spelt(self, path: TreePath) -> TreePath:

@@ -1,4 +1,4 @@
-"""Values of a config that are read from a row of data: a path, a template, or a list of alternatives.
+"""Read values from a row of data, by a path, a template, or a list of alternatives.
 
 ::
 
@@ -7,8 +7,8 @@
     compile_value(["answer", "ideal"]).get(row)        # the first value that is not null
     compile_value("$keys[-1]").get(turn)               # the key or index that the last [*] matched
 
-A value of the data can have a `RowScope`: its file, its row, and the keys that each ``[*]`` matched. ``$file``,
-``$row`` and ``$keys[n]`` can be read from such a value. `elements` gives each element its own scope.
+A value of the data can have a `RowScope`: its file, its row number, and the key that each ``[*]`` matched. A config
+reads these as ``$file``, ``$row`` and ``$keys[n]``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPECIAL = re.compile(r"\$keys\b|\$file\b|\$row\b")
 _CONSTANT = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 ValueText = str | Sequence["str | Sequence[str]"]
-"""a value as a config writes it"""
+"""a path or template as a config writes it, or a list of alternatives"""
 
 
 class KeyMissing(LookupError):
@@ -47,34 +47,34 @@ class Value(Protocol):
 
     @property
     def single(self) -> bool:
-        """Return True if this reads at most one value."""
+        """Return True if this path or template reads at most one value."""
 
     def get(self, value: object) -> object | None:
-        """Read the first value that is not null from ``value``; None if there is none."""
+        """Return the first value that is not null; None if there is no such value."""
 
     def all(self, value: object) -> list[object]:
-        """Read every value that this path finds in ``value``."""
+        """Return every value that this path finds in ``value``."""
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Return (keys, value) for each value; the keys are those that each ``[*]`` of the path matched."""
+        """Return (keys, value) for each value that this path finds. ``keys`` has one key or index per ``[*]``."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
     """The location of a value in the data.
 
-    ``file`` is the file name in the config, without suffixes. ``row`` counts from 0. ``keys`` are the keys or indexes
-    that each ``[*]`` of the path matched.
+    ``file`` is the file name in the config, without suffixes. ``row`` counts from 0. ``keys`` has one key or index for
+    each ``[*]`` of the path to the value.
     """
 
     file: str
     row: int
     keys: tuple[Key, ...] = ()
     joined_ids: Mapping[str, str] = field(default_factory=dict)
-    """name of a field that ``data.with`` added to the row -> an identity of the added content"""
+    """name of a field that ``data.with`` added to the row -> an id of the added content"""
 
     def deeper(self, keys: tuple[Key, ...]) -> RowScope:
-        """Return the scope of a value inside this one; ``keys`` lead to it."""
+        """Return the scope of an inner value. ``keys`` lead from this value to the inner value."""
         return RowScope(self.file, self.row, self.keys + keys)
 
 
@@ -210,7 +210,7 @@ class _Constant(_ScopeValue):
 
 @dataclass(frozen=True)
 class _TemplateValue(_ScopeValue):
-    """A template. Its value is None if one of its parts has no value."""
+    """A template. Its value is None if one of its placeholders has no value."""
 
     parts: tuple[str | tuple[Value, tuple[Filter, ...]], ...] = ()
 
@@ -240,9 +240,9 @@ class _Alternatives(_ScopeValue):
 
 
 def first_missing_part(path: Value, value: object) -> Value | None:
-    """Return the first part of a template that has neither a value nor a default.
+    """Return the first placeholder of a template that has neither a value nor a default.
 
-    Return None if there is no such part, or if ``path`` is not a template.
+    Return None if there is no such placeholder, or if ``path`` is not a template.
     """
     for part in path.parts if isinstance(path, _TemplateValue) else ():
         if not isinstance(part, str) and not _has_default(part[1]) and part[0].get(value) is None:
@@ -288,7 +288,10 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
 
 
 def paths_in(given: ValueText) -> Iterator[str]:
-    """Yield the paths that must match something. A list of alternatives has no such path."""
+    """Yield each path that must find a value in the row.
+
+    A path in a list of alternatives, or with a default, is not yielded.
+    """
     if not isinstance(given, str):
         return
     for value in _leaves(compile_value(given), needed=True):
@@ -297,7 +300,7 @@ def paths_in(given: ValueText) -> Iterator[str]:
 
 
 def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
-    """Yield the paths and constants inside a template or list. With ``needed``, skip parts that have a default."""
+    """Yield the paths and constants in a template or list. With ``needed``, skip placeholders that have a default."""
     if isinstance(value, _TemplateValue):
         for part in value.parts:
             if not isinstance(part, str) and not (needed and _has_default(part[1])):
@@ -318,7 +321,7 @@ def _has_default(filters: tuple[Filter, ...]) -> bool:
 
 
 def roots_of(given: ValueText | None) -> set[str]:
-    """Return the names of the row fields that are read; ``$`` means the whole row."""
+    """Return the names of the row fields that a path or template reads; ``$`` means the whole row."""
     leaves = [] if given is None else list(_leaves(compile_value(given)))
     firsts = [leaf.steps[0] if leaf.steps else "$" for leaf in leaves if not isinstance(leaf, _Constant)]
     return {name for first in firsts for name in (first if isinstance(first, tuple) else (str(first),))}
