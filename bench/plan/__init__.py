@@ -7,9 +7,8 @@ Example::
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("locomo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running], [job.key for job in plan.jobs]
 
-``build`` makes a plan from flags. ``benchmark`` plans one benchmark, and ``provider`` plans one provider. ``prompts``
-chooses the prompts, and ``scoring`` opens the evaluators and metrics. ``identity`` collects the settings that must be
-equal when a run is resumed. ``cost_estimate`` estimates the cost of a run, and ``budget`` checks its cost limit.
+``build`` makes a plan from flags and configs. ``identity`` collects the settings that must be equal when a run is
+resumed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plan of one benchmark in a run: its checked dataset, selection, prompts, metrics and evaluators.
+"""Plan one benchmark of a run: its checked dataset, selection, prompts, metrics and evaluators.
 
 Example::
 
@@ -27,16 +27,16 @@ from bench.plan.scoring import ANY_MODEL, Scoring
 LLM_JUDGE = "llm-judge"
 """name of the evaluator that uses the judge prompts of a benchmark"""
 DEFAULT_CONTEXT_BUDGET = 120_000
-"""default maximum of tokens of retrieved context in a prompt; large models can read this number"""
+"""default maximum number of tokens of retrieved context in a prompt, which large models can read"""
 
 
 def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
-    """Plan the parts of one benchmark that are the same for all providers.
+    """Plan the settings of one benchmark that are equal for all providers.
 
     Raises:
         UsageError: no item is selected, or the benchmark does not allow an override.
-        ConfigError: a metric, evaluator, prompt, pack or overlay is invalid.
-        DataError: the overlay is for another dataset.
+        ConfigError: a metric, evaluator, prompt, prompt pack or file of disputed gold answers is invalid.
+        DataError: the file of disputed gold answers is for another dataset.
     """
     config = dataset.config
     k = request.k[0] if request.k else config.search.default_limit
@@ -81,7 +81,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
 
 
 def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkPlan:
-    """Return a copy of the plan with ``k`` hits per search; metrics without their own k use this k too."""
+    """Return a copy of the plan with ``k`` hits per search. Metrics without their own k use this k too."""
     if k == planned.k:
         return planned
     scoring = Scoring.of(planned.config, request, k=k, prompts=planned.prompts, pack=planned.pack)
@@ -106,8 +106,8 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
     """Return the errors that can only be found by reading the data.
 
-    An error is a name in a prompt without a value in any item, or an overlay that does not fit the data. Call
-    `scoring_problems` first: this function raises the errors that `scoring_problems` returns.
+    An error is a name in a prompt without a value in any item, or a list of disputed gold answers that does not fit the
+    data. Call `scoring_problems` first, because this function raises the errors that `scoring_problems` returns.
     """
     config = dataset.config
     pack = pack_of(config, folder)
@@ -121,7 +121,7 @@ def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
 
 
 def filters_of(request: RunRequest) -> Selection:
-    """Return the item selection that a request's flags describe, without its range."""
+    """Return the item selection of a request's flags, without the range of positions."""
     return Selection(
         items=request.items,
         items_of=request.items_of,
@@ -134,7 +134,7 @@ def filters_of(request: RunRequest) -> Selection:
 
 
 def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
-    """Return the prompt pack that a config names; None if the config names no pack.
+    """Return the prompt pack that a config names, or None if the config names no pack.
 
     Raises:
         ConfigError: the pack is unknown or its official text was changed, or the config sets a key that the pack fixes.

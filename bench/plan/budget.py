@@ -1,4 +1,4 @@
-"""Check that ``--max-cost`` can stop a run. The flag counts only calls with a known price.
+"""Check whether ``--max-cost`` can stop a run. The flag counts only calls with a known price.
 
 Example::
 
@@ -29,7 +29,7 @@ def require_prices(plan: Plan) -> None:
     """Raise an error if ``--max-cost`` could never stop the run, because no price of a billed call is known.
 
     Raises:
-        UsageError: ``--max-cost`` is set, some calls are billed, and the price of none of them is known.
+        UsageError: ``--max-cost`` is set, some calls are billed, and all their prices are unknown.
     """
     if plan.request.max_cost is None:
         return
@@ -45,7 +45,7 @@ def require_prices(plan: Plan) -> None:
 def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     """Return a note with the calls that ``--max-cost`` does not count.
 
-    None if it counts all calls, or if the flag is not set.
+    Return None if all calls are counted, or if the flag is not set.
     """
     if request.max_cost is None:  # the price table takes a tenth of a start to load
         return None
@@ -62,9 +62,9 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def other_address_notes(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """Yield a note for each model that is called at another address than its vendor's.
+    """Yield a note for each model that is not called at its vendor's address.
 
-    Only the vendor's own prices are known.
+    Only the prices of the vendor are known.
     """
     for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
         vendor = VENDORS.get(name.partition("/")[0])

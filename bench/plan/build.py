@@ -5,7 +5,7 @@ Example::
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("demo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running]
 
-``plan.identity`` has all settings that can change a result, as a tree; see :mod:`bench.plan.identity`.
+``plan.identity`` is a tree of all settings that can change a result. See :mod:`bench.plan.identity`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DEMO = ("demo",)
 
 
 def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
-    """Plan a run; ``ranges`` replaces the range of the request, for example when runs are merged.
+    """Plan a run. If ``ranges`` is given, it replaces the range of the request, for example when runs are merged.
 
     Raises:
         UsageError: a name is unknown, flags contradict each other, no item is selected, or no job can run.
@@ -110,7 +110,7 @@ def _cutoffs(
 ) -> Iterator[tuple[BenchmarkPlan, ProviderPlan]]:
     """Yield the plans of benchmark and provider for each k of the run.
 
-    If the run has several k, the provider's label contains the k.
+    If the run has more than one k, the provider's label contains the k.
     """
     if len(request.k) < 2:
         yield benchmark, provider
@@ -120,12 +120,12 @@ def _cutoffs(
 
 
 def model_files(catalog: Catalog) -> dict[str, ModelFile]:
-    """Return prefix of model names -> file of the workspace that configures these models."""
+    """Return a map from a prefix of model names to the workspace file that configures these models."""
     return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
 
 
 def versions(installed: Installed) -> Json:
-    """Return the versions of packages and plug-ins that the plan records; they may differ on resume."""
+    """Return the versions of packages and plug-ins to record. They may be different when the run is resumed."""
     return {
         "bench": __version__,
         "python": platform.python_version(),
@@ -178,7 +178,7 @@ def _model_names(flags: Sequence[str], own: str | None) -> list[str]:
 def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
     """Return a message with the operations that the benchmark needs and the provider lacks.
 
-    None if the provider has all operations.
+    Return None if the provider has all operations.
     """
     from bench.providers.adapters import declared_capabilities
 
@@ -218,15 +218,15 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
 
 
 def _spread_flag(request: RunRequest) -> str | None:
-    """Return the flag that requests more than one process; None if no flag does."""
+    """Return the flag that requests more than one process, or None if no flag does."""
     return "--cluster" if request.cluster is not None else "--workers" if (request.workers or 1) > 1 else None
 
 
 def _check_single_namespace(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """Raise UsageError if the run breaks a rule for a service with one namespace.
+    """Raise UsageError if the run cannot work with a service that has only one namespace.
 
-    Only one process may use such a service. If the run has several corpora, the run must search, answer or evaluate,
-    because each corpus replaces the corpus before.
+    Such a service allows only one process. A new corpus replaces the previous corpus. A run with several corpora must
+    therefore also search, answer or evaluate.
     """
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:
@@ -245,9 +245,9 @@ def _corpora(lane: Lane) -> int:
 
 
 def _check_coverage(lanes: Sequence[Lane]) -> None:
-    """Check that the stored memories contain every evidence turn.
+    """Check that the memories contain every evidence turn.
 
-    Lanes with the same benchmark, memory unit and memory text are checked once.
+    Lanes with equal benchmark, memory unit and memory text are checked once.
     """
     seen: set[tuple[str, str, str | None]] = set()
     for lane in lanes:
@@ -291,7 +291,7 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
 
 
 def _single_process_reason(lanes: Sequence[Lane], request: RunRequest) -> str | None:
-    """Return the reason why only one process can do the work; None if several processes could share it."""
+    """Return the reason why only one process can do the work, or None if several processes could share it."""
     if request.limit is not None or request.sample is not None:
         return f"one process must select the items of {'--limit' if request.limit is not None else '--sample'}"
     if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:

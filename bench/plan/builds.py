@@ -35,16 +35,18 @@ class Build:
 
     run_id: str
     build: str
-    """key of the lane that ingested"""
+    """key of the lane that ingested the memories"""
     benchmark: str
     provider: str
     searched_by: tuple[str, ...]
     """labels of the providers whose jobs search these memories"""
     lent_to: tuple[str, ...]
-    """ids of other runs that search these memories and are not complete"""
+    """ids of other, incomplete runs that search these memories"""
     fingerprint: str | None
-    """digest of the ingested memories and the settings; None if a corpus is missing or was ingested by another run, or
-    if the journal of an older version has no digests"""
+    """digest of the ingested memories and the settings
+
+    None if a corpus is missing or was ingested by another run, or if the journal of an older version has no digests.
+    """
     version: str | None
     upstream_version: str | None
     embedding: str | None
@@ -59,7 +61,7 @@ class Build:
     cost_unknown_calls: int
     """number of successful calls whose cost is unknown"""
     ingest_us: int
-    """total time of all add batches in microseconds; time in the queue and in the rate limiter is not counted"""
+    """total time of all add calls in microseconds, without time in the queue and in the rate limiter"""
 
 
 async def builds_of(reader: Reader) -> list[Build]:
@@ -82,15 +84,15 @@ class BuildTotals:
     identity: Mapping[str, object]
     """the settings of the ingest"""
     texts: Json = field(default_factory=dict)
-    """corpus -> digest of its memories; only corpora that were ingested completely"""
+    """corpus -> digest of its memories; only for corpora that were ingested completely"""
     sizes: dict[str, int | None] = field(default_factory=dict)
-    """corpus -> number of tokens of all its memories, also for corpora that another run ingested; None = unknown"""
+    """corpus -> number of tokens of all its memories, or None if unknown; includes corpora that another run ingested"""
     n_reused: int = 0
     """number of corpora that another run ingested"""
     n_begun: int = 0
     n_held: int = 0
     n_ingests: int = 0
-    """number of complete ingests; in a merged run, the same corpus may be ingested several times"""
+    """number of complete ingests; a merged run can have several ingests of one corpus"""
     n_memories: int = 0
     calls: int = 0
     tokens: int = 0
@@ -121,10 +123,10 @@ class BuildTotals:
 
     @property
     def fingerprint(self) -> str | None:
-        """Return the digest of all memories and settings; None if it cannot be computed.
+        """Return the digest of all memories and settings, or None if it cannot be computed.
 
-        The digest cannot be computed if a corpus is missing or was ingested by another run, or if the journal of an
-        older version lacks the digests of memories.
+        It cannot be computed if a corpus is missing or was ingested by another run, or if the journal of an older
+        version lacks the digests of memories.
         """
         texts, identity = self.texts, self.identity
         if not texts or self.n_reused or len(texts) != self.n_begun or None in texts.values() or not identity:

@@ -1,9 +1,4 @@
-"""Estimate the calls, tokens and cost of a run, and the shortest time that its rate limits allow.
-
-Also in this module:
-
-* Checks of a run's prices: an unknown name is an error. A name that the run does not use, or a token price that is too
-  low for USD per million tokens, gives a note.
+"""Estimate the calls, tokens and cost of a run, the shortest time that its rate limits allow, and check its prices.
 
 Example::
 
@@ -12,9 +7,10 @@ Example::
     check_prices(catalog, request.prices, files)         # UsageError: prices contains "mem1", ...
     call_prices(request.prices, lane.provider).search    # Decimal, or None
 
-The estimate assumes that every item is run, and that every prompt has as much context as k memories and the token limit
-allow. The lengths of questions, answers and verdicts are assumed values. The size of a memory is the mean over a few
-corpora. If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
+The estimate assumes that every item is run, and that every prompt contains as much context as its limits allow. The
+lengths of questions, answers and verdicts are assumed values. The size of a memory is the mean over a few corpora.
+
+If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
 """
 
 from __future__ import annotations
@@ -42,14 +38,14 @@ from bench.providers.endpoints import endpoint_of
 from bench.tokens import CHARS_PER_TOKEN, token_quarters
 
 LOWEST = Decimal("0.005")
-"""a token price (USD per million tokens) that is lower than every list price"""
+"""token price in USD per million tokens that is lower than every list price"""
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
     """Return the prices of a provider's calls.
 
-    The run's price for the variant is used first, then the run's price for the provider, then the run's price for an
-    alias of the provider. If the run sets none of them, the price of the provider's config is used.
+    A price in the run for the variant is preferred, then a price for the provider, then a price for one of its aliases.
+    If the run sets no price, the price in the provider's config is used.
     """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
@@ -60,17 +56,17 @@ def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
 
 
 def check_prices(catalog: Catalog, prices: Prices, files: Iterable[str]) -> None:
-    """Raise an error if a price is set for an unknown name; ``files`` are the prefixes of the model files.
+    """Raise an error if a price is set for an unknown name. ``files`` contains the prefixes of the model files.
 
     Raises:
-        UsageError: a name can be neither a provider nor a model.
+        UsageError: a name is neither a provider nor a model.
     """
     for _, problem in unknown_names(catalog, prices, files):
         raise problem
 
 
 def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Iterator[tuple[str, UsageError]]:
-    """Yield each name in the prices that is neither a provider nor a model, with the error to raise for this name."""
+    """Yield each name in the prices that is neither a provider nor a model, and the error for this name."""
     for name in prices:
         prefix, slash, _ = name.partition("/")
         if slash:
@@ -87,7 +83,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
 
 
 def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
-    """Yield a note for each price of a provider or model that the run does not use."""
+    """Yield a note for each price whose provider or model the run does not use."""
     models = {name for lane in lanes for name in lane.models}
     chosen = [lane.provider for lane in lanes]
     providers = {name for one in chosen for name in (one.variant or one.label, one.config.name, *one.config.aliases)}
@@ -99,7 +95,7 @@ def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
 def tiny_prices(prices: Prices) -> Iterator[str]:
     """Yield a note for each token price that is lower than every list price.
 
-    The user may have set the price of one token or of a thousand tokens; prices are per million tokens.
+    Prices are per million tokens. The user may have set a price per token or per thousand tokens.
     """
     for name, price in prices.items():
         known = price.known if isinstance(price, TokenPrices) else {}
@@ -140,11 +136,11 @@ ENRICHED_TOKENS = 480
 """maximum number of tokens that a language model writes to enrich one chunk"""
 SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
-"""number of searches that check whether a corpus is ready: two memories are searched once, a third memory twice"""
+"""number of searches that check if a corpus is ready: two memories are searched once, and one memory twice"""
 THOROUGH, THOROUGH_SEARCHES = 2, 6
-"""number of corpora of a lane that are checked thoroughly, and number of additional searches for each of them"""
+"""number of corpora of a lane that are checked thoroughly, and number of additional searches per such corpus"""
 CONTENT_SEARCHES = 6
-"""number of searches that check a corpus before it is kept after the run: three memories are searched twice each"""
+"""number of searches that check a corpus before it is kept after the run: two for each of three memories"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +157,11 @@ class EndpointEstimate:
 
     @property
     def least_s(self) -> float | None:
-        """Return the shortest time in seconds that the rate limit allows; None without a rate limit."""
+        """Return the shortest time in seconds that the rate limit allows, or None without a rate limit."""
         return self.calls / self.rate_per_s if self.rate_per_s else None
 
     def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
-        """Add the traffic of another lane at the same endpoint; both lanes share one rate limit."""
+        """Add the calls, tokens and cost of another lane at this endpoint. All its lanes share one rate limit."""
         known = self.cost_usd is not None and other.cost_usd is not None
         return replace(
             self,
@@ -185,7 +181,7 @@ class Estimate:
     builds: int
     """number of ingests; lanes that differ only in their search share one ingest"""
     searches: int
-    """number of searches for questions, over all lanes and epochs"""
+    """number of searches for questions, over all lanes and epochs, without searches that only check a corpus"""
     endpoints: tuple[EndpointEstimate, ...]
 
     @property
@@ -194,7 +190,7 @@ class Estimate:
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """Return the estimated cost in USD; None when a price is unknown."""
+        """Return the estimated cost in USD, or None if a price is unknown."""
         costs = [one.cost_usd for one in self.endpoints]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
@@ -214,9 +210,9 @@ class Estimate:
 
     @property
     def least_s(self) -> float | None:
-        """Return the shortest possible time of the run in seconds; None without rate limits.
+        """Return the shortest possible time of the run in seconds, or None without rate limits.
 
-        The endpoint whose calls take longest at its rate limit decides this time.
+        This is the time of the endpoint that needs longest at its rate limit.
         """
         return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
 
@@ -236,12 +232,12 @@ class _LaneSize:
         return math.ceil(self.per_corpus * self.corpora)
 
     def batches(self, most: int) -> int:
-        """Return the number of add calls, if each call has up to ``most`` memories of one corpus."""
+        """Return the number of add calls, if a call has at most ``most`` memories of one corpus."""
         return self.corpora * math.ceil(self.per_corpus / most)
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Estimate the run: all lanes that are not skipped, and the calibrations of judges."""
+    """Estimate all lanes that are not skipped, and the calibrations of judges."""
     endpoints: dict[str, EndpointEstimate] = {}
     corpora = 0
     for lane in plan.running:
@@ -278,9 +274,9 @@ def _lane_estimates(plan: Plan, lane: Lane, size: _LaneSize) -> Iterator[Endpoin
 
 
 def _judge_calls(lane: Lane, size: _LaneSize) -> float:
-    """Estimate the judge calls per item.
+    """Estimate the number of judge calls per item.
 
-    An evaluator that judges an answer point by point needs one call per point.
+    An evaluator that judges each point of an answer needs one call per point.
     """
     scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
     several = [name for name in SEVERAL_CALLS if name in scoring.judging]
@@ -340,7 +336,7 @@ def batch_of(lane: Lane) -> int:
 
 
 def _calibration_estimates(plan: Plan) -> Iterator[EndpointEstimate]:
-    """Estimate the calibration of each judge with the prompts of each benchmark.
+    """Estimate the calibration of each judge with the judge prompts of each benchmark.
 
     Yield nothing if the run does not calibrate judges.
     """
@@ -368,7 +364,7 @@ def _provider_estimate(plan: Plan, lane: Lane, role: Literal["add", "search"], c
 
 
 def _model_estimate(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
-    """Estimate the calls of a model; ``tokens_in`` and ``tokens_out`` are the tokens of one call."""
+    """Estimate the calls of a model. ``tokens_in`` and ``tokens_out`` are the tokens of one call."""
     from bench.metrics import cost
     from bench.models.names import is_local
 
@@ -390,9 +386,9 @@ def _model_estimate(plan: Plan, name: str, role: str, calls: int, tokens_in: int
 
 
 def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
-    """Return the rate limit of an endpoint in calls per second; None if no limit is known.
+    """Return the rate limit of an endpoint in calls per second, or None if no limit is known.
 
-    The run's limit for the endpoint is used first, then the run's limit for the endpoint's owner, then ``declared``.
+    The run's limit for the endpoint is preferred, then the run's limit for the endpoint's owner, then ``declared``.
     """
     given = plan.request.rates_per_s()
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None

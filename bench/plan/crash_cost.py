@@ -1,13 +1,12 @@
-"""Describe in notes of the plan how much a crash during ingest can cost.
+"""Write notes on how much a crash during ingest can cost.
 
 Example::
 
     crash_notes(lanes, request)
     # ["mem0: a crash in ingest can cost up to 10 of 10 corpora: ..."]
 
-After a crash, it is unknown whether the last add call was stored. An add call that may be repeated costs nothing. An
-add call costs nothing either if its memories can be searched at once by their ids. For other add calls, a count or a
-search usually shows whether the memories were stored. If neither shows this, the corpus is ingested again.
+After a crash, it is unknown whether the memories of the last add call were stored. Usually this can be found out, or
+the call may be repeated, and the crash costs nothing. If not, the corpus must be ingested again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
-    """Yield one note for each ingest in which a crash can cost whole corpora."""
+    """Yield a note for each ingest in which a crash can make it necessary to ingest whole corpora again."""
     wide = CEILING if request.concurrency == "auto" else request.concurrency
     for lane in lanes:
         if lane.skipped is not None or lane.shares or lane.provider.built_in is not None:
@@ -44,7 +43,7 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
 
 
 def _adapter_attribute(config: ProviderConfig, name: str, default: str) -> object:
-    """Return an attribute of the adapter's class; ``default`` if there is no adapter or no such attribute."""
+    """Return an attribute of the adapter's class, or ``default`` if the adapter or the attribute is missing."""
     from bench.providers.adapters import provider_class
 
     return default if config.adapter is None else getattr(provider_class(config), name, default)
@@ -53,7 +52,7 @@ def _adapter_attribute(config: ProviderConfig, name: str, default: str) -> objec
 def _is_lost(config: ProviderConfig) -> bool:
     """Return True if the adapter loses its data when the process ends.
 
-    This is also assumed if the adapter does not state where it stores its data.
+    Also return True if the adapter does not state where it stores its data.
     """
     if config.adapter is None:
         return False
@@ -78,5 +77,5 @@ def _is_repeatable(call: RequestSection) -> bool:
 
 
 def _is_searchable_at_once(config: ProviderConfig, endpoints: Endpoints) -> bool:
-    """Return True if a search finds a memory immediately after the add, and its hits have memory ids."""
+    """Return True if a memory can be searched immediately after it was added, and hits have memory ids."""
     return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"

@@ -1,8 +1,4 @@
-"""Collect everything in a plan that can change a result. This tree is the plan's identity.
-
-Also in this module:
-
-* ``changes`` lists the differences between two identities.
+"""Collect everything in a plan that can change a result. This tree of settings is the plan's identity.
 
 Example::
 
@@ -93,7 +89,7 @@ def _benchmark(one: BenchmarkPlan, installed: Installed) -> Json:
 
 
 def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
-    """Return distribution -> version, for the plug-ins that provide evaluators or metrics of the benchmark."""
+    """Return the versions of the distributions whose plug-ins provide evaluators or metrics of the benchmark."""
     measured = {metric.name for metric in scoring.metrics}
     return {
         **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical_name),
@@ -119,9 +115,9 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
 
 
 def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
-    """Return distribution -> version of the plug-in that provides the adapter.
+    """Return the name and version of the distribution whose plug-in provides the adapter.
 
-    None if no plug-in provides it.
+    Return None if no plug-in provides the adapter.
     """
     names = [point.name for point in installed.points["bench.providers"] if point.value == adapter]
     return installed.distributions("bench.providers", names) or None
@@ -186,7 +182,7 @@ def digest(identity: Mapping[str, object]) -> str:
 def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
     """Return every difference between two trees as (path, old value, new value), sorted by path.
 
-    A value is shown as text of at most 120 characters. ``(absent)`` means that the tree does not have this path.
+    A value is shown as text of at most 120 characters. If a tree does not have the path, its value is ``(absent)``.
     """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         names = sorted({*old, *new})
@@ -204,7 +200,7 @@ def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, st
 
 
 class _AbsentKey:
-    """The type of the marker for a key that only the other tree has."""
+    """The type of the marker for a key that is missing in one of two trees."""
 
 
 _ABSENT = _AbsentKey()

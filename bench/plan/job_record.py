@@ -1,16 +1,12 @@
 """Record each job in the journal, so that a report needs neither the config nor the dataset.
 
-Also in this module:
-
-* ``merged_jobs`` returns the job records of merged runs. Only the numbers of items differ from the single runs.
-
 Example::
 
     jobs = read_jobs(reader.meta.extra)
     jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
     merged_jobs([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
 
-``records(plan)`` is written to the journal once, under ``RunMeta.extra["jobs"]``; ``read_jobs`` reads it.
+``records(plan)`` is written to the journal once, under ``RunMeta.extra["jobs"]``. ``read_jobs`` reads it.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ EXTRA_KEY = "jobs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNames:
-    """The names of the three models of a job; None for a model that is not used."""
+    """The names of the three models of a job. A name is None if the model is not used."""
 
     embedding: str | None
     answering: str | None
@@ -59,13 +55,13 @@ class MetricRecord:
 
     @property
     def is_score(self) -> bool:
-        """Return True for a metric that is a score; False for other metrics, such as a time or a cost."""
+        """Return True if the metric is a score, and False for other metrics such as a time or a cost."""
         return self.category in ("retrieval", "answer", "custom")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayRecord:
-    """The overlay of disputed gold answers that the run used."""
+    """The file of disputed gold answers (overlay) that the run used."""
 
     name: str
     sha256: str
@@ -97,26 +93,26 @@ class JobRecord:
     seed: int
     unit: str
     level: str
-    """evidence level: turn, session or text"""
+    """what the retrieval metrics count: turn, session or text"""
     n_selected: int
-    """number of items that the run selects; for a merged run, the number that all its ranges together select"""
+    """number of items that the run selects; a merged run selects the items of all its ranges together"""
     n_whole: int
     """number of items that the run would select without its ranges"""
     n_items: int
     """number of items of the benchmark"""
     metrics: tuple[MetricRecord, ...]
     metric_entries: tuple[object, ...]
-    """the requested metrics as JSON; a report opens the metrics again from this value"""
+    """the requested metrics as JSON, from which a report opens the metrics again"""
     metric_folder: str
-    """folder of the config file that sets the metrics; it also contains the code files of custom metrics"""
+    """folder of the config file that sets the metrics, and of the code files of custom metrics"""
     evaluators: tuple[str, ...]
     """names of the evaluators, each with the version of its rule if the version is above 1"""
     cluster_by: str | None
     groups: Mapping[str, tuple[str, ...]]
     selection: Mapping[str, object]
-    """filters, sample and limit; empty = all items"""
+    """filters, sample and limit; empty if all items are selected"""
     dataset: Mapping[str, object]
-    """facts about the dataset: path, sha256, content_sha256, bytes, source, license"""
+    """properties of the dataset: path, sha256, content_sha256, bytes, source, license"""
     prompts: Mapping[str, str]
     """``ROLE.NAME`` of a prompt -> SHA-256 of the prompt"""
     config_sha256: Mapping[str, str]
@@ -126,35 +122,35 @@ class JobRecord:
     skipped: str | None = None
     overlay: OverlayRecord | None = None
     selected_types: Mapping[str, int] = field(default_factory=dict)
-    """question type -> number of items in ``n_selected``; empty = not counted"""
+    """question type -> number of items in ``n_selected``; empty if not counted"""
     whole_types: Mapping[str, int] = field(default_factory=dict)
     """question type -> number of items in ``n_whole``"""
     data_notes: tuple[str, ...] = ()
     """notes on problems of the data that affect scores"""
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """role -> settings with which its model is called: temperature, token limit, seed, length of vectors"""
+    """role -> settings of the role's model calls: temperature, token limit, seed, length of vectors"""
     prompt_leaks: tuple[str, ...] = ()
     """messages about answer prompts that show the gold answer, the evidence or the question type"""
     shares: str = ""
-    """key of the lane whose memories are searched; empty = the job's own lane ingests"""
+    """key of the lane whose memories are searched; empty if the job's own lane ingests"""
     n_sharing: int = 1
-    """number of lanes that search the same ingest, this lane included"""
+    """number of lanes that search these memories, including the job's own lane"""
     input_usd: str | None = None
-    """price in USD of a million input tokens of the answering model when the run was planned; None = unknown"""
+    """price in USD of a million input tokens of the answering model at planning time; None if unknown"""
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingested the corpora; the journal's rows of corpora belong to this key."""
+        """Return the key of the lane that ingested the corpora. It owns the corpus rows in the journal."""
         return self.shares or self.lane
 
     @property
     def owners(self) -> tuple[str, str, str]:
-        """Return three keys: the owner of the job's search rows, of its answer rows, and of its evaluate rows."""
+        """Return the keys that own the job's search rows, answer rows and evaluate rows."""
         return self.lane, self.answer_owner, self.key
 
     @property
     def chain(self) -> Chain:
-        """Return the keys that own the job's rows as a ``Chain``, which the journal's reader needs."""
+        """Return the keys that own the job's rows, as a ``Chain`` for the journal's reader."""
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
@@ -164,12 +160,12 @@ class JobRecord:
 
     @property
     def suspects(self) -> Mapping[str, str]:
-        """Return item id -> kind of doubt, for the items with a disputed gold answer."""
+        """Return a map from item id to kind of doubt, for the items with a disputed gold answer."""
         return {} if self.overlay is None else self.overlay.items
 
 
 def records(plan: Plan) -> tuple[JobRecord, ...]:
-    """Return the records of every job of a plan, including skipped ones."""
+    """Return the record of every job of a plan, including skipped jobs."""
     sizes = Counter(lane.build for lane in plan.lanes)
     return tuple(_record(plan, lane, job, sizes[lane.build]) for lane in plan.lanes for job in lane.jobs)
 
@@ -312,7 +308,7 @@ def dump_jobs(jobs: Sequence[JobRecord]) -> list[Json]:
 def cuts_inside_range(names: Container[str]) -> bool:
     """Return True if ``names`` contains sample or limit.
 
-    Each of these flags selects items from each range of the run separately.
+    Both flags select items separately in each range of the run.
     """
     return "sample" in names or "limit" in names
 
@@ -323,8 +319,8 @@ def merged_jobs(
     """Return the jobs of merged runs as JSON data.
 
     A merged job has every item that the filters select, even if no range covers the item. With ``--sample`` or
-    ``--limit``, a merged job has only the items that some range selected. ``shared`` maps (owner, phase) to the number
-    of items that several ranges have. An item in three ranges counts twice.
+    ``--limit``, it has only the items that were selected in the ranges. ``shared`` maps (owner, phase) to the number of
+    items that more than one range has. An item in three ranges counts twice.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:

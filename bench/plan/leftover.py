@@ -5,8 +5,9 @@ Example::
     for one in await leftovers(reader):
         one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus
 
-A namespace still exists if an ingest attempt used it, and the journal does not record that it was cleared or abandoned.
-Built-in providers are ignored: their data is in the run's folder and is deleted with this folder."""
+A namespace still exists if an ingest attempt used it and the journal does not record that it was cleared. Abandoned
+namespaces are ignored. Built-in providers are ignored too, because their data is deleted with the run's folder.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from bench.scalars import object_or_empty
 from bench.visible import counted
 
 ABANDONED = "forgotten"
-"""kind of the event that records namespaces as abandoned"""
+"""kind of the event that records namespaces as abandoned: bench will not clear them"""
 NOT_CLEARED = "not_cleared"
-"""kind of the event that records a failed clear"""
+"""kind of the event that records a failed attempt to clear a namespace"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +36,12 @@ class Leftover:
     attempts: Mapping[str, int]
     """corpus -> number of the last ingest attempt whose namespace was not cleared"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
-    """the rows of each ingest attempt that was not cleared; in a merged run, each journal has its own entry"""
+    """the journal rows of each ingest attempt that was not cleared; in a merged run, each journal has its own entry"""
 
     def is_at(self, names: Collection[str]) -> bool:
         """Return True if ``names`` contains this provider.
 
-        A name without a label means every variant of the provider.
+        A name without a variant label matches every variant of the provider.
         """
         return self.provider in names or self.provider.partition("@")[0] in names
 
@@ -72,9 +73,9 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """Return ``events`` without the failed clears that were resolved later.
+    """Return ``events`` without failed attempts to clear a namespace that were resolved later.
 
-    A failed clear is resolved if its namespace was later cleared or abandoned.
+    A failed attempt is resolved if its namespace was later cleared or abandoned.
     """
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
@@ -87,7 +88,10 @@ async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Eve
 
 
 async def _abandoned(reader: Reader) -> dict[tuple[str, str], int]:
-    """Return (lane, corpus) -> number of the last abandoned attempt; all earlier attempts are abandoned too."""
+    """Return a map from (lane, corpus) to the number of the last abandoned ingest attempt.
+
+    All earlier attempts are abandoned too.
+    """
     events = [event for _, event in await reader.events() if event.kind == ABANDONED]
     abandoned = [(one.scope, object_or_empty(one.data["attempts"])) for one in events]
     return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

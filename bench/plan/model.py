@@ -11,13 +11,13 @@ its answering model, and verdicts to the job::
         for job in lane.jobs:
             print(job.key, job.answer_owner, lane.key)
 
-Disputed gold answers of a benchmark are in ``overlays/NAME.yaml`` next to its config.
+A list of disputed gold answers is called an overlay. It is in ``overlays/NAME.yaml`` next to the benchmark's config.
 
 Example::
 
     overlay: audit-2026        # in the benchmark's config, or overlays/audit-2026.yaml in full
 
-The dataset is never changed; the digest of the overlay is part of the plan.
+The dataset is never changed. The digest of the overlay is part of the plan.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PlannedOverlay:
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
-    """Return the overlay (list of disputed gold answers) that a config names; None if the config names no overlay.
+    """Return the list of disputed gold answers (overlay) that a config names, or None.
 
     Raises:
         ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.
@@ -116,11 +116,11 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
 
 
 TRAFFIC = ("add", "search", "status", "manage")
-"""kinds of requests that are sent to a provider; built-in providers get none"""
+"""kinds of requests that are sent to a provider; built-in providers get no requests"""
 NONE = "none"
 """name that means "no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
-"""name of an unknown embedding model with which a service embeds texts itself"""
+"""name for the unknown embedding model of a service that embeds texts itself"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,43 +150,43 @@ class BenchmarkPlan:
     whole_types: Mapping[str, int]
     """question type -> number of items in ``n_whole``"""
     overlay: PlannedOverlay | None = None
-    """the disputed gold answers of the benchmark; None without an overlay file"""
+    """the disputed gold answers of the benchmark, or None if it has no overlay file"""
     leaks: tuple[str, ...] = ()
     """messages about answer prompts that show the gold answer, the evidence or the question type"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """Return an item's corrected gold answer from the overlay; None if the overlay does not correct it."""
+        """Return the gold answer with which the overlay corrects an item, or None if the item is not corrected."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """Return the names of the item properties by which metrics are broken down, without duplicates."""
+        """Return the names of the item properties by which reports break metrics down, without duplicates."""
         return tuple(dict.fromkeys(name for metric in self.scoring.metrics for name in metric.breakdown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderPlan:
-    """One provider, or one variant ``name@label`` of it; changes by ``--set`` are already applied."""
+    """One provider or one variant ``name@label``, after the changes by ``--set``."""
 
     label: str
     config: ProviderConfig
     built_in: str | None
-    """name of a built-in, such as ``oracle`` or ``bm25``; None for other providers"""
+    """name of a built-in provider, such as ``oracle`` or ``bm25``; None for other providers"""
     overrides: Mapping[str, object]
     embedding: str | None
-    """full name of the embedding model that bench calls for the provider; None if bench calls none"""
+    """full name of the embedding model that bench calls for the provider; None if bench calls no such model"""
     embedded_by: str | None = None
     """name of the embedding model in plans, results and receipts; see `bench.plan.provider.embedded_by`"""
     variant: str = ""
-    """the label without the suffix for k (``@k5``); prices and flags use this name"""
+    """the label without the suffix for k, such as ``@k5``; prices and flags use this name"""
     enriched_by: str | None = None
-    """full name of the language model that adds information to texts before they are stored; None if there is none"""
+    """full name of the language model that adds information to texts before they are stored; None if unused"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One lane with one answering model and one judge model; it is one row of a results table."""
+    """One lane with one answering model and one judge model. A job is one row of a results table."""
 
     lane: str
     answering: str
@@ -194,12 +194,12 @@ class Job:
 
     @cached_property
     def answer_owner(self) -> str:
-        """Return the key of lane and answering model, which owns the answer rows in the journal."""
+        """Return the key of lane and answering model. This key owns the answer rows in the journal."""
         return f"{self.lane}|{self.answering}"
 
     @cached_property
     def key(self) -> str:
-        """Return the key of the job, which owns the evaluate rows in the journal."""
+        """Return the key of the job. This key owns the evaluate rows in the journal."""
         return f"{self.lane}|{self.answering}|{self.judge}"
 
 
@@ -214,17 +214,17 @@ class Lane:
     unit: Unit
     """content of one memory: a whole session, a turn, or a chunk that is cut from a session"""
     text: str | None
-    """format of a memory's text that the provider sets; None = the format of the benchmark"""
+    """format of a memory's text that the provider sets; None if the format of the benchmark is used"""
     level: Level
-    """level of evidence that retrieval metrics count: turn, session or text"""
+    """what the retrieval metrics count: turn, session or text"""
     skipped: str | None = None
     """reason why the lane is skipped, such as a missing capability; None for a lane that runs"""
     shares: str = ""
-    """key of the lane whose memories this lane searches; empty = this lane ingests its own memories"""
+    """key of the lane whose memories this lane searches; empty if this lane ingests its own memories"""
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingests the memories; the journal's rows of corpora belong to this key."""
+        """Return the key of the lane that ingests the memories. It owns the corpus rows in the journal."""
         return self.shares or self.key
 
     @property
@@ -239,9 +239,9 @@ class Lane:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Return the names ``OWNER.KIND`` of all endpoints that the lane calls, as ``--rate`` uses them.
+        """Return the names ``OWNER.KIND`` of all endpoints that the lane calls, as used by ``--rate``.
 
-        If ``--rate`` names only the owner, the rate is for each endpoint of this owner.
+        If ``--rate`` names only the owner, the rate applies to each endpoint of the owner.
         """
         own = self.provider.config.name
         sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)
@@ -266,7 +266,7 @@ class Lane:
 class Plan:
     """Everything that a run will do.
 
-    A plan does not depend on a run id, a folder or the clock. Its ``digest`` also does not depend on the ranges.
+    A plan does not depend on a run id, a folder or the clock. Its ``digest`` does not depend on the ranges either.
     """
 
     request: RunRequest
@@ -277,13 +277,15 @@ class Plan:
     total: int
     """number of items of the largest benchmark, before any filter"""
     ranges: Ranges
-    """positions of the items that the run covers; items are selected from each range separately; empty = all
-    positions"""
+    """the ranges of positions that the run covers; empty if the run covers all positions
+
+    Items are selected from each range separately.
+    """
     versions: Mapping[str, object]
-    """versions of bench, Python, packages and plug-ins; they are recorded and are not part of the identity"""
+    """versions of bench, Python, packages and plug-ins, which are recorded but not part of the identity"""
     model_files: Mapping[str, ModelFile]
     workers: int = 1
-    """number of processes on this machine that share the run; each corpus is assigned to one process"""
+    """number of processes on this machine that share the run; one corpus is handled by one process"""
     notes: tuple[str, ...] = ()
     """notes for the user before the run starts, such as skipped jobs and warnings about configs"""
 
@@ -303,5 +305,8 @@ class Plan:
 
     @property
     def building(self) -> tuple[Lane, ...]:
-        """Return the running lanes that ingest memories; every other running lane searches memories of such a lane."""
+        """Return the running lanes that ingest memories.
+
+        Every other running lane searches the memories of one of these lanes.
+        """
         return tuple(lane for lane in self.running if not lane.shares)

@@ -1,13 +1,13 @@
-"""The settings of a job's models other than prompts: temperature, token limit, seed and length of vectors.
+"""Collect the settings of a job's models other than prompts: temperature, token limit, seed and length of vectors.
 
 Example::
 
     call_settings(plan, lane, job)
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
-Only settings that are sent are listed. There is no seed for an API without seeds, no temperature for a model with a
-fixed temperature, and no setting for a built-in model. A setting that an endpoint rejects during the run is still
-listed; the journal rows record the rejection. A reasoning effort is never sent.
+Only settings that are sent are listed. A model that does not accept a seed or a temperature has no such entry, and a
+built-in model has no settings. A setting that an endpoint rejects during the run is still listed here, and the journal
+rows record the rejection. A reasoning effort is never sent.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.plan.scoring import Settings
 from bench.scalars import object_or_empty
 
 MAX_ANSWER_TOKENS = 1024
-"""default token limit of an answer: enough for the reasoning of a model before its answer"""
+"""default token limit of an answer, large enough for a model that reasons before it answers"""
 BUILT_IN = "builtin/"
 UNSEEDED = "anthropic"
-"""name of the API format that has no seed setting"""
+"""name of the API format that does not accept a seed"""
 
 
 def call_settings(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
-    """Return role -> settings with which the role's model is called; roles without settings are left out."""
+    """Return a map from role to the settings of its model calls. Roles without settings are left out."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
         "max_tokens": answer_tokens(benchmark, plan.request),
@@ -47,7 +47,7 @@ def call_settings(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
 
 
 def input_price(request: RunRequest, model: str) -> str | None:
-    """Return the price in USD of a million uncached input tokens of a model; None if the price is unknown."""
+    """Return the price in USD of a million uncached input tokens of a model, or None if the price is unknown."""
     from bench.metrics import cost
 
     prefix, _, name = model.partition("/")
@@ -59,20 +59,20 @@ def input_price(request: RunRequest, model: str) -> str | None:
 
 
 def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
-    """Return the token limit of an answer: from the flag, else from the benchmark, else the default."""
+    """Return the token limit of an answer: from the flag, from the benchmark or the default, in this order."""
     return request.max_answer_tokens or benchmark.config.evaluation.answering_model.max_tokens or MAX_ANSWER_TOKENS
 
 
 def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
-    """Return the token limit of a verdict: from the flag, else from the benchmark.
+    """Return the token limit of a verdict, from the flag or else from the benchmark.
 
-    The result is None if neither sets a limit; then the evaluator's own limit applies.
+    Return None if neither sets a limit. The evaluator's own limit then applies.
     """
     return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
 
 
 def with_token_limit(settings: Settings, limit: int | None) -> Settings:
-    """Replace each token limit in the settings of judges by ``limit``; None leaves the settings unchanged."""
+    """Replace each token limit in the settings of judges by ``limit``. If it is None, the settings do not change."""
     if limit is None or not settings:
         return settings
     if "max_tokens" in settings:
@@ -81,7 +81,7 @@ def with_token_limit(settings: Settings, limit: int | None) -> Settings:
 
 
 def _sent_settings(plan: Plan, model: str, settings: Settings) -> Settings:
-    """Return only the settings that the model accepts; empty for a built-in model."""
+    """Return only the settings that the model accepts. A built-in model accepts no settings."""
     models = plan.identity["models"]
     if model.startswith(BUILT_IN) or model not in models:
         return {}

@@ -6,8 +6,7 @@ Example::
     installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
     installed.refuse_duplicates("bench.models", {"openai"})   # ConfigError: "openai" is registered twice
 
-If another distribution registers a built-in name, a run that uses this name is refused: neither definition takes
-precedence.
+If another distribution registers a built-in name, a run that uses this name is refused.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class Installed:
     """The entry points of the installed distributions when the run is planned."""
 
     points: Mapping[str, tuple[EntryPoint, ...]]
-    """name of an entry point group -> its entry points"""
+    """name of an entry point group -> the entry points in this group"""
 
     @classmethod
     def read(cls) -> Installed:
-        """Read the entry points of the installed distributions; nothing is imported."""
+        """Read the entry points of the installed distributions, without importing the plug-ins."""
         return cls({group: tuple(plug_ins(group)) for group in GROUPS})
 
     def names(self, group: str) -> frozenset[str]:
@@ -45,15 +44,15 @@ class Installed:
         return frozenset(point.name for point in self.points[group])
 
     def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:
-        """Return distribution -> version, for the distributions that provide the plug-ins ``names`` of a group.
+        """Return the name and version of each distribution that provides one of the plug-ins ``names`` of a group.
 
-        Bench itself is left out. ``spelled`` converts the name of an entry point to the spelling in ``names``.
+        Bench is left out. ``spelled`` converts the name of an entry point to the spelling in ``names``.
         """
         found = (point for point in self.points[group] if spelled(point.name) in names)
         return {name: release for name, release in _releases(found) if name != OWN_DISTRIBUTION}
 
     def versions(self) -> dict[str, str]:
-        """Return distribution -> version, for every distribution that provides a plug-in for bench."""
+        """Return the name and version of every distribution that provides a plug-in for bench."""
         return {name: release for group in GROUPS for name, release in _releases(self.points[group])}
 
     def refuse_duplicates(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
@@ -67,7 +66,7 @@ class Installed:
 def refuse_duplicates(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
     """Raise an error if the run uses a built-in name that another distribution also registers.
 
-    If a file of the workspace defines the name, there is no error: the file is used.
+    If a file of the workspace defines the name, this file is used and there is no error.
 
     Raises:
         ConfigError: a provider, model prefix, evaluator or metric has two definitions.

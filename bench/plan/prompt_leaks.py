@@ -5,10 +5,12 @@ Example::
     leaks(prompts, dataset)
     # ('prompt knows the answer: the answer prompt "default" of facts shows ${answer}',)
 
-A prompt leaks the answer when its text or the value of one of its fields contains the gold answer or the evidence. It
-leaks the question type in three cases: a field shows the type, the value of a field depends only on the type, or a
-config or flag sets different prompts for different types. A prompt pack may set different prompts, because they are the
-benchmark's published protocol. In shipped prompts, only the fields are checked.
+A prompt leaks the answer if its text or one of its filled-in fields contains the gold answer or the evidence.
+
+A prompt leaks the question type if a field shows the type, or if the value of a field depends only on the type.
+Different prompts for different types also leak the type, unless a prompt pack sets them as published.
+
+In shipped prompts, only the fields are checked.
 """
 
 from __future__ import annotations
@@ -47,17 +49,17 @@ BENCH_FIELDS = frozenset(ANSWER_NAMES)
 MOST_ITEMS = 20_000
 """maximum number of items that are read to find leaks"""
 SHARE = 0.2
-"""maximum share of items in which a field may contain the gold answer; above this share, the field is a leak"""
+"""maximum share of items in which a field may contain the gold answer without being a leak"""
 LONG_WORDS, LONG_TEXT = 3, 10
-"""minimum number of words, or of characters, with which a single gold answer in a prompt's text is a leak"""
+"""minimum words or minimum characters of a long gold answer; one long gold answer in a prompt's text is a leak"""
 SHORT_TEXT, SHORT_GOLDS = 4, 3
-"""minimum length in characters of a short gold answer, and minimum number of such answers in a prompt, for a leak"""
+"""minimum characters of a short gold answer, and number of short gold answers in a prompt's text that are a leak"""
 EVIDENCE_TEXT = 24
-"""minimum length in characters of an evidence turn in a prompt that is a leak"""
+"""minimum characters of an evidence turn; such a turn in a prompt's text is a leak"""
 
 
 def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
-    """Return one sentence per leak, with the kind of leak, the answer prompt, and the data that the prompt contains."""
+    """Return one sentence per leak, with the kind of leak, the answer prompt and the shown data."""
     used = _used_prompts(prompts, dataset)
     values = [_FieldCheck(name=name) for name in sorted({n for one in used for n in one.template.names} - BENCH_FIELDS)]
     texts = [_TextCheck.of(one) for one in used] if prompts.fidelity == "custom" else []
@@ -78,7 +80,7 @@ def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
 
 
 def _used_prompts(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
-    """Return the answer prompts that at least one question type of the data uses."""
+    """Return the answer prompts that are used for at least one question type of the data."""
     found = [prompts.answer(kind) for kind in (None, *dataset.known_types())]
     return list({one.name: one for one in found}.values())
 
@@ -100,7 +102,7 @@ def _items(dataset: Dataset) -> Iterator[tuple[Item, Corpus]]:
 
 @dataclass(slots=True, kw_only=True)
 class _FieldCheck:
-    """Collects the values of one field that a prompt shows."""
+    """A check of one field that a prompt shows. It collects the values of the field."""
 
     name: str
     n: int = 0
@@ -110,7 +112,10 @@ class _FieldCheck:
 
     @property
     def named(self) -> tuple[str, str] | None:
-        """Return (kind of leak, message) if the field's name alone is a leak, such as ``answer``; else None."""
+        """Return (kind of leak, message) if the name of the field alone is a leak, such as ``answer``.
+
+        Return None for any other name.
+        """
         name = fold_key(self.name).replace("-", "").replace(".", "")
         for names, kind, what in (
             (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
@@ -134,7 +139,7 @@ class _FieldCheck:
         self.kinds[text.strip().lower()].add(item.question_type)
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """Yield (kind of leak, message) for each leak of the field."""
+        """Yield the kind and the message of each leak of the field."""
         if self.named is not None:
             yield self.named
             return
@@ -148,10 +153,10 @@ class _FieldCheck:
             yield KNOWS_TYPE, f"shows ${{{self.name}}}, which depends on the question type only"
 
     def _chosen_by_type(self) -> bool:
-        """Return True if the question type alone seems to decide the value of the field.
+        """Return True if the value of the field seems to depend only on the question type.
 
-        There must be several types, each value must occur with only one type, and a value must occur at least three
-        times on average.
+        There must be several types, and each value must belong to only one type. On average, a value must occur at
+        least three times.
         """
         types = {kind for kinds in self.kinds.values() for kind in kinds}
         alone = all(len(kinds) == 1 for kinds in self.kinds.values())
@@ -160,7 +165,7 @@ class _FieldCheck:
 
 @dataclass(slots=True, kw_only=True)
 class _TextCheck:
-    """Collects the scoring data in the fixed text of a prompt, without its placeholders."""
+    """A check of the fixed text of a prompt, without its placeholders. It collects the scoring data in the text."""
 
     name: str
     text: str
@@ -200,7 +205,7 @@ class _TextCheck:
 
 
 def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:
-    """Return True if ``words`` contains all words of ``gold`` in order and without a gap."""
+    """Return True if ``words`` contains the words of ``gold`` in order and without a gap."""
     size = len(gold)
     return size > 0 and any(list(words[at : at + size]) == list(gold) for at in range(len(words) - size + 1))
 

@@ -1,9 +1,5 @@
 """Choose the prompts of one benchmark from prompt pack, config and command line, before the run.
 
-Also in this module:
-
-* ``unfilled_names`` checks that each name in a prompt has a value in at least one item.
-
 Example::
 
     prompts = Prompts.of(config, pack=None, answer_prompt=None, judge_prompts=(), folder=workspace)
@@ -12,10 +8,10 @@ Example::
     unfilled_names(prompts, dataset, judged=True)
     # [ConfigError('demo.yaml:40:5: the answer prompt "default" needs ${speakerA}, which no item of demo has')]
 
-A benchmark without prompts uses the generic prompts. Every provider gets the same prompts.
+A benchmark without prompts uses generic prompts. Every provider gets the same prompts.
 
-The check reads items until each name in the prompt has a value. For a valid prompt, it usually reads only the first
-rows of the data.
+``unfilled_names`` reads items only until each name in the prompts has a value. For valid prompts, it usually reads only
+the first rows of the data.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "spea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPrompt:
-    """One answer prompt with its name; ``sha256`` is the digest of its text before placeholders are filled in."""
+    """One answer prompt with its name. ``sha256`` is the digest of its text with unfilled placeholders."""
 
     name: str
     template: Template
@@ -56,8 +52,11 @@ class Prompts:
     answers: Mapping[str, ChosenPrompt]
     judges: JudgePrompts
     fidelity: str | None = None
-    """origin of the answer prompts: custom if the config or the command line sets a prompt; else adapted or official,
-    as the prompt pack states; None for the generic prompts"""
+    """origin of the answer prompts: custom, adapted, official or None
+
+    ``custom`` means that the config or the command line sets a prompt. ``adapted`` and ``official`` come from the
+    prompt pack. None means generic prompts.
+    """
 
     @classmethod
     def of(
@@ -70,10 +69,10 @@ class Prompts:
         types: Collection[str] = (),
         folder: Path,
     ) -> Prompts:
-        """Choose the prompts from prompt pack, config and command line; ``types`` are the data's question types.
+        """Choose the prompts from prompt pack, config and command line. ``types`` are the question types of the data.
 
         Raises:
-            UsageError: the benchmark does not allow an override, or has no such question type.
+            UsageError: the benchmark does not allow an override, or does not have the question type of an override.
             ConfigError: a prompt file is missing, a name in a prompt is unknown, or a prompt does not show the choices.
         """
         answers = _answers(config, pack, answer_prompt, folder)
@@ -106,7 +105,7 @@ class Prompts:
     def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
         """Return the answer prompt of a question type.
 
-        With ``choices=False``, return the prompt for an item that has no answer options.
+        If ``choices`` is false, return the prompt for an item without answer choices.
         """
         chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
         if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
@@ -115,7 +114,7 @@ class Prompts:
 
     @property
     def digests(self) -> dict[str, dict[str, str]]:
-        """Return role -> name of a prompt -> SHA-256 of its text."""
+        """Return a map from role to prompt name to the SHA-256 of the prompt's text."""
         judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
         return {
             "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},
@@ -124,7 +123,7 @@ class Prompts:
 
 
 OPEN = "(no choices)"
-"""name of the answer prompt for items without answer options, in a multiple-choice benchmark"""
+"""name of the answer prompt for items without answer choices in a multiple-choice benchmark"""
 
 
 def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
@@ -140,7 +139,7 @@ def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None
 
 
 def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt]) -> None:
-    """Raise ConfigError if a prompt of a multiple-choice benchmark does not show the answer options."""
+    """Raise ConfigError if a prompt of a multiple-choice benchmark does not show the answer choices."""
     if config.evaluation.method != "mcq":
         return
     for name, prompt in answers.items():
@@ -170,9 +169,9 @@ def _judges(
 
 
 def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
-    """Split ``TYPE=FILE`` or ``TYPE=TEXT`` into the question type and the prompt.
+    """Split ``TYPE=FILE`` or ``TYPE=TEXT`` into the question type and the text of the prompt.
 
-    An entry without a type is the default prompt. A type that the benchmark does not have is a UsageError.
+    An entry without a type is the default prompt. If the benchmark does not have the type, a UsageError is raised.
     """
     kind, equals, rest = entry.partition("=")
     if not equals or (kind not in known and _is_file(folder, entry.removeprefix("@"))):
@@ -189,12 +188,12 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
 
 
 def read_prompt(text: str, folder: Path) -> str:
-    """Return the content of the file that ``text`` names, else ``text`` itself.
+    """Return the content of the file that ``text`` names. If it names no file, return ``text`` unchanged.
 
     ``text`` names a file if it has the form ``@file``, or if it is an existing path in ``folder``.
 
     Raises:
-        ConfigError: ``@file`` or a single word is not a file, or the file is not text.
+        ConfigError: the file of ``@file`` or of a single word is missing, or the file is not text.
     """
     named = text.removeprefix("@")
     if _is_file(folder, named):
@@ -222,13 +221,13 @@ def _require_allowed(benchmark: str, flag: str, allowed: bool) -> None:
 
 
 IN_EVERY_RUN = frozenset({"question", "retrievedContext", "answer", "response", "evidence"})
-"""names that are always filled in: every item has a value, or the run adds one"""
+"""names that always have a value, from the item or from the run"""
 SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 
 @dataclass(slots=True, kw_only=True)
 class _PromptCheck:
-    """One prompt, and the names in this prompt for which no item had a value so far."""
+    """One prompt, and the names in this prompt for which no item has had a value so far."""
 
     role: str
     name: str
@@ -254,7 +253,10 @@ class _PromptCheck:
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:
-        """Return the prompt's position in the config file; if it is not set there, the template's source."""
+        """Return the place of the prompt in the config file.
+
+        If the config does not set the prompt, return the source of its template.
+        """
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
         given = prompts.default if self.name == "default" else prompts.by_question_type.get(self.name)
@@ -264,7 +266,7 @@ class _PromptCheck:
 def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
     """Return an error for each name in an answer prompt for which no item has a value.
 
-    With ``judged``, also check the judge prompts.
+    If ``judged`` is true, the judge prompts are checked too.
     """
     asked: dict[str | None, list[_PromptCheck]] = {}
     known: dict[tuple[str, str], _PromptCheck] = {}
@@ -296,7 +298,7 @@ def _read_items(dataset: Dataset, asked: dict[str | None, list[_PromptCheck]]) -
 def _filled_names(item: Item, corpus: Corpus) -> set[str]:
     """Return the names for which the item has a value, normalized by `fold_key`.
 
-    A name is a key in the metadata of the item or its corpus, or a field of the item that is not empty.
+    A name is a metadata key of the item or its corpus, or a field of the item that is not empty.
     """
     named = {**corpus.metadata, **item.metadata}
     parts = {

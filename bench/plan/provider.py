@@ -1,8 +1,4 @@
-"""The providers of a run: their names, variants ``name@label``, and changes by ``--set``.
-
-Also in this module:
-
-* The values of environment variables in a provider's config, without secrets. They are part of the plan's identity.
+"""Choose the providers of a run: by name, as variants ``name@label``, and with changes by ``--set``.
 
 Example::
 
@@ -10,10 +6,10 @@ Example::
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
     filled_texts(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
 
-Without names, a run uses the built-ins that need no key.
+If no provider is named, a run uses the built-ins that need no key.
 
-The value of a variable ``${NAME}`` in a file can select a service, a model or a data folder. The base URL and ``vars``
-are separate entries of a plan.
+An environment variable in a config can select a service, a model or a data folder. Its value, without secrets, is
+therefore part of the plan's identity.
 """
 
 from __future__ import annotations
@@ -46,8 +42,10 @@ from bench.settings import VARIABLE, Environment, hide_secrets, is_secret
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
 VARIANT = re.compile(r"[A-Za-z0-9_-]{1,60}")
-"""pattern of a variant's label; a dot is not allowed, because the label ends at the first dot in ``--set
-p@label.path``"""
+"""regular expression for the label of a variant
+
+A label contains no dot, because it ends at the first dot in ``--set p@label.path``.
+"""
 
 
 def choose(
@@ -58,7 +56,7 @@ def choose(
     embedding: str | None,
     environment: Environment,
 ) -> list[ProviderPlan]:
-    """Load the named providers of a run in this order, and apply the overrides of ``--set``.
+    """Load the providers of a run in the order of ``names``, and apply the overrides of ``--set``.
 
     Raises:
         UsageError: a name is unknown, a label is invalid, a provider is named twice, or an override is for a provider
@@ -82,7 +80,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _ProviderChoice:
-    """A provider as the user named it: a name or an alias, with ``@label`` for a variant."""
+    """A provider as the user named it: a name or an alias, and for a variant also ``@label``."""
 
     given: str
     config: ProviderConfig
@@ -148,9 +146,9 @@ def _has_alias(config: ProviderConfig, name: str) -> bool:
 def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
     """Return the name of the embedding model for lists, plans, results and receipts.
 
-    If bench embeds the texts, the model is ``own`` (from the run's flag), or the config's model if ``own`` is None. If
-    the service embeds the texts, the model is the service's model, or ``(builtin)`` if the service's model is unknown.
-    The result is None if no texts are embedded, or if it is unknown whether the service embeds texts.
+    If bench embeds the texts, this is ``own``, or the config's model if ``own`` is None. If the service embeds the
+    texts, this is the service's model, or ``(builtin)`` if that model is unknown. Return None if no texts are embedded,
+    or if it is unknown whether the service embeds texts.
     """
     from bench.providers.description import EMBEDS_ITSELF, embedding_model, service_embedding_model
 
@@ -184,15 +182,15 @@ def _planned(
 
 
 def at_cutoff(label: str, k: int) -> str:
-    """Return the provider's label for one of several k: ``chroma@k5``, or ``chroma@big-k5`` for a variant."""
+    """Return the label of a provider in a run with several k: ``chroma@k5``, or ``chroma@big-k5`` for a variant."""
     return f"{label}{'-' if '@' in label else '@'}k{k}"
 
 
 def _by_label(chosen: Sequence[_ProviderChoice], overrides: Mapping[str, object]) -> dict[str, Json]:
-    """Map the label of each chosen provider to its overrides from ``--set``.
+    """Return a map from the label of each chosen provider to its overrides from ``--set``.
 
     An override with the exact name of a chosen provider changes only this provider. Any other override changes every
-    variant of the provider that it names.
+    variant of the named provider.
     """
     found: dict[str, Json] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
@@ -216,7 +214,7 @@ def _unknown_provider(key: str, labels: Sequence[str]) -> UsageError:
 
 
 def _value(key: str, value: object) -> object:
-    """Parse the value of ``--set`` as JSON; return it as text if it is not valid JSON."""
+    """Parse the value of ``--set`` as JSON. If it is not valid JSON, return it as text."""
     read = value
     if isinstance(value, str):
         try:
@@ -253,9 +251,9 @@ def _with_overrides(config: ProviderConfig, sets: Mapping[str, object]) -> Provi
 
 
 def _put(tree: Json, path: str, value: object) -> None:
-    """Set the value at a path of a tree.
+    """Set the value at a path of a tree, and create missing maps.
 
-    Keys match in camelCase and snake_case. Missing maps are created.
+    A key matches in camelCase and in snake_case.
     """
     *parents, last = path.split(".")
     node = tree
@@ -273,9 +271,9 @@ def _spelled(node: Mapping[str, object], part: str) -> str:
 
 
 def filled_texts(config: ProviderConfig, environment: Environment) -> dict[str, str]:
-    """Return the texts of a config that use environment variables, with the variables filled in.
+    """Return the texts of a config that use environment variables, with the values of the variables.
 
-    The keys are the places of the texts in the config. The base URL and ``vars`` are left out. Secrets are hidden, see
+    The keys are the places of the texts in the config. The base URL and ``vars`` are left out. Secrets are hidden as in
     `fill_visibly`.
 
     Raises:
@@ -289,7 +287,7 @@ def filled_texts(config: ProviderConfig, environment: Environment) -> dict[str, 
 
 
 def filled_vars(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
-    """Return the ``vars`` of a file that use environment variables, with the variables filled in."""
+    """Return the entries of ``vars`` that use environment variables, with the values of the variables."""
     return {name: _checked_fill(text, environment) for name, text in variables.items() if find_variables(text)}
 
 
@@ -299,10 +297,10 @@ def _checked_fill(text: str, environment: Environment, *, where: str | None = No
 
 
 def fill_visibly(text: str, environment: Environment) -> str:
-    """Fill in the variables of a text, and hide secrets so that a plan may show the text.
+    """Replace the environment variables in a text by their values, and hide secrets.
 
-    A value is hidden if its variable has the name of a secret. A value that only looks like a secret is replaced by a
-    short digest, so that different values stay different.
+    A value is hidden if the name of its variable is the name of a secret. A value that only looks like a secret is
+    replaced by a short digest, so that different values stay different.
     """
 
     def value_of(match: re.Match[str]) -> str:

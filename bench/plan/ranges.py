@@ -1,6 +1,6 @@
-"""Limit a run to ranges of item positions of a benchmark, as ``--shard`` and ``--cluster`` do.
+"""Limit a run to ranges of item positions of a benchmark, for ``--shard`` and ``--cluster``.
 
-Positions count from 1, and both ends of a range are included. No range means all positions.
+Positions count from 1, and both ends of a range are included. An empty tuple of ranges means all positions.
 
 Example::
 
@@ -21,11 +21,11 @@ from bench.errors import UsageError
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 LEEWAY = 4
-"""divisor of the size of a shard: a cut may move by at most size / ``LEEWAY`` positions to keep a corpus whole"""
+"""divisor of the shard size; a cut may move by up to a quarter of a shard to keep a corpus whole"""
 
 
 def ranges_of(request: RunRequest, total: int) -> Ranges:
-    """Return the range of positions that the flags of a run select; empty if they select all positions.
+    """Return the range of positions that the flags of a run select. Return an empty tuple for all positions.
 
     Raises:
         UsageError: the shard does not exist or has no item, or the range begins after the last item.
@@ -53,9 +53,9 @@ def cut_range(
 ) -> list[Range]:
     """Cut a range into up to ``count`` ranges with about the same number of selected positions.
 
-    If a cut divides a corpus, two machines must ingest this corpus. Therefore each cut moves to the nearest start of a
-    corpus. With ``inside_corpora``, it moves by at most a quarter of a shard; if no corpus starts there, the cut
-    divides a corpus. The result is deterministic.
+    If a cut divides a corpus, two machines must ingest this corpus. Each cut therefore moves to the nearest start of a
+    corpus. If ``inside_corpora`` is true, a cut moves by at most a quarter of a shard, and divides a corpus if no
+    corpus starts within this distance. The result is deterministic.
 
     Args:
         positions: the selected positions, sorted.
@@ -69,7 +69,7 @@ def cut_range(
 def _cut_indexes(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
     """Return the indexes at which a new shard begins.
 
-    With ``whole``, only indexes in ``breaks`` are used, unless ``breaks`` is empty.
+    If ``whole`` is true, only indexes in ``breaks`` are used, unless ``breaks`` is empty.
     """
     leeway = length if whole else length // count // LEEWAY
     found = []
@@ -81,7 +81,7 @@ def _cut_indexes(length: int, count: int, breaks: Sequence[int], *, whole: bool 
 
 
 def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
-    """Return the union of ranges, sorted and without overlap; empty if the union has all positions."""
+    """Return the union of ranges, sorted and without overlap. Return an empty tuple for all positions."""
     ranges: list[Range] = []
     for part in parts:
         if not part:
@@ -109,5 +109,5 @@ def gaps_of(ranges: Ranges, total: int) -> Ranges:
 
 
 def count_covered(ranges: Ranges, total: int) -> int:
-    """Return how many of the positions 1 to ``total`` are in one of the ranges; a range may end after ``total``."""
+    """Return how many of the positions 1 to ``total`` are in at least one range. A range may end after ``total``."""
     return total - sum(min(end, total) - start + 1 for start, end in gaps_of(ranges, total) if start <= total)

@@ -37,7 +37,7 @@ Settings = Mapping[str, object]
 
 
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:
-    """Return the token limit and temperature of judge calls; empty if no evaluator calls a judge.
+    """Return the token limit and temperature of judge calls. The result is empty if no evaluator calls a judge.
 
     If the evaluators have different settings, the result has one entry per evaluator.
     """
@@ -56,7 +56,7 @@ def judge_settings(opened: Sequence[Evaluator]) -> Settings:
 SIMILAR = ("semantic-similarity",)
 NO_MODEL = "none"
 ANY_MODEL = "any/any"
-"""placeholder for a model's name while no model is chosen"""
+"""placeholder for the name of a model that is not chosen yet"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,9 @@ class EvaluatorSpec:
     folder: Path | None = None
     where: str | None = None
     routes: tuple[tuple[str, EvaluatorSpec], ...] = ()
-    """(pattern, evaluator): items that match the pattern are scored by this evaluator instead"""
+    """pairs of a pattern and an evaluator; items that match the pattern are scored by this evaluator instead"""
     by: str = ""
-    """name of the item's property that the patterns are compared with (``methodsBy`` of the config)"""
+    """name of the item property that is compared with the patterns, from ``methodsBy`` in the config"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Scoring:
 
     metrics: tuple[Measure, ...]
     metric_entries: tuple[object, ...]
-    """the requested metrics as JSON; the metrics can be opened again from this value"""
+    """the requested metrics as JSON, from which the metrics can be opened again"""
     specs: tuple[EvaluatorSpec, ...]
     code: Mapping[str, str]
     """``./file.py:Class`` of a custom evaluator or metric -> SHA-256 of the file"""
@@ -89,13 +89,13 @@ class Scoring:
     judge_calls: int
     """number of opened evaluators that call a judge"""
     judges_hits: bool
-    """True if an evaluator with a judge scores hits or stored memories, and so needs no answer"""
+    """True if a judge scores hits or stored memories, so that no answer is needed"""
     judge_settings: Mapping[str, object]
     """temperature and token limit of judge calls; one entry per evaluator if the evaluators differ"""
     judge: str | None
-    """full name of the judge model that the config of a metric requires; None if no metric requires one"""
+    """full name of the judge model that the config of a metric requires; None if no metric requires a judge model"""
     embedding: str | None
-    """full name of the embedding model that evaluators use; None if no evaluator uses one"""
+    """full name of the embedding model that evaluators use; None if no evaluator uses an embedding model"""
     prompts: Prompts
     allow_code_execution: bool
 
@@ -107,7 +107,7 @@ class Scoring:
 
         Raises:
             ConfigError: a metric, evaluator, parameter or class is unknown; the error has its place.
-            UsageError: a flag names another model than the config of a metric.
+            UsageError: a flag and the config of a metric name different models.
         """
         entries: Sequence[object] = request.metrics or config.metrics
         places = () if request.metrics else tuple(config.place("metrics", at) for at in range(len(config.metrics)))
@@ -147,15 +147,14 @@ class Scoring:
         return "exact-match" in self.names or any(metric.name.startswith("exact_match") for metric in self.metrics)
 
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
-        """Open the evaluators for a run; evaluators that compare embeddings use ``embedder``."""
+        """Open the evaluators for a run. Evaluators that compare embeddings use ``embedder``."""
         return _open(self.specs, self.prompts, embedder, self.allow_code_execution)
 
 
 def written_metric_problems(path: Path) -> list[ConfigError]:
     """Return the errors in the metrics of a benchmark file.
 
-    Other parts of the file may be invalid; their errors are not returned. The result is empty if the file cannot be
-    read.
+    Errors in other sections of the file are not returned. The result is empty if the file cannot be read.
     """
     try:
         source = Source.read(path)
@@ -182,7 +181,7 @@ def _readable(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEmbedder:
-    """A placeholder for the embedding model while a run is planned; the model is not opened."""
+    """A placeholder for the embedding model during planning. The model is not opened."""
 
     name: str
 
@@ -191,7 +190,7 @@ class PlannedEmbedder:
 
 
 def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield (reference, SHA-256) for each code file of a custom evaluator or metric."""
+    """Yield the reference and the SHA-256 of each code file of a custom evaluator or metric."""
     named = [(spec.method.removeprefix(CUSTOM), spec.folder or folder) for spec in specs if CUSTOM in spec.method]
     named += [(str(getattr(entry, "evaluator", None) or ""), folder) for entry in entries]
     for reference, beside in dict.fromkeys(named):
@@ -243,11 +242,11 @@ def _specs(
 def _model_of(
     specs: Sequence[EvaluatorSpec], methods: Collection[str], flag: str, given: Sequence[str | None]
 ) -> str | None:
-    """Return the model that the configs of metrics require for the evaluators ``methods``; None if they require none.
+    """Return the model that the configs of metrics require for the evaluators ``methods``, or None.
 
     Raises:
-        ConfigError: metrics name two models.
-        UsageError: the flag names another model.
+        ConfigError: the configs of metrics name different models.
+        UsageError: the flag names another model than the configs.
     """
     named = [str(spec.config["model"]) for spec in specs if spec.method in methods and "model" in spec.config]
     models = list(dict.fromkeys(map(resolve_name, named)))
@@ -270,9 +269,9 @@ def _spelled(name: str) -> str:
 def _evaluator_spec(
     config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
-    """Return one evaluator with the options of the benchmark's config.
+    """Return one evaluator with the options in the benchmark's config.
 
-    ``settings`` are the options that a metric adds.
+    ``settings`` contains more options, from a metric.
     """
     options: Json = {}
     where = config.place("evaluation", "method")

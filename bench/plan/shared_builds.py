@@ -6,9 +6,11 @@ Example::
     lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty when the lane ingests itself
 
 For a provider with endpoints, these settings belong to the search: ``endpoints.search``, the limits of a search, and
-the variables that only the search uses. For an adapter, the effect of a setting is unknown. Therefore the lanes of an
-adapter share an ingest only if they differ in nothing but k. An ingest is not shared if the benchmark deletes memories,
-or if a search changes the memories of the service, because jobs would then affect each other.
+the variables that only the search uses. For an adapter, the effect of a setting is unknown. Lanes of an adapter
+therefore share an ingest only if their only difference is k.
+
+An ingest is not shared if the benchmark deletes memories or if a search changes the memories of the service. Jobs would
+then affect each other.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from bench.settings import Environment
 BUILD = "build"
 """kind of the event that records the settings of an ingest"""
 REUSED = "reused_build"
-"""kind of the event that records that the memories of another run are reused, with their cost"""
+"""kind of the event that records the reuse of memories of another run, with their cost"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
 def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Set ``shares`` of each lane that can search an ingest of an earlier lane, and return all lanes.
+    """Return all lanes, with ``shares`` set in each lane that can search the memories of an earlier lane.
 
-    Lanes that are equal in everything measure the variation of results, so each of them ingests separately.
+    Lanes without any difference measure the variation of results, so each of them ingests separately.
     """
     first: dict[bytes, str] = {}
     repeats = Counter[bytes]()
@@ -72,8 +74,8 @@ def _ingested(lane: Lane) -> Json:
 def ingest_identity(config: ProviderConfig) -> Json:
     """Return the settings of a provider that can change the stored memories, as a JSON tree.
 
-    For an adapter, return all settings, because it is unknown how the adapter uses them. For an MCP server that is
-    started by a command, return all settings too, because each variant starts its own server with its own store.
+    For an adapter, all settings are returned, because it is unknown how the adapter uses them. For an MCP server that
+    is started by a command, all settings are returned too, because each variant starts a server with its own store.
     """
     made = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
@@ -91,9 +93,9 @@ def ingest_identity(config: ProviderConfig) -> Json:
 
 
 def build_identity(lane: Lane, environment: Environment) -> Json:
-    """Return all settings of an ingest, with variables filled in and secrets hidden.
+    """Return all settings of an ingest, with the values of variables and with hidden secrets.
 
-    Memories and versions are left out.
+    The content of memories and the versions are left out.
     """
     from bench.plan.cost_estimate import batch_of
 
@@ -111,10 +113,10 @@ def build_identity(lane: Lane, environment: Environment) -> Json:
 
 
 def version_of(made: Mapping[str, object]) -> str | None:
-    """Return the version of the code that ingested; None if no version is recorded.
+    """Return the version of the code that ingested, or None if no version is recorded.
 
-    A version that starts with ``config:`` is a digest of the whole config. It also gives None, because the config
-    contains the search settings.
+    Return None too if the version is a digest of the whole config (``config:...``), because the config also contains
+    search settings.
     """
     version = made.get("version")
     return version if isinstance(version, str) and not version.startswith("config:") else None

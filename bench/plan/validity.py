@@ -1,8 +1,4 @@
-"""Check a job's judge: missing verdicts, error rates, and a model family shared with the answering model.
-
-Also in this module:
-
-* ``invalid_reasons`` decides whether a job is INVALID, for exit code, report and receipt.
+"""Decide whether the results of a job are valid, and check its judge.
 
 Example::
 
@@ -41,7 +37,7 @@ ONE_NAME = {
 
 
 def is_judged(record: JobRecord) -> bool:
-    """Return True if a judge's verdicts decide the states of the job's items."""
+    """Return True if the verdicts of a judge decide the states of the job's items."""
     return record.models.judge not in (None, "none") and not JUDGED.isdisjoint(record.evaluators[:1])
 
 
@@ -49,7 +45,7 @@ def is_judged(record: JobRecord) -> bool:
 
 
 def same_family_note(answering: str | None, judge: str | None) -> str | None:
-    """Return a note if judge and answering model are the same model or of one model family; else None.
+    """Return a note if judge and answering model are the same model or belong to one model family, or None.
 
     Only the names of the models are compared.
     """
@@ -75,9 +71,9 @@ def _families(name: str) -> frozenset[str]:
 
 
 def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, int], planned: int) -> str:
-    """Return a note on the items that have no verdict from the judge; "" if every item has one.
+    """Return a note on the items without a verdict from the judge, or an empty text if every item has a verdict.
 
-    The note has the number of these items and the most common reason.
+    The note contains the number of these items and the most common reason.
     """
     lost = n_missing_verdicts(found)
     if not lost:
@@ -92,7 +88,7 @@ def missing_verdicts(found: Sequence[MissingVerdicts], states: Mapping[State, in
 
 
 def n_missing_verdicts(found: Sequence[MissingVerdicts]) -> int:
-    """Return the largest number of missing verdicts that a single evaluator has; 0 if none are missing."""
+    """Return the number of missing verdicts of the evaluator with the most missing verdicts, or 0."""
     by_evaluator: dict[str, int] = {}
     for one in found:
         by_evaluator[one.evaluator] = by_evaluator.get(one.evaluator, 0) + one.count
@@ -100,7 +96,10 @@ def n_missing_verdicts(found: Sequence[MissingVerdicts]) -> int:
 
 
 def n_scored(states: Mapping[State, int]) -> int:
-    """Return the number of items with a verdict (or of item repeats, if ``states`` counts repeats)."""
+    """Return the number of items with a verdict.
+
+    If ``states`` counts repeats of items, return the number of repeats.
+    """
     return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
 
 
@@ -109,7 +108,7 @@ def n_scored(states: Mapping[State, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalibration:
-    """The verdicts of one judge, with one judge prompt of a job, on the built-in probes with known right verdicts."""
+    """The error rates of one judge with one judge prompt, measured on built-in answers with known right verdicts."""
 
     stored: Mapping[str, object]
     """the stored values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
@@ -125,7 +124,7 @@ class JudgeCalibration:
     def useless(self) -> bool:
         """Return True if the judge may be no better than chance.
 
-        This is the case if the lower limit of Newcombe's 95 % interval of TPR - FPR is not above 0, or if the judge has
+        This is the case if the lower limit of Newcombe's 95 % interval of TPR - FPR is 0 or less, or if the judge has
         no readable verdicts.
         """
         (wrong, n_wrong, (_, wrong_high)), (refused, n_right, (_, refused_high)) = (
@@ -145,7 +144,7 @@ class JudgeCalibration:
         return str(self.stored["judge"]), self.prompt, *rates, str(self.unparsed), verdict
 
     def text(self, judge: str) -> str:
-        """Return the error rates as one sentence for tables; ``judge`` is the judge's name in the sentence."""
+        """Return the error rates as one sentence for tables. ``judge`` is the name of the judge in this sentence."""
         verdict = "; it is no better than chance" if self.useless else ""
         return (
             f"judge calibration, {judge}, prompt {self.prompt}: accepts {_share(self.accepted_wrong)} wrong answers, "
@@ -156,7 +155,7 @@ class JudgeCalibration:
 def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibration]:
     """Return the calibrations of the job's judge, one per judge prompt of the job.
 
-    Of several calibrations with the same prompt, only the latest is returned.
+    If a prompt was calibrated several times, the latest calibration is returned.
     """
     digests = set(record.prompts.values())
     found: dict[str, JudgeCalibration] = {}
@@ -178,10 +177,10 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
 
 
 def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
-    """Return the reason why the verdicts of a job's judge must not be used; "" if they may be used.
+    """Return the reason why the verdicts of a job's judge must not be used, or an empty text.
 
-    The verdicts may be used if the judge is better than chance or was not calibrated. If no judge decides the states of
-    the job's items, the result is also "".
+    The reason is that the judge is no better than chance. The text is empty if the judge is better than chance, was not
+    calibrated, or does not decide the states of the job's items.
     """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):
@@ -216,12 +215,12 @@ def invalid_reasons(
     unscored: Sequence[MissingVerdicts] = (),
     useless_judge: str = "",
 ) -> tuple[str, ...]:
-    """Return the reasons why a job is INVALID; empty for a valid job.
+    """Return the reasons why a job is INVALID. The result is empty for a valid job.
 
-    A job is INVALID if too many items failed; a missing verdict of a judge (``unscored``) counts as a failure. It is
-    also INVALID if all verdicts are missing, if the judge is no better than chance (``useless_judge``), or if a
-    namespace contained memories that do not belong to it. Pending items are not counted. With ``epochs`` above 1,
-    ``states`` and ``planned`` count repeats of items.
+    A job is INVALID in these cases: too many items failed or lack a verdict of the judge (``unscored``), all verdicts
+    are missing, the judge is no better than chance (``useless_judge``), or a namespace contained memories of another
+    corpus or run. Pending items are not counted. If ``epochs`` is above 1, ``states`` and ``planned`` count repeats of
+    items.
     """
     failed = states.get(State.ERROR, 0) + states.get(State.NOT_READY, 0)
     lost = n_missing_verdicts(unscored)
@@ -243,7 +242,7 @@ def invalid_reasons(
 def deciding_probes(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
     """Return the isolation checks that can make the job INVALID.
 
-    They are the checks of the ingest attempts whose hits the job uses.
+    These are the checks of the ingest attempts whose hits the job uses.
     """
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
