@@ -22,28 +22,28 @@ values = st.recursive(
 
 @given(values)
 @example({"é": 1, "a": [0.00001, 1e-7, 100.0]})
-def test_the_fast_road_writes_what_rfc8785_writes(value: object) -> None:
+def test_dumps_writes_the_same_bytes_as_the_rfc8785_package(value: object) -> None:
     assert dumps(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
 
 
 @given(st.dictionaries(texts, values, max_size=5), st.sets(texts, max_size=3))
-def test_a_part_is_written_as_if_it_stood_alone(value: dict[str, object], names: set[str]) -> None:
+def test_dumps_with_part_writes_the_part_as_dumps_would(value: dict[str, object], names: set[str]) -> None:
     part = {name: value[name] for name in value if name in names}
     assert dumps_with_part(value, names) == (dumps(value), dumps(part))
 
 
 @given(values)
-def test_what_was_written_reads_back_and_writes_the_same_bytes(value: object) -> None:
+def test_dumps_after_parse_writes_the_same_bytes(value: object) -> None:
     assert dumps(parse(dumps(value))) == dumps(value)
 
 
 @given(values)
-def test_neither_white_space_nor_key_order_nor_escapes_change_the_bytes(value: object) -> None:
+def test_white_space_key_order_and_escapes_do_not_change_the_canonical_bytes(value: object) -> None:
     assert dumps(parse(json.dumps(value, indent=3).encode())) == dumps(value)
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused_with_a_code(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_raise_a_canonical_error_with_a_code(data: bytes) -> None:
     try:
         value = parse(data)
     except CanonicalError as error:
@@ -53,7 +53,7 @@ def test_any_bytes_are_read_or_refused_with_a_code(data: bytes) -> None:
 
 
 @given(st.text(alphabet='[]{}",:\\u0d8e1-.aN ', max_size=40))
-def test_json_like_noise_never_raises_anything_else(text: str) -> None:
+def test_json_like_noise_raises_only_canonical_errors(text: str) -> None:
     try:
         parse(text.encode("utf-8"))
     except CanonicalError as error:
@@ -61,7 +61,7 @@ def test_json_like_noise_never_raises_anything_else(text: str) -> None:
                               "integer_out_of_range"}  # fmt: skip
 
 
-# ---------------------------------------------------------------- lines, read quickly
+# ---------------------------------------------------------------- lines, read by the fast path
 
 spellings = st.sampled_from(
     [
@@ -85,7 +85,7 @@ def strictly(line: bytes) -> tuple[object, bytes, bool]:
 @example('{"a":0.6309297535714575,"b":[["x"],["y"]],"c":1}')
 @example('{"a":' + "[" * 64 + "]" * 64 + "}")
 @example('{"a":' + "[" * 63 + "]" * 63 + "}")
-def test_a_line_read_quickly_is_judged_as_rfc8785_judges_it(text: str) -> None:
+def test_read_line_agrees_with_parse_and_the_rfc8785_package(text: str) -> None:
     line = text.encode("utf-8")
     try:
         expected = strictly(line)

@@ -1,4 +1,4 @@
-"""The real servers of the contract suite, one of each a session."""
+"""The real servers of the contract suite, each started once per session."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from bench.settings import Environment
 async def context_for(
     config: ProviderConfig, run_dir: Path, variables: Mapping[str, str]
 ) -> AsyncIterator[ProviderContext]:
-    """Shared HTTP client, environment, and an embedder when the config asks for one."""
+    """Yield a context with HTTP client, environment, and an embedder if the config has one."""
     environment = Environment(dict(variables))
     async with Http(concurrency=10) as http:
         embedder = None
@@ -33,6 +33,6 @@ async def context_for(
 async def opened(
     config: ProviderConfig, run_dir: Path, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[Provider]:
-    """An open provider."""
+    """Yield an open provider."""
     async with context_for(config, run_dir, variables or {}) as context, open_provider(config, context) as provider:
         yield provider

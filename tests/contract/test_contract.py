@@ -1,4 +1,4 @@
-"""The sixteen questions of ``bench doctor``, asked of every provider that this project claims to support."""
+"""The sixteen checks of ``bench doctor``, run on every provider that this project claims to support."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ingest: {batch: {max_items: 50}, on_unknown: repeat}
 """
 
 
-def told(report: DoctorReport) -> dict[str, str]:
+def outcomes_without_failure(report: DoctorReport) -> dict[str, str]:
     assert len(report.checks) == 16
     failed = [f"{check.name}: {check.detail}" for check in report.checks if check.outcome == "fail"]
     assert report.ok, failed
@@ -60,28 +60,28 @@ def told(report: DoctorReport) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["bm25", "full-context", "random", "no-memory"])
-async def test_built_in_provider_keeps_the_contract(name: str, tmp_path: Path) -> None:
+async def test_builtin_provider_passes_the_doctor_checks_and_writes_no_files(name: str, tmp_path: Path) -> None:
     config = builtin_config(name)
     async with context_for(config, tmp_path, {}) as context:
-        told(await examine(config, context))
+        outcomes_without_failure(await examine(config, context))
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-async def test_vector_keeps_the_contract(fault_server: Callable[..., str], tmp_path: Path) -> None:
+async def test_vector_provider_passes_all_doctor_checks(fault_server: Callable[..., str], tmp_path: Path) -> None:
     config = builtin_config("vector")
     async with context_for(config, tmp_path, embeddings(fault_server())) as context:
-        outcomes = told(await examine(config, context))
+        outcomes = outcomes_without_failure(await examine(config, context))
     assert set(outcomes.values()) == {"pass"}
 
 
 @pytest.mark.parametrize("faults", [[], ["add:lag:ms=200"], ["search:latency:ms=30"]], ids=["plain", "lag", "slow"])
-async def test_declarative_provider_keeps_the_contract(
+async def test_declarative_provider_passes_all_doctor_checks(
     faults: list[str], fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     config = load_provider(Source.parse(PLAYED, tmp_path / "played.yaml"))
     variables = {"PLAYED_URL": fault_server(*faults), "PLAYED_KEY": "sk-played-0123456789abcdef"}
     async with context_for(config, tmp_path, variables) as context:
-        outcomes = told(await examine(config, context))
+        outcomes = outcomes_without_failure(await examine(config, context))
     assert set(outcomes.values()) == {"pass"}
 
 
@@ -95,7 +95,7 @@ async def test_declarative_provider_keeps_the_contract(
         ("clear:status:code=500", "clear"),
     ],
 )
-async def test_doctor_finds_what_is_broken(
+async def test_doctor_fails_the_check_that_a_server_fault_breaks(
     fault: str, check: str, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     text = PLAYED + "rateLimit: {maxRetries: 0}\n"
@@ -119,18 +119,18 @@ async def _foreign(config: ProviderConfig, variables: dict[str, str], folder: Pa
         await provider.ingest(space, [Memory(id="f1", content="Ana moved to Lisbon in May and has a new job")])
 
 
-async def test_chroma_keeps_the_contract(
+async def test_chroma_passes_all_doctor_checks(
     chroma_url: str, root: Path, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     config = load_provider(root / "configs/providers/chroma.yaml")
     variables = {**embeddings(fault_server()), "CHROMA_URL": chroma_url}
     async with context_for(config, tmp_path, variables) as context:
-        outcomes = told(await examine(config, context))
+        outcomes = outcomes_without_failure(await examine(config, context))
     assert set(outcomes.values()) == {"pass"}
 
 
 @pytest.mark.parametrize("index", ["exact", "hnsw"])
-async def test_pgvector_keeps_the_contract(
+async def test_pgvector_passes_all_doctor_checks(
     index: str, postgres_url: str, root: Path, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     text = (root / "configs/providers/pgvector.yaml").read_text(encoding="utf-8")
@@ -138,7 +138,7 @@ async def test_pgvector_keeps_the_contract(
     config = load_provider(Source.parse(text, tmp_path / "pgvector.yaml"))
     variables = {**embeddings(fault_server()), "PGVECTOR_URL": postgres_url}
     async with context_for(config, tmp_path, variables) as context:
-        outcomes = told(await examine(config, context))
+        outcomes = outcomes_without_failure(await examine(config, context))
     assert set(outcomes.values()) == {"pass"}
 
 
@@ -147,7 +147,7 @@ def embeddings(url: str) -> dict[str, str]:
     return {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "sk-embeddings-0123456789abcdef"}
 
 
-async def test_doctor_says_once_and_quickly_that_nobody_answers(tmp_path: Path) -> None:
+async def test_doctor_reports_an_unreachable_server_once_within_ten_seconds(tmp_path: Path) -> None:
     config = load_provider(Source.parse(PLAYED, tmp_path / "played.yaml"))
     variables = {"PLAYED_URL": f"http://127.0.0.1:{free_port()}", "PLAYED_KEY": "sk-played-0123456789abcdef"}
     started = time.perf_counter()
@@ -156,11 +156,11 @@ async def test_doctor_says_once_and_quickly_that_nobody_answers(tmp_path: Path) 
     assert time.perf_counter() - started < 10
     (failed,) = [one for one in report.checks if one.outcome == "fail"]
     assert failed.detail.startswith("unavailable: ")
-    asked = report.checks[report.checks.index(failed) + 1 : -1]
-    assert {(one.outcome, one.detail) for one in asked} == {("skip", f'not run, because of "{failed.name}"')}
+    later = report.checks[report.checks.index(failed) + 1 : -1]
+    assert {(one.outcome, one.detail) for one in later} == {("skip", f'not run, because of "{failed.name}"')}
 
 
-async def test_doctor_says_that_the_key_is_refused(fault_server: Callable[..., str], tmp_path: Path) -> None:
+async def test_doctor_names_the_variable_of_a_refused_key(fault_server: Callable[..., str], tmp_path: Path) -> None:
     config = load_provider(Source.parse(PLAYED, tmp_path / "played.yaml"))
     variables = {"PLAYED_URL": fault_server("search:status:code=401"), "PLAYED_KEY": "sk-played-0123456789abcdef"}
     async with context_for(config, tmp_path, variables) as context:
@@ -170,13 +170,15 @@ async def test_doctor_says_that_the_key_is_refused(fault_server: Callable[..., s
     assert "PLAYED_KEY" in failed.detail and "sk-played" not in failed.detail
 
 
-async def test_doctor_skips_what_builds_on_a_failed_answer(fault_server: Callable[..., str], tmp_path: Path) -> None:
+async def test_doctor_skips_the_checks_that_need_a_failed_check(
+    fault_server: Callable[..., str], tmp_path: Path
+) -> None:
     config = load_provider(Source.parse(PLAYED + "rateLimit: {maxRetries: 0}\n", tmp_path / "played.yaml"))
     url = fault_server("add:status:code=422")
     variables = {"PLAYED_URL": url, "PLAYED_KEY": "sk-played-0123456789abcdef"}
     async with context_for(config, tmp_path, variables) as context:
-        told = {one.name: (one.outcome, one.detail) for one in (await examine(config, context)).checks}
-    assert told["add"][0] == "fail"
-    assert told["ready"] == ("skip", 'needs "add", which failed')
-    assert told["k is kept"] == ("skip", 'needs "add", which failed'), "the first cause is named"
-    assert told["clear"][0] == "pass"
+        checks = {one.name: (one.outcome, one.detail) for one in (await examine(config, context)).checks}
+    assert checks["add"][0] == "fail"
+    assert checks["ready"] == ("skip", 'needs "add", which failed')
+    assert checks["k is kept"] == ("skip", 'needs "add", which failed'), "the first cause is named"
+    assert checks["clear"][0] == "pass"

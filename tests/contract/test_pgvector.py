@@ -1,4 +1,4 @@
-"""What the contract suite does not ask of pgvector: rows by id, odd text, and a database that is not there."""
+"""pgvector beyond the contract suite: rows by id, unusual text, and a database that is not running."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def pgvector(
         yield provider
 
 
-async def test_rows_are_kept_by_id_and_by_session(
+async def test_pgvector_updates_deletes_and_lists_rows_by_id_and_session(
     postgres_url: str, root: Path, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     async with pgvector(root, tmp_path, fault_server(), postgres_url) as provider:
@@ -51,7 +51,7 @@ async def test_rows_are_kept_by_id_and_by_session(
         assert [await provider.clear(SPACE), await provider.clear(SPACE)] == [3, 0]
 
 
-async def test_database_that_is_down_fails_its_own_calls_and_shows_no_password(
+async def test_call_to_a_stopped_database_is_unavailable_and_shows_no_password(
     root: Path, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     url = f"postgresql://bench:hunter2secret@127.0.0.1:{free_port()}/none"
@@ -61,10 +61,10 @@ async def test_database_that_is_down_fails_its_own_calls_and_shows_no_password(
         assert "hunter2secret" not in str(caught.value)
 
 
-async def test_unknown_local_key_and_hnsw_without_dimensions_are_config_errors(
+async def test_unknown_pgvector_key_and_hnsw_without_dimensions_are_config_errors(
     postgres_url: str, root: Path, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
-    for new, said in (("indx: exact", 'did you mean "index"'), ("index: hnsw", "needs client_embeddings.dimensions")):
-        with pytest.raises(ConfigError, match=said):
+    for new, text in (("indx: exact", 'did you mean "index"'), ("index: hnsw", "needs client_embeddings.dimensions")):
+        with pytest.raises(ConfigError, match=text):
             async with pgvector(root, tmp_path, fault_server(), postgres_url, "index: exact", new):
                 pass

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 async def counting() -> AsyncIterator[Counting]:
-    """``url, calls = await counting(server)``: a way to the server on which each call is counted by method and path."""
+    """``url, calls = await counting(server)``: a proxy that counts the calls to the server by method and path."""
     servers = LocalServers()
 
     async def make(target: str) -> tuple[str, Counter[str]]:
@@ -64,7 +64,7 @@ def with_locomo(world: World, root: Path, shared: Path) -> World:
 
 
 def clear_run(name: str, threshold: str, value: str) -> dict[str, object]:
-    """Two values of a setting that the search alone has, times two variants of its largest k, times five k."""
+    """Two values of a setting that only the search uses, times two variants of its largest k, times five k."""
     names = [f"{name}@{one}-{other}" for one in ("low", "high") for other in ("plain", "cut")]
     settings = {f"{one}.{threshold}": value for one in names if "high" in one}
     settings |= {f"{one}.capabilities.max_k": "3" for one in names if "cut" in one}
@@ -80,7 +80,7 @@ async def adds_of(world: World, calls: Counter[str], add: str, **flags: object) 
     return len(outcome.jobs), calls[add]
 
 
-async def test_on_a_plain_memory_server(
+async def test_twenty_jobs_on_a_memory_server_send_the_adds_of_one_job(
     fault_server: Callable[..., str], counting: Counting, root: Path, shared: Path, tmp_path: Path
 ) -> None:
     url, calls = await counting(fault_server())
@@ -94,7 +94,7 @@ async def test_on_a_plain_memory_server(
     assert (one[0], many[0]) == (1, 20) and one[1] == many[1] > 0
 
 
-async def test_on_chroma(
+async def test_twenty_jobs_on_chroma_send_the_upserts_of_one_job(
     chroma_url: str, fault_server: Callable[..., str], counting: Counting, root: Path, shared: Path, tmp_path: Path
 ) -> None:
     url, calls = await counting(chroma_url)

@@ -1,4 +1,4 @@
-"""One tree of errors: what its drawing says, what each class tells, and who it sends where."""
+"""The tree of error classes: its drawing, kinds, exit codes, messages and hints."""
 
 from __future__ import annotations
 
@@ -56,31 +56,31 @@ def classes() -> Iterator[type[BenchError]]:
 
 
 def drawn() -> dict[str, int]:
-    """Each class in the drawing with the exit code that stands at its line's end, or its parent's line's."""
+    """Each class in the drawing with the exit code at the end of its line, or of its parent's line."""
     found: dict[str, int] = {}
     code = 0
     for line in (errors.__doc__ or "").splitlines():
         if not re.match(r"\s*(?:│\s*)*[├└]──", line):
             continue
-        code = int(told[1]) if (told := re.search(r"exit (\d)", line)) else code
+        code = int(shown[1]) if (shown := re.search(r"exit (\d)", line)) else code
         names = re.match(r"[\s│├└─]*((?:[A-Z]\w+)(?:, [A-Z]\w+)*)", line)
         assert names is not None, line
         found |= dict.fromkeys(names[1].split(", "), code)
     return found
 
 
-def test_the_drawing_names_every_class_and_its_exit_code() -> None:
+def test_the_tree_in_the_docstring_lists_every_class_with_its_exit_code() -> None:
     assert drawn() == {one.__name__: one.exit_code for one in classes() if one is not BenchError}
 
 
 @each_row("one", [one for one in classes() if one not in (BenchError, CallError)])
-def test_every_class_says_what_to_do_and_what_it_is(one: type[BenchError]) -> None:
+def test_every_error_class_has_a_docstring_its_own_hint_and_a_kind(one: type[BenchError]) -> None:
     assert (one.__doc__ or "").rstrip().endswith(".")
     assert one.default_hint != BenchError.default_hint
     assert re.fullmatch(r"[a-z_]+", one.kind)
 
 
-def test_no_two_classes_share_a_kind() -> None:
+def test_no_two_error_classes_share_a_kind() -> None:
     kinds = [one.kind for one in classes() if one not in (CallError, Unreachable)]
     assert len(kinds) == len(set(kinds))
     assert Unavailable.kind == CallError.kind == "unavailable", "the plain failure of a call"
@@ -117,13 +117,11 @@ def test_no_two_classes_share_a_kind() -> None:
         (EvaluatorFailed, "evaluator", 3),
     ],
 )
-def test_kinds_and_exit_codes_are_those_that_scripts_and_journals_know(
-    one: type[BenchError], kind: str, code: int
-) -> None:
+def test_kinds_and_exit_codes_stay_stable_for_scripts_and_journals(one: type[BenchError], kind: str, code: int) -> None:
     assert (one.kind, one.exit_code) == (kind, code)
 
 
-def test_only_a_refused_key_a_used_up_plan_or_a_server_out_of_reach_stops_a_lane() -> None:
+def test_only_auth_quota_and_unreachable_errors_stop_a_lane() -> None:
     stopping = {one for one in classes() if issubclass(one, CallError) and one.stops_lane}
     assert stopping == {AuthError, QuotaError, Unreachable}
 
@@ -132,7 +130,7 @@ def test_only_a_refused_key_a_used_up_plan_or_a_server_out_of_reach_stops_a_lane
 
 
 @given(message=TEXT, where=some.none() | TEXT, hint=some.none() | TEXT)
-def test_an_error_is_its_place_then_its_text_and_always_has_a_hint(
+def test_an_error_prints_its_place_and_message_and_always_has_a_hint(
     message: str, where: str | None, hint: str | None
 ) -> None:
     found = UsageError(message, where=where, hint=hint)
@@ -141,24 +139,24 @@ def test_an_error_is_its_place_then_its_text_and_always_has_a_hint(
     assert (found.message, found.where) == (message, where)
 
 
-def test_an_empty_hint_is_no_hint() -> None:
+def test_an_empty_hint_is_replaced_by_the_default_hint() -> None:
     assert DataError("x", hint="").hint == "correct the row, or the config that maps the data"
 
 
-def test_one_finding_of_a_file_is_raised_as_it_is() -> None:
+def test_a_single_config_error_is_returned_unchanged() -> None:
     only = ConfigError("a", where="f:1:1")
     assert ConfigError.of([only]) is only
     assert only.problems == ()
 
 
-def test_findings_of_a_file_are_joined_under_the_first_one_s_place_and_hint() -> None:
+def test_several_config_errors_are_joined_under_the_place_and_hint_of_the_first() -> None:
     first, second = ConfigError("a", where="f:1:1", hint="h1"), UnknownMetric("b", where="f:2:1", hint="h2")
     joined = ConfigError.of([first, second])
     assert str(joined) == "f:1:1: a\nerror: f:2:1: b"
     assert (joined.where, joined.hint, joined.problems) == ("f:1:1", "h1", (first, second))
 
 
-def test_an_identity_error_shows_each_change_on_its_line() -> None:
+def test_an_identity_error_shows_one_change_per_line() -> None:
     found = IdentityError("another experiment", changes=[("k", "10", "3"), ("seed", "1", "2")])
     assert str(found) == "another experiment\n  k: 10 -> 3\n  seed: 1 -> 2"
     assert found.changes == (("k", "10", "3"), ("seed", "1", "2"))
@@ -179,23 +177,23 @@ def test_a_canonical_error_is_a_value_error_with_a_stable_code_and_a_path() -> N
     assert CanonicalError("float", "1e400").where is None
 
 
-def test_a_verification_error_keeps_its_reason_code() -> None:
-    found = VerificationError("key_unknown", "nobody's key", where="r.json")
-    assert (found.code, str(found), found.hint) == ("key_unknown", "r.json: nobody's key", "do not use this receipt")
+def test_a_verification_error_has_a_reason_code() -> None:
+    found = VerificationError("key_unknown", "an unknown key", where="r.json")
+    assert (found.code, str(found), found.hint) == ("key_unknown", "r.json: an unknown key", "do not use this receipt")
 
 
-def test_a_time_out_is_a_kind_of_its_own_and_of_that_error_only() -> None:
+def test_an_unavailable_error_has_the_kind_timeout_only_after_a_timeout() -> None:
     assert Unavailable("x", timed_out=True).kind == "timeout"
     assert Unavailable("x").kind == "unavailable"
 
 
-def test_a_rate_limit_keeps_how_long_to_wait() -> None:
+def test_a_rate_limited_error_has_the_seconds_to_wait() -> None:
     assert RateLimited("x", retry_after_s=1.5).retry_after_s == 1.5
     assert RateLimited("x").retry_after_s is None
     assert RateLimited("x").hint == "wait until the limit of the service allows calls again, then resume the run"
 
 
-# -------------------------------------------------------------------- other's errors
+# -------------------------------------------------------------------- errors of other code
 
 
 @each_row(
@@ -208,7 +206,7 @@ def test_a_rate_limit_keeps_how_long_to_wait() -> None:
         (sqlite3.OperationalError("database or disk is full"), False),
     ],
 )
-def test_only_what_room_would_mend_is_a_full_disk(raised: Exception, full: bool) -> None:
+def test_only_no_space_errors_count_as_a_full_disk(raised: Exception, full: bool) -> None:
     assert is_disk_full(raised) is full
 
 
@@ -224,34 +222,34 @@ def test_only_what_room_would_mend_is_a_full_disk(raised: Exception, full: bool)
         ("SQLITE_CORRUPT", False),
     ],
 )
-def test_sqlite_tells_a_full_disk_by_several_names(name: str, full: bool) -> None:
+def test_is_disk_full_knows_the_sqlite_error_names_of_a_full_disk(name: str, full: bool) -> None:
     raised = sqlite3.OperationalError("x")
     raised.sqlite_errorname = name
     assert is_disk_full(raised) is full
 
 
-def test_sqlite_itself_tells_a_full_database() -> None:
+def test_is_disk_full_recognizes_the_error_of_a_full_sqlite_database() -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute("PRAGMA page_size = 512")
     connection.execute("PRAGMA max_page_count = 2")
-    with pytest.raises(sqlite3.OperationalError) as told:
+    with pytest.raises(sqlite3.OperationalError) as caught:
         connection.executescript("CREATE TABLE a (x); INSERT INTO a VALUES (zeroblob(5000));")
     connection.close()
-    assert is_disk_full(told.value)
+    assert is_disk_full(caught.value)
 
 
-def test_the_place_of_foreign_code_is_the_innermost() -> None:
+def test_raise_site_names_the_innermost_frame() -> None:
     def inner() -> None:
         raise RuntimeError("boom")
 
     def outer() -> None:
         inner()
 
-    with pytest.raises(RuntimeError) as told:
+    with pytest.raises(RuntimeError) as caught:
         outer()
     line = inner.__code__.co_firstlineno + 1
-    assert raise_site(told.value) == f" (test_errors.py:{line}, in inner)"
+    assert raise_site(caught.value) == f" (test_errors.py:{line}, in inner)"
 
 
-def test_what_was_never_raised_has_no_place() -> None:
+def test_raise_site_of_an_exception_that_was_not_raised_is_empty() -> None:
     assert raise_site(RuntimeError("boom")) == ""

@@ -1,4 +1,4 @@
-"""Strict admission, one document a line: what two readers could see differently is refused by code, place and words."""
+"""Strict JSON, one document per line: what two parsers could read differently is rejected with code, path and text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SURROGATE = "half of a surrogate pair is not Unicode text"
 DEEP = "more than 64 levels of nesting"
 
 
-def refused(act: Callable[[], object]) -> tuple[str, str, str]:
+def canonical_error(act: Callable[[], object]) -> tuple[str, str, str]:
     with pytest.raises(CanonicalError) as caught:
         act()
     error = caught.value
@@ -66,15 +66,15 @@ KEYS: list[tuple[str, str]] = [
 
 
 @each_row(("text", "path"), KEYS)
-def test_a_key_that_occurs_twice_is_named_by_its_place(text: str, path: str) -> None:
-    assert refused(lambda: parse(text.encode())) == ("duplicate_key", path, TWICE)
+def test_parse_rejects_a_duplicate_key_with_its_path(text: str, path: str) -> None:
+    assert canonical_error(lambda: parse(text.encode())) == ("duplicate_key", path, TWICE)
 
 
-def test_a_repeated_key_behind_very_many_others_is_found_at_once() -> None:
-    """Looking for it took the square of the number of keys: a small file kept a verifier busy for hours."""
+def test_a_duplicate_key_among_200_000_keys_is_found_within_seconds() -> None:
+    """The search took the square of the number of keys: a small file kept a verifier busy for hours."""
     many = 200_000
     text = "{" + "".join(f'"{number}":0,' for number in range(many)) + f'"{many - 1}":1}}'
-    found = at_most(20, lambda: refused(lambda: parse(text.encode())))
+    found = at_most(20, lambda: canonical_error(lambda: parse(text.encode())))
     assert found == ("duplicate_key", str(many - 1), TWICE)
 
 
@@ -84,17 +84,17 @@ def test_a_repeated_key_behind_very_many_others_is_found_at_once() -> None:
     '{"a":1,"a\\u200b":2}',
      '{"ﬁ":1,"fi":2}', '{"1":1,"1.0":2}', '{"null":1,"":2}'],
 )  # fmt: skip
-def test_keys_that_only_look_alike_are_two_keys(text: str) -> None:
+def test_keys_that_look_alike_but_differ_in_code_points_are_two_keys(text: str) -> None:
     value = parse(text.encode())
     assert isinstance(value, dict) and len(value) == 2
     assert parse(dumps(value)) == value
 
 
-def test_a_long_key_over_very_many_values_is_walked_at_once() -> None:
+def test_a_long_key_above_100_000_values_is_parsed_within_seconds() -> None:
     """Spelling out the path of each value copied the key as often as there are values under it."""
     text = '{"' + "k" * 100_000 + '":[' + "0," * 100_000 + '"\\ud83d\\ude00"]}'
     assert isinstance(at_most(5, lambda: parse(text.encode())), dict)
-    assert refused(lambda: parse(text.replace("\\ude00", "").encode()))[1] == "k" * 100_000 + "[100000]"
+    assert canonical_error(lambda: parse(text.replace("\\ude00", "").encode()))[1] == "k" * 100_000 + "[100000]"
 
 
 # ------------------------------------------------------------------------- numbers
@@ -113,7 +113,9 @@ NUMBERS_READ: list[tuple[str, int | float, str]] = [
 
 
 @each_row(("text", "value", "written"), NUMBERS_READ)
-def test_a_number_has_one_value_one_type_and_one_spelling(text: str, value: float, written: str) -> None:
+def test_equal_numbers_parse_to_one_value_and_type_and_are_written_in_one_spelling(
+    text: str, value: float, written: str
+) -> None:
     read = parse(text.encode())
     assert (read, type(read)) == (value, type(value))
     assert dumps(read).decode() == written
@@ -149,10 +151,10 @@ NUMBERS_REFUSED: list[tuple[str, str, str]] = [
 
 
 @each_row(("text", "code", "message"), NUMBERS_REFUSED)
-def test_a_number_that_programs_read_differently_is_refused_where_it_stands(text: str, code: str, message: str) -> None:
-    assert refused(lambda: parse(text.encode())) == (code, "", message)
-    assert refused(lambda: parse(f'{{"a":[0,{{"b":{text}}}]}}'.encode())) == (code, "a[1].b", message)
-    assert refused(lambda: read_line(f'{{"a":{text}}}'.encode(), ())) == (code, "a", message)
+def test_parse_rejects_a_number_out_of_range_or_not_finite_with_its_path(text: str, code: str, message: str) -> None:
+    assert canonical_error(lambda: parse(text.encode())) == (code, "", message)
+    assert canonical_error(lambda: parse(f'{{"a":[0,{{"b":{text}}}]}}'.encode())) == (code, "a[1].b", message)
+    assert canonical_error(lambda: read_line(f'{{"a":{text}}}'.encode(), ())) == (code, "a", message)
 
 
 NO_NUMBERS = ["01", "-01", "+1", ".5", "1.", "1.e5", "1e", "1e+", "0x10", "1_000", "--1", "-", "1,0", "١", "１", "nan",
@@ -161,9 +163,9 @@ NO_NUMBERS = ["01", "-01", "+1", ".5", "1.", "1.e5", "1e", "1e+", "0x10", "1_000
 
 
 @each_row("text", NO_NUMBERS)
-def test_what_is_no_number_of_the_grammar_is_syntax(text: str) -> None:
-    assert refused(lambda: parse(text.encode()))[0] == "syntax"
-    assert text == "1,0" or refused(lambda: parse(f"[{text}]".encode()))[0] == "syntax"
+def test_a_number_outside_the_json_grammar_is_a_syntax_error(text: str) -> None:
+    assert canonical_error(lambda: parse(text.encode()))[0] == "syntax"
+    assert text == "1,0" or canonical_error(lambda: parse(f"[{text}]".encode()))[0] == "syntax"
 
 
 # ------------------------------------------------------------------------- texts
@@ -176,7 +178,7 @@ TEXTS: list[tuple[str, str]] = [
 
 
 @each_row(("text", "value"), TEXTS)
-def test_a_text_is_its_code_points_and_is_never_normalised(text: str, value: str) -> None:
+def test_parse_keeps_the_code_points_of_a_string_without_unicode_normalization(text: str, value: str) -> None:
     assert parse(text.encode()) == value
     assert parse(dumps(value)) == value
 
@@ -189,7 +191,7 @@ def test_a_text_is_its_code_points_and_is_never_normalised(text: str, value: str
         ('"\\/', '"\\"\\\\/"'), ("é€😀", '"é€😀"'), ("\u2028", '"\u2028"'), ("</script>", '"</script>"'),
     ],
 )  # fmt: skip
-def test_a_text_is_escaped_only_where_it_must_be(value: str, written: str) -> None:
+def test_dumps_escapes_only_the_characters_that_json_requires(value: str, written: str) -> None:
     assert dumps(value).decode() == written
     assert dumps({value: value}).decode() == f"{{{written}:{written}}}"
 
@@ -207,11 +209,11 @@ LONE = [
 
 
 @each_row("half", LONE)
-def test_half_a_surrogate_pair_is_refused_in_values_and_in_keys(half: str) -> None:
-    assert refused(lambda: parse(f'"{half}"'.encode())) == ("lone_surrogate", "", SURROGATE)
-    assert refused(lambda: parse(f'{{"a":["{half}"]}}'.encode())) == ("lone_surrogate", "a[0]", SURROGATE)
-    assert refused(lambda: parse(f'{{"a":{{"{half}":1}}}}'.encode())) == ("lone_surrogate", "a", SURROGATE)
-    assert refused(lambda: read_line(f'{{"a":"{half}"}}'.encode(), ())) == ("lone_surrogate", "a", SURROGATE)
+def test_parse_rejects_a_lone_surrogate_in_values_and_keys(half: str) -> None:
+    assert canonical_error(lambda: parse(f'"{half}"'.encode())) == ("lone_surrogate", "", SURROGATE)
+    assert canonical_error(lambda: parse(f'{{"a":["{half}"]}}'.encode())) == ("lone_surrogate", "a[0]", SURROGATE)
+    assert canonical_error(lambda: parse(f'{{"a":{{"{half}":1}}}}'.encode())) == ("lone_surrogate", "a", SURROGATE)
+    assert canonical_error(lambda: read_line(f'{{"a":"{half}"}}'.encode(), ())) == ("lone_surrogate", "a", SURROGATE)
 
 
 SYNTAX = ["", " ", "{", "}", "[", "]", '"', "{]", "[1,]", '{"a":1,}', "{,}", "[,]", "[1 2]", '{"a" 1}', '{"a":}',
@@ -224,9 +226,9 @@ SYNTAX = ["", " ", "{", "}", "[", "]", '"', "{]", "[1,]", '{"a":1,}', "{,}", "[,
 
 
 @each_row("text", SYNTAX)
-def test_what_is_outside_the_grammar_is_syntax_with_its_line(text: str) -> None:
+def test_text_outside_the_json_grammar_is_a_syntax_error_with_its_line(text: str) -> None:
     data = text.encode()
-    code, path, message = refused(lambda: parse(data))
+    code, path, message = canonical_error(lambda: parse(data))
     if data.startswith(b"\xef\xbb\xbf"):
         assert (code, message) == ("bom", "the document begins with a byte order mark")
     else:
@@ -242,54 +244,54 @@ BYTES: list[tuple[bytes, int]] = [
 
 
 @each_row(("data", "place"), BYTES)
-def test_bytes_that_are_not_utf8_are_refused_at_their_place(data: bytes, place: int) -> None:
-    assert refused(lambda: parse(data)) == ("not_utf8", "", f"byte {place} is not UTF-8")
+def test_parse_rejects_bytes_that_are_not_utf8_with_their_position(data: bytes, place: int) -> None:
+    assert canonical_error(lambda: parse(data)) == ("not_utf8", "", f"byte {place} is not UTF-8")
 
 
 # ------------------------------------------------------------------------- depth and size
 
 
 @pytest.mark.parametrize("levels", [1, 63, 64])
-def test_sixty_four_levels_are_read_and_written(levels: int) -> None:
+def test_64_levels_of_nesting_are_parsed_and_written(levels: int) -> None:
     for text in ("[" * levels + "]" * levels, '{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)):
         assert dumps(parse(text.encode())).decode() == text
 
 
 @each_row("text", ["[" * 65 + "]" * 65, '{"a":' * 64 + "{}" + "}" * 64, "[" * 100_000, '[{"a":' * 33 + "1"])
-def test_one_level_more_is_refused_before_anything_is_built(text: str) -> None:
-    assert refused(lambda: parse(text.encode())) == ("too_deep", "", DEEP)
-    assert refused(lambda: read_line(b'{"x":' + text.encode(), ()))[0] == "too_deep"
+def test_65_levels_of_nesting_are_rejected(text: str) -> None:
+    assert canonical_error(lambda: parse(text.encode())) == ("too_deep", "", DEEP)
+    assert canonical_error(lambda: read_line(b'{"x":' + text.encode(), ()))[0] == "too_deep"
 
 
 @pytest.mark.parametrize("text", ['"' + "[" * 500 + '"', '["\\"' + "{" * 500 + '"]', '{"' + "[{" * 99 + '":"\\\\"}'])
-def test_brackets_inside_of_texts_are_no_levels(text: str) -> None:
+def test_brackets_inside_strings_do_not_count_as_nesting(text: str) -> None:
     assert json.loads(text) == parse(text.encode())
 
 
-def test_many_shallow_brackets_are_no_depth() -> None:
+def test_many_shallow_brackets_do_not_add_up_to_deep_nesting() -> None:
     value = [[[]]] * 1000
     assert parse(dumps(value)) == value
 
 
-def test_a_python_value_of_sixty_five_levels_has_no_canonical_form() -> None:
+def test_dumps_rejects_a_python_value_of_65_levels() -> None:
     value: object = 1
     for _ in range(MAX_DEPTH + 1):
         value = [value]
-    assert refused(lambda: dumps(value)) == ("too_deep", "[0]" * MAX_DEPTH, DEEP)
+    assert canonical_error(lambda: dumps(value)) == ("too_deep", "[0]" * MAX_DEPTH, DEEP)
     inner: Any = {}
     for _ in range(MAX_DEPTH):
         inner = {"a": inner}
-    assert refused(lambda: dumps(inner))[:2] == ("too_deep", ".".join("a" * MAX_DEPTH))
+    assert canonical_error(lambda: dumps(inner))[:2] == ("too_deep", ".".join("a" * MAX_DEPTH))
 
 
-def test_a_file_is_read_up_to_the_limit_and_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse_file_rejects_a_file_larger_than_max_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b"[1]")
     assert parse_file(path) == [1]
     monkeypatch.setattr("bench.canonical.MAX_BYTES", 3)
     assert parse_file(path) == [1]
     path.write_bytes(b"[1] ")
-    assert refused(lambda: parse_file(path)) == ("too_large", "", "the document has more than 3 bytes")
+    assert canonical_error(lambda: parse_file(path)) == ("too_large", "", "the document has more than 3 bytes")
     with pytest.raises(FileNotFoundError):
         parse_file(tmp_path / "none")
     assert MAX_BYTES == 64 * 1024 * 1024
@@ -323,7 +325,7 @@ VALUES: list[tuple[object, str]] = [
 
 
 @each_row(("value", "written"), VALUES)
-def test_a_python_value_has_one_form(value: object, written: str) -> None:
+def test_dumps_writes_each_python_value_in_its_canonical_form(value: object, written: str) -> None:
     assert dumps(value).decode() == written
     assert dumps({"x": [value]}).decode() == f'{{"x":[{written}]}}'
 
@@ -343,15 +345,15 @@ KINDS: list[tuple[object, str, str]] = [
 
 
 @each_row(("value", "path", "code"), KINDS)
-def test_a_python_value_without_a_form_is_refused_at_its_place(value: object, path: str, code: str) -> None:
-    assert refused(lambda: dumps(value))[:2] == (code, path)
-    assert refused(lambda: dumps_with_part({"whole": value}, ("whole",)))[0] == code
-    assert refused(lambda: digest([value]))[0] == code
+def test_dumps_rejects_a_python_value_without_a_json_form_with_its_path(value: object, path: str, code: str) -> None:
+    assert canonical_error(lambda: dumps(value))[:2] == (code, path)
+    assert canonical_error(lambda: dumps_with_part({"whole": value}, ("whole",)))[0] == code
+    assert canonical_error(lambda: digest([value]))[0] == code
 
 
-def test_a_type_without_a_form_is_named() -> None:
-    assert refused(lambda: dumps({"a": Decimal(1)}))[2] == "a value of type Decimal cannot be written as JSON"
-    assert refused(lambda: dumps({1: 1}))[2] == "an object key is not a string"
+def test_the_error_for_a_python_value_without_a_json_form_names_its_type() -> None:
+    assert canonical_error(lambda: dumps({"a": Decimal(1)}))[2] == "a value of type Decimal cannot be written as JSON"
+    assert canonical_error(lambda: dumps({1: 1}))[2] == "an object key is not a string"
 
 
 # ------------------------------------------------------------------------- parts and lines
@@ -360,20 +362,20 @@ names = st.text(st.characters(codec="utf-8"), max_size=4)
 
 
 @given(st.dictionaries(names, st.integers(-5, 5), max_size=6), st.lists(names, max_size=3))
-def test_without_leaves_the_rest_as_it_was(document: dict[str, Any], gone: list[str]) -> None:
+def test_without_members_keeps_the_other_members_in_order(document: dict[str, Any], gone: list[str]) -> None:
     kept = without_members(document, *gone)
     assert kept == {name: value for name, value in document.items() if name not in gone}
     assert list(kept) == [name for name in document if name in kept]
 
 
 @given(st.dictionaries(names, st.integers() | st.floats(allow_nan=False), max_size=4))
-def test_the_digest_is_that_of_the_canonical_bytes_or_there_is_none(value: dict[str, Any]) -> None:
+def test_digest_is_the_sha256_of_the_canonical_bytes_or_the_same_error(value: dict[str, Any]) -> None:
     from hashlib import sha256
 
     try:
         expected = sha256(dumps(value)).hexdigest()
     except CanonicalError as error:
-        assert refused(lambda: digest(value))[0] == error.code
+        assert canonical_error(lambda: digest(value))[0] == error.code
     else:
         assert digest(value) == expected
 
@@ -399,7 +401,7 @@ LINES: list[tuple[str, object, str, bool]] = [
 
 
 @each_row(("text", "value", "part", "canonical"), LINES)
-def test_a_line_gives_its_value_its_part_and_whether_it_is_canonical(
+def test_read_line_returns_value_selected_part_and_whether_the_line_is_canonical(
     text: str, value: object, part: str, canonical: bool
 ) -> None:
     assert read_line(text.encode(), ("a",)) == (value, part.encode(), canonical)
