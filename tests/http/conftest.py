@@ -1,4 +1,4 @@
-"""What the HTTP tests share: local servers, and what a fault server saw."""
+"""Fixtures of the HTTP tests: local servers, and the counters of a fault server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[str]]]:
 
 
 def control(url: str, path: str) -> object:
-    """Ask a fault server what it saw."""
+    """Return a control document of a fault server."""
     with urllib.request.urlopen(f"{url}/control/{path}") as answer:
         return json.load(answer)
 
@@ -38,7 +38,7 @@ def seen() -> Callable[..., dict[str, object]]:
 
 @pytest.fixture
 def starts() -> Callable[..., list[float]]:
-    """Seconds at which the calls of one endpoint began, as the fault server saw them."""
+    """Seconds at which the calls of one endpoint reached the fault server."""
 
     def instants(url: str, endpoint: str = "search", provider: str = "default") -> list[float]:
         rows = control(url, f"timeline?endpoint={endpoint}&provider={provider}")
@@ -59,7 +59,7 @@ def window() -> Callable[..., int]:
 
 @pytest.fixture
 def reset() -> Callable[[str], None]:
-    """Make a fault server forget its counters; faults and data stay."""
+    """Reset the counters of a fault server; faults and data stay."""
 
     def forget(url: str) -> None:
         body = json.dumps({"keep": ["faults", "data"]}).encode()
@@ -71,7 +71,7 @@ def reset() -> Callable[[str], None]:
 
 @pytest.fixture
 def faults() -> Callable[[str, list[str]], None]:
-    """Give a fault server other faults than it has."""
+    """Replace the faults of a fault server."""
 
     def change(url: str, specs: list[str]) -> None:
         urllib.request.urlopen(urllib.request.Request(f"{url}/control/faults", method="DELETE")).close()

@@ -1,4 +1,4 @@
-"""The window of ``--concurrency auto``: laws that hold whatever the server does."""
+"""The window of ``--concurrency auto``: laws that hold for any behavior of the server."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def fill(window: AdaptiveSlots) -> list[object]:
 
 
 def one_round(window: AdaptiveSlots) -> None:
-    """Everything in flight is answered well."""
+    """Answer every call in flight with success."""
     for holder in fill(window):
         window.give_back(holder)
         window.accepted(sent_at=LATER)
 
 
-async def test_slots_are_given_first_come_first_served() -> None:
+async def test_a_taken_slot_can_be_taken_again_only_after_it_was_given_back() -> None:
     slots = Slots(1)
     assert slots.take_now("a")
     assert not slots.take_now("b")
@@ -34,7 +34,7 @@ async def test_slots_are_given_first_come_first_served() -> None:
     assert slots.take_now("b") and slots.taken == 1
 
 
-async def test_the_window_doubles_until_the_first_refusal_then_grows_by_one_a_round() -> None:
+async def test_the_window_doubles_until_the_first_refusal_then_grows_by_one_per_round() -> None:
     window = AdaptiveSlots(64)
     one_round(window)
     assert window.size >= START * 1.5
@@ -49,7 +49,7 @@ async def test_the_window_doubles_until_the_first_refusal_then_grows_by_one_a_ro
         assert window.size - before <= 1
 
 
-async def test_a_burst_of_refusals_of_one_round_cuts_once() -> None:
+async def test_several_refusals_in_one_round_cut_the_window_once() -> None:
     window = AdaptiveSlots(64)
     while window.size < 32:
         one_round(window)
@@ -60,7 +60,7 @@ async def test_a_burst_of_refusals_of_one_round_cuts_once() -> None:
     assert window.size == once
 
 
-async def test_a_refusal_that_names_a_wait_starts_again_at_one_and_the_window_grows_afterwards() -> None:
+async def test_a_refusal_with_a_wait_resets_the_window_to_one_and_it_grows_again() -> None:
     window = AdaptiveSlots(64)
     while window.size < 32:
         one_round(window)
@@ -98,7 +98,7 @@ def test_the_window_stays_between_one_and_its_ceiling(events: list[str], ceiling
     anyio.run(play)
 
 
-async def test_answers_to_what_was_sent_before_a_cut_do_not_undo_it() -> None:
+async def test_successes_of_calls_sent_before_a_cut_do_not_grow_the_window() -> None:
     window = AdaptiveSlots(64)
     while window.size < 16:
         one_round(window)
@@ -110,7 +110,7 @@ async def test_answers_to_what_was_sent_before_a_cut_do_not_undo_it() -> None:
     assert window.size == 1
 
 
-async def test_a_request_within_a_round_trip_of_a_cut_belongs_to_the_crowd_of_before() -> None:
+async def test_a_refusal_of_a_call_sent_within_one_round_trip_of_a_cut_does_not_cut_again() -> None:
     window = AdaptiveSlots(64)
     while window.size < 32:
         one_round(window)

@@ -1,4 +1,4 @@
-"""Calls that go another way than HTTP pass the same gate and leave the same rows."""
+"""Calls that do not use HTTP pass the same limits and record the same rows (``Http.admit``)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bench.http import Endpoint, Http, Limits, recording
 SQL = Endpoint(name="store.search", role="provider")
 
 
-async def test_one_slot_means_one_call_in_flight_whatever_way_it_goes() -> None:
+async def test_admit_respects_the_global_concurrency() -> None:
     most = 0
     async with Http(concurrency=1) as http:
 
-        async def ask() -> None:
+        async def admitted_call() -> None:
             nonlocal most
             async with http.admit(SQL, "SELECT"):
                 most = max(most, http.in_flight)
@@ -24,11 +24,11 @@ async def test_one_slot_means_one_call_in_flight_whatever_way_it_goes() -> None:
 
         async with anyio.create_task_group() as group:
             for _ in range(4):
-                group.start_soon(ask)
+                group.start_soon(admitted_call)
         assert (most, http.in_flight) == (1, 0)
 
 
-async def test_a_turn_leaves_a_row_with_its_outcome_and_times() -> None:
+async def test_admit_records_a_call_with_its_outcome_and_times() -> None:
     async with Http() as http:
         with recording() as calls:
             async with http.admit(SQL, "SELECT"):
@@ -43,7 +43,7 @@ async def test_a_turn_leaves_a_row_with_its_outcome_and_times() -> None:
     assert calls[0].provider_us >= 9_000 and calls[0].network_us == 0
 
 
-async def test_a_cancelled_turn_leaves_no_row_and_no_slot() -> None:
+async def test_a_canceled_admitted_call_records_no_row_and_frees_its_slot() -> None:
     async with Http(concurrency=1) as http:
         with recording() as calls, anyio.move_on_after(0.01):
             async with http.admit(SQL, "SELECT"):
@@ -54,7 +54,7 @@ async def test_a_cancelled_turn_leaves_no_row_and_no_slot() -> None:
                 pass
 
 
-async def test_rates_of_the_run_hold_for_it() -> None:
+async def test_admit_respects_the_rates_of_the_run() -> None:
     async with Http(rates={"store": Limits(rps=50, burst=1)}) as http:
         with recording() as calls:
             for _ in range(4):
@@ -63,15 +63,15 @@ async def test_rates_of_the_run_hold_for_it() -> None:
     assert sum(call.limiter_us for call in calls) > 40_000
 
 
-async def test_auto_grows_while_nobody_pushes_back() -> None:
+async def test_auto_concurrency_grows_while_admitted_calls_succeed() -> None:
     async with Http(concurrency="auto") as http:
 
-        async def ask() -> None:
+        async def admitted_call() -> None:
             async with http.admit(SQL, "SELECT"):
                 await anyio.sleep(0.002)
 
         async with anyio.create_task_group() as group:
             for _ in range(100):
-                group.start_soon(ask)
+                group.start_soon(admitted_call)
         window = http.window("store.search")
     assert window is not None and window > 4

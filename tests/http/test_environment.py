@@ -1,4 +1,4 @@
-"""What the process environment says about proxies and certificates is honoured."""
+"""Proxies and certificates that the process environment names are used."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ anyio.run(main)
 async def test_a_proxy_from_the_environment_is_used_with_its_credentials(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str | None]] = []
+    requests: list[tuple[str, str | None]] = []
 
     async def proxy(request: web.Request) -> web.Response:
-        asked.append((str(request.url), request.headers.get("Proxy-Authorization")))
+        requests.append((str(request.url), request.headers.get("Proxy-Authorization")))
         return web.json_response({"through": "proxy"})
 
     url = await serve(proxy)
@@ -49,11 +49,11 @@ async def test_a_proxy_from_the_environment_is_used_with_its_credentials(
     async with Http() as http:
         response = await http.call(ENDPOINT, Request("GET", "http://memory.invalid/v1/search"))
     assert response.json() == {"through": "proxy"}
-    assert asked[0][0] == "http://memory.invalid/v1/search"
-    assert (asked[0][1] or "").startswith("Basic ")
+    assert requests[0][0] == "http://memory.invalid/v1/search"
+    assert (requests[0][1] or "").startswith("Basic ")
 
 
-async def test_no_proxy_is_honoured(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_in_no_proxy_is_called_directly(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     async def direct(_request: web.Request) -> web.Response:
         return web.json_response({"through": "nothing"})
 
@@ -64,7 +64,7 @@ async def test_no_proxy_is_honoured(serve: Serve, monkeypatch: pytest.MonkeyPatc
     assert response.json() == {"through": "nothing"}
 
 
-async def test_a_netrc_does_not_fight_with_the_key(
+async def test_a_netrc_entry_does_not_replace_the_authorization_header(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def echo(request: web.Request) -> web.Response:
@@ -81,7 +81,7 @@ async def test_a_netrc_does_not_fight_with_the_key(
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 and its key."""
+    """Return the files of a certificate for 127.0.0.1 and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)

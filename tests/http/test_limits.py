@@ -1,4 +1,4 @@
-"""How many and how soon, as the server counts it."""
+"""Concurrency, rates and pauses, as the server counts them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def search(url: str, path: str = "/v1/search") -> Request:
 
 
 async def many(http: Http, where: Endpoint, request: Request, calls: int, workers: int) -> int:
-    """Make the calls with that many workers; how many failed."""
+    """Make the calls with that many workers; return how many failed."""
     left = iter(range(calls))
     failed = 0
 
@@ -56,11 +56,13 @@ async def many(http: Http, where: Endpoint, request: Request, calls: int, worker
 
 
 def fullest(instants: list[float]) -> int:
-    """The most instants in any window of one second."""
+    """Return the most instants in any window of one second."""
     return max(bisect.bisect_left(instants, instant + 1.0) - at for at, instant in enumerate(instants))
 
 
-async def test_l1_one_request_in_flight_over_all_endpoints(fault_server: Starter, seen: Seen) -> None:
+async def test_l1_concurrency_1_allows_one_request_in_flight_over_all_endpoints(
+    fault_server: Starter, seen: Seen
+) -> None:
     url = fault_server("*:latency:ms=20")
     async with Http(concurrency=1) as http, anyio.create_task_group() as tasks:
         tasks.start_soon(many, http, endpoint("a.search"), search(url, "/p/a/v1/search"), 10, 5)
@@ -68,14 +70,16 @@ async def test_l1_one_request_in_flight_over_all_endpoints(fault_server: Starter
     assert max(seen(url, provider=name)["max_in_flight"] for name in "ab") == 1  # type: ignore[type-var]
 
 
-async def test_l1_eight_requests_in_flight_are_used_and_never_exceeded(fault_server: Starter, seen: Seen) -> None:
+async def test_l1_concurrency_8_is_used_and_never_exceeded(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:latency:ms=50")
     async with Http(concurrency=8) as http:
         await many(http, endpoint(), search(url), 80, 40)
     assert 6 <= int(seen(url)["max_in_flight"]) <= 8  # type: ignore[call-overload]
 
 
-async def test_an_endpoint_has_its_own_cap_and_holds_no_slot_of_others(fault_server: Starter, seen: Seen) -> None:
+async def test_an_endpoint_at_its_own_concurrency_limit_blocks_no_other_endpoint(
+    fault_server: Starter, seen: Seen
+) -> None:
     url = fault_server("add:hang")
     add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
     async with Http(concurrency=4) as http, anyio.create_task_group() as tasks:
@@ -88,7 +92,7 @@ async def test_an_endpoint_has_its_own_cap_and_holds_no_slot_of_others(fault_ser
 
 
 @pytest.mark.parametrize(("rate", "calls"), [(50.0, 200), (200.0, 500)])
-async def test_l2_no_second_holds_more_than_rate_and_burst(
+async def test_l2_no_second_has_more_calls_than_rate_plus_burst(
     fault_server: Starter, window: Window, starts: Starts, rate: float, calls: int
 ) -> None:
     url = fault_server("search:latency:ms=20")
@@ -97,7 +101,7 @@ async def test_l2_no_second_holds_more_than_rate_and_burst(
             await many(http, endpoint(rps=rate), search(url), calls, 40)
     burst = max(1.0, rate / 40)
     assert fullest(sorted(call.started_at.timestamp() for call in sent)) <= rate + burst
-    # on a busy machine a server that wakes up late sees bunched what was sent apart, and a late timer costs a token;
+    # on a busy machine a server that wakes up late sees separate calls at once, and a late timer costs a token;
     # perf/limiter.py measures both on a quiet one
     assert window(url) <= 1.25 * rate + burst
     instants = starts(url)
@@ -106,8 +110,8 @@ async def test_l2_no_second_holds_more_than_rate_and_burst(
     ) >= 0.75 * rate  # perf/limiter.py measures it, this machine may be busy
 
 
-async def test_a_token_is_not_bought_before_there_is_a_slot(fault_server: Starter, starts: Starts) -> None:
-    """While the slots are full for 2 s, no token may be hoarded that lets a burst out afterwards."""
+async def test_a_rate_token_is_taken_only_when_a_slot_is_free(fault_server: Starter, starts: Starts) -> None:
+    """While the slots are full, no tokens may collect that let out a burst afterwards."""
     url = fault_server("add:latency:ms=1000", "search:latency:ms=1")
     add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
     async with Http(concurrency=2) as http, anyio.create_task_group() as tasks:
@@ -118,7 +122,7 @@ async def test_a_token_is_not_bought_before_there_is_a_slot(fault_server: Starte
     assert min(later - sooner for sooner, later in itertools.pairwise(instants)) > 0.04
 
 
-async def test_waiting_for_a_limiter_holds_no_global_slot(fault_server: Starter) -> None:
+async def test_a_call_that_waits_for_its_rate_limiter_holds_no_global_slot(fault_server: Starter) -> None:
     url = fault_server()
     async with Http(concurrency=2) as http, anyio.create_task_group() as tasks:
         tasks.start_soon(many, http, endpoint("slow.search", rps=1), search(url, "/p/slow/v1/search"), 30, 30)
@@ -129,7 +133,7 @@ async def test_waiting_for_a_limiter_holds_no_global_slot(fault_server: Starter)
         tasks.cancel_scope.cancel()
 
 
-async def test_one_name_is_one_limiter_whoever_made_the_endpoint(fault_server: Starter, window: Window) -> None:
+async def test_endpoints_with_the_same_name_share_one_rate_limiter(fault_server: Starter, window: Window) -> None:
     url = fault_server()
     with recording() as sent:
         async with Http(concurrency=20) as http, anyio.create_task_group() as tasks:
@@ -139,7 +143,7 @@ async def test_one_name_is_one_limiter_whoever_made_the_endpoint(fault_server: S
     assert window(url) <= 1.25 * 20 + 1
 
 
-async def test_a_rate_of_the_run_wins_over_the_endpoint_s_own(fault_server: Starter, window: Window) -> None:
+async def test_a_rate_of_the_run_replaces_the_rate_of_the_endpoint(fault_server: Starter, window: Window) -> None:
     url = fault_server()
     with recording() as sent:
         async with Http(concurrency=20, rates={"p": Limits(rps=10)}) as http:
@@ -148,18 +152,14 @@ async def test_a_rate_of_the_run_wins_over_the_endpoint_s_own(fault_server: Star
     assert window(url) <= 1.25 * 10 + 1
 
 
-def test_a_rate_of_the_run_takes_the_place_of_pace_and_leaves_the_rest() -> None:
+def test_a_rate_of_the_run_replaces_the_pace_and_keeps_the_other_limits() -> None:
     own = Limits(rpm=60, burst=3, min_interval_s=1.0, tpm=1000, concurrency=2)
     assert own.under(None) == own
     assert own.under(Limits(rps=50)) == Limits(rps=50, tpm=1000, concurrency=2)
     assert own.under(Limits(concurrency=9)) == Limits(rpm=60, burst=3, min_interval_s=1.0, tpm=1000, concurrency=9)
-    with pytest.raises(ValueError, match="rps and rpm exclude each other"):
-        Limits(rps=1, rpm=60)
 
 
-async def test_a_share_of_the_rate_is_what_one_of_several_machines_may_use(
-    fault_server: Starter, window: Window
-) -> None:
+async def test_share_scales_the_rate_for_one_of_several_machines(fault_server: Starter, window: Window) -> None:
     url = fault_server()
     with recording() as sent:
         async with Http(concurrency=20, share=0.5) as http:
@@ -169,7 +169,7 @@ async def test_a_share_of_the_rate_is_what_one_of_several_machines_may_use(
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4.1", "openai/gpt-4.1.answering"])
-async def test_a_limit_of_the_run_is_that_of_a_model_with_a_dot_in_its_name(serve: Serve, name: str) -> None:
+async def test_a_limit_of_the_run_applies_to_a_model_with_a_dot_in_its_name(serve: Serve, name: str) -> None:
     here = most = 0
 
     async def busy(request: web.Request) -> web.Response:
@@ -185,7 +185,7 @@ async def test_a_limit_of_the_run_is_that_of_a_model_with_a_dot_in_its_name(serv
     assert most == 2
 
 
-async def test_a_share_of_the_tokens_per_minute_is_what_one_of_several_machines_may_use(
+async def test_share_scales_the_tokens_per_minute_for_one_of_several_machines(
     fault_server: Starter, starts: Starts
 ) -> None:
     url = fault_server()
@@ -196,7 +196,7 @@ async def test_a_share_of_the_tokens_per_minute_is_what_one_of_several_machines_
     assert second - first >= 0.25
 
 
-async def test_the_least_interval_lies_between_two_starts(fault_server: Starter, starts: Starts) -> None:
+async def test_min_interval_s_separates_the_starts_of_calls(fault_server: Starter, starts: Starts) -> None:
     url = fault_server()
     with recording() as sent:
         async with Http(concurrency=20) as http:
@@ -218,7 +218,7 @@ async def test_tokens_per_minute_space_out_large_calls(fault_server: Starter, st
     assert 2.0 <= instants[-1] - instants[0] <= 3.5
 
 
-async def test_l3_retry_after_holds_the_whole_endpoint_and_no_other(fault_server: Starter, starts: Starts) -> None:
+async def test_l3_retry_after_pauses_the_whole_endpoint_and_no_other(fault_server: Starter, starts: Starts) -> None:
     url = fault_server(
         "search:status:code=429,calls=1,match=cats,retry_after=2",
         "search:status:code=429,calls=1,skip=1,match=cats,retry_date=3",
@@ -243,13 +243,14 @@ async def test_l3_retry_after_holds_the_whole_endpoint_and_no_other(fault_server
     first, second, *later = starts(url)
     assert len(later) == 5
     assert second - first >= 2.0
-    # those that went out with the second one knew nothing yet; a date has whole seconds, three ahead is at least two
+    # calls sent together with the second one could not know of the pause; a date in whole seconds, three ahead, is at
+    # least two ahead
     held = [instant for instant in later if instant - second > 0.1]
     assert held and min(held) - second >= 2.0
     assert len(others) > 20 and max(others) < 0.5
 
 
-async def test_a_retry_after_on_a_503_is_honoured_too(fault_server: Starter, starts: Starts) -> None:
+async def test_retry_after_on_a_503_is_respected(fault_server: Starter, starts: Starts) -> None:
     url = fault_server("search:status:code=503,calls=1,retry_after=1")
     async with Http() as http:
         await http.call(endpoint(), search(url))
@@ -257,7 +258,7 @@ async def test_a_retry_after_on_a_503_is_honoured_too(fault_server: Starter, sta
     assert second - first >= 1.0
 
 
-async def test_a_retry_after_beyond_the_deadline_fails_at_once(fault_server: Starter, seen: Seen) -> None:
+async def test_retry_after_beyond_the_deadline_fails_the_call_at_once(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:status:code=429,retry_after=3600")
     where = Endpoint(name="p.search", role="provider", timeouts=Timeouts(call_s=5))
     async with Http() as http:
@@ -266,11 +267,11 @@ async def test_a_retry_after_beyond_the_deadline_fails_at_once(fault_server: Sta
                 with anyio.fail_after(1), pytest.raises(RateLimited) as caught:
                     await http.call(where, search(url))
                 assert (caught.value.retry_after_s or 0) > 3000
-    assert [call.status for call in calls] == [429], "what was never sent is no call"
+    assert [call.status for call in calls] == [429], "a call that was not sent is not recorded"
     assert seen(url)["calls"] == 1
 
 
-async def test_a_pause_that_grows_too_long_frees_those_who_wait_already(fault_server: Starter, seen: Seen) -> None:
+async def test_a_pause_beyond_the_deadline_fails_the_calls_that_already_wait(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:status:code=429,retry_after=3600,skip=1", "search:latency:ms=200")
     where = Endpoint(name="p.search", role="provider", limits=Limits(concurrency=1), timeouts=Timeouts(call_s=5))
     async with Http(concurrency=4) as http:
@@ -279,7 +280,7 @@ async def test_a_pause_that_grows_too_long_frees_those_who_wait_already(fault_se
     assert seen(url)["calls"] == 2
 
 
-async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_server: Starter, seen: Seen) -> None:
+async def test_l5_a_provider_that_answers_429_takes_no_slot_from_another(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("a/search:status:code=429,retry_after=5", "search:latency:ms=20")
     request = search(url, "/p/b/v1/search")
     async with Http(concurrency=4) as http, anyio.create_task_group() as tasks:
@@ -289,11 +290,11 @@ async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_s
         await many(http, endpoint("b.search"), request, 100, 4)
         beside = time.perf_counter() - started
         tasks.cancel_scope.cancel()
-    assert beside < 4.5, "a slot that waits for the other's Retry-After is held for 5 s"
-    assert seen(url, provider="b")["max_in_flight"] == 4, "every slot was b's while a waited"
+    assert beside < 4.5, "a slot that waits for the Retry-After of a is held for 5 s"
+    assert seen(url, provider="b")["max_in_flight"] == 4, "b used every slot while a waited"
 
 
-async def test_l4_auto_finds_the_place_below_a_limit_of_concurrency(
+async def test_l4_auto_concurrency_settles_below_the_concurrency_limit_of_the_server(
     fault_server: Starter, seen: Seen, reset: Callable[[str], None]
 ) -> None:
     url = fault_server("search:concurrency:limit=5", "search:latency:ms=20")
@@ -313,7 +314,7 @@ async def test_l4_auto_finds_the_place_below_a_limit_of_concurrency(
 
 
 @pytest.mark.parametrize(("pause_s", "refuses_s"), [(1, 2.5), pytest.param(9, 20, marks=pytest.mark.long)])
-async def test_l9_auto_falls_to_one_and_grows_again(
+async def test_l9_auto_concurrency_falls_to_one_on_429_and_grows_again(
     fault_server: Starter, seen: Seen, faults: Callable[[str, list[str]], None], pause_s: int, refuses_s: float
 ) -> None:
     """429 with Retry-After for a while, then a healthy server."""
@@ -345,7 +346,7 @@ async def test_l9_auto_falls_to_one_and_grows_again(
     assert int(seen(url)["calls"]) >= 600  # type: ignore[call-overload]
 
 
-async def test_what_the_server_says_is_left_slows_us_down_before_it_refuses(serve: Serve) -> None:
+async def test_rate_limit_headers_slow_calls_down_before_the_server_answers_429(serve: Serve) -> None:
     instants: list[float] = []
 
     async def handler(_request: web.Request) -> web.Response:
@@ -360,7 +361,7 @@ async def test_what_the_server_says_is_left_slows_us_down_before_it_refuses(serv
     assert instants[2] - instants[1] >= 0.4
 
 
-async def test_without_a_reset_an_empty_budget_waits_a_second(serve: Serve) -> None:
+async def test_zero_remaining_calls_without_a_reset_header_pause_for_one_second(serve: Serve) -> None:
     async def handler(_request: web.Request) -> web.Response:
         return web.json_response({}, headers={"X-Left": "0"})
 
@@ -376,7 +377,7 @@ async def test_without_a_reset_an_empty_budget_waits_a_second(serve: Serve) -> N
 async def test_l10_five_percent_of_mixed_faults_cost_less_than_a_tenth_more_calls(
     fault_server: Starter, seen: Seen, calls: int
 ) -> None:
-    # equal chances fall on equal requests unless they begin apart
+    # faults with equal probability hit the same requests unless they skip different numbers of calls
     faults = ("status:code=429,", "status:code=503,skip=7,", "reset:skip=13,", "drip:bytes=1,ms=1000,skip=29,")
     url = fault_server(*(f"search:{fault}prob=0.0125" for fault in faults))
     where = replace(endpoint(), timeouts=Timeouts(attempt_s=0.5))
@@ -386,7 +387,7 @@ async def test_l10_five_percent_of_mixed_faults_cost_less_than_a_tenth_more_call
     assert int(seen(url)["calls"]) <= 1.1 * calls  # type: ignore[call-overload]
 
 
-async def test_the_four_times_add_up_and_blame_the_right_part(fault_server: Starter) -> None:
+async def test_queue_limiter_network_and_provider_times_add_up_to_the_call(fault_server: Starter) -> None:
     url = fault_server("search:latency:ms=100")
     async with Http(concurrency=1) as http:
         with recording() as calls:
@@ -400,7 +401,7 @@ async def test_the_four_times_add_up_and_blame_the_right_part(fault_server: Star
     assert 0.7 * whole_us < total <= whole_us + 1_000
 
 
-async def test_time_at_the_limiter_and_in_back_off_is_the_limiter_s(fault_server: Starter) -> None:
+async def test_waits_for_the_rate_limiter_and_for_retries_count_as_limiter_time(fault_server: Starter) -> None:
     url = fault_server("search:status:code=429,retry_after=1,calls=1")
     async with Http() as http:
         with recording() as calls:
@@ -411,7 +412,7 @@ async def test_time_at_the_limiter_and_in_back_off_is_the_limiter_s(fault_server
     assert calls[-1].limiter_us > 300_000
 
 
-async def test_the_ledger_holds_the_calls_of_child_tasks_and_of_nobody_else(fault_server: Starter) -> None:
+async def test_recording_holds_the_calls_of_child_tasks_and_no_others(fault_server: Starter) -> None:
     url = fault_server()
     async with Http() as http, anyio.create_task_group() as tasks:
 
@@ -425,7 +426,7 @@ async def test_the_ledger_holds_the_calls_of_child_tasks_and_of_nobody_else(faul
 
 
 @pytest.mark.parametrize(("count", "refused"), [(1, False), (3, False), (9, True)])
-async def test_jitter_is_full_and_bounded(count: int, refused: bool) -> None:
+async def test_the_retry_wait_is_spread_over_its_whole_bounded_span(count: int, refused: bool) -> None:
     from bench.http.call_log import CallState
     from bench.http.errors import AttemptFailed
     from bench.http.retry import wait_s
@@ -446,5 +447,5 @@ async def test_jitter_is_full_and_bounded(count: int, refused: bool) -> None:
     waits = [wait_s(state, failed, chance) for _ in range(500)]
     assert all(0 <= wait <= span for wait in waits)
     assert min(waits) < 0.1 * span and max(waits) > 0.9 * span
-    asked = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=5.0)
-    assert all(5.0 <= wait_s(state, asked, chance) <= 6.0 for _ in range(100))
+    with_wait = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=5.0)
+    assert all(5.0 <= wait_s(state, with_wait, chance) <= 6.0 for _ in range(100))

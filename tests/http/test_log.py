@@ -1,4 +1,4 @@
-"""Calls and retries in the run log: only what -v asked for, and never a key."""
+"""Calls and retries in the run log: calls only with -v, and never a key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def traffic(url: str) -> None:
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-async def test_w4_calls_are_logged_with_v_only_and_never_with_the_key(
+async def test_w4_calls_are_logged_only_with_verbose_and_never_with_the_key(
     fault_server: Callable[..., str], tmp_path: Path, verbose: bool
 ) -> None:
     redactor.learn(SECRET)

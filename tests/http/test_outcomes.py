@@ -1,4 +1,4 @@
-"""What each kind of answer becomes: which error, how many calls at the server, what the text says."""
+"""Each kind of response: which error class, how many calls reach the server, which text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def failure(url: str, request: Request | None = None, endpoint: Endpoint =
 
 
 @pytest.mark.parametrize("code", [400, 404, 405, 409, 410, 413, 422, 418, 300])
-async def test_a_wrong_request_is_rejected_after_one_call(fault_server: Starter, seen: Seen, code: int) -> None:
+async def test_a_status_that_rejects_the_request_is_not_retried(fault_server: Starter, seen: Seen, code: int) -> None:
     url = fault_server(f"search:status:code={code}")
     error = await failure(url)
     assert type(error) is Rejected
@@ -60,7 +60,7 @@ async def test_a_wrong_request_is_rejected_after_one_call(fault_server: Starter,
 
 
 @pytest.mark.parametrize("code", [401, 403])
-async def test_l7_a_bad_key_is_refused_after_one_call_and_names_the_variable(
+async def test_l7_a_bad_key_is_an_auth_error_after_one_call_and_names_the_variable(
     fault_server: Starter, seen: Seen, code: int
 ) -> None:
     url = fault_server(f"search:status:code={code}")
@@ -70,7 +70,7 @@ async def test_l7_a_bad_key_is_refused_after_one_call_and_names_the_variable(
     assert seen(url)["calls"] == 1
 
 
-async def test_a_plan_that_is_used_up_stops_the_job(fault_server: Starter, serve: Serve, seen: Seen) -> None:
+async def test_a_used_up_quota_is_a_quota_error_after_one_call(fault_server: Starter, serve: Serve, seen: Seen) -> None:
     url = fault_server("search:status:code=402")
     assert type(await failure(url)) is QuotaError
     assert seen(url)["calls"] == 1
@@ -82,7 +82,7 @@ async def test_a_plan_that_is_used_up_stops_the_job(fault_server: Starter, serve
 
 
 @pytest.mark.parametrize("code", [408, 425, 500, 502, 503, 504])
-async def test_trouble_at_the_server_is_tried_again_until_the_retries_are_used(
+async def test_a_server_error_is_retried_until_the_retries_are_used(
     fault_server: Starter, seen: Seen, code: int
 ) -> None:
     url = fault_server(f"search:status:code={code}")
@@ -91,7 +91,7 @@ async def test_trouble_at_the_server_is_tried_again_until_the_retries_are_used(
     assert seen(url)["calls"] == 4
 
 
-async def test_a_server_that_recovers_gives_its_answer(fault_server: Starter, seen: Seen) -> None:
+async def test_a_server_that_recovers_during_the_retries_gives_its_response(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:status:code=503,calls=2")
     async with Http() as http:
         with recording() as calls:
@@ -105,9 +105,7 @@ async def test_a_server_that_recovers_gives_its_answer(fault_server: Starter, se
     assert seen(url)["calls"] == 3
 
 
-async def test_push_back_is_tried_again_even_for_a_call_that_may_not_be_repeated(
-    fault_server: Starter, seen: Seen
-) -> None:
+async def test_a_429_is_retried_even_for_a_call_that_is_not_idempotent(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:status:code=429,calls=2")
     async with Http() as http:
         response = await http.call(QUICK, search(url, idempotent=False))
@@ -115,14 +113,14 @@ async def test_push_back_is_tried_again_even_for_a_call_that_may_not_be_repeated
     assert response.status == 200 and seen(url)["calls"] == 3
 
 
-async def test_push_back_without_end_is_rate_limited(fault_server: Starter, seen: Seen) -> None:
+async def test_a_429_on_every_attempt_is_a_rate_limited_error(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:status:code=429")
     assert type(await failure(url)) is RateLimited
     assert seen(url)["calls"] == 4
 
 
 @pytest.mark.parametrize("fault", ["status:code=503", "reset", "truncate:bytes=10"])
-async def test_l8_an_add_whose_answer_was_lost_is_not_repeated(fault_server: Starter, seen: Seen, fault: str) -> None:
+async def test_l8_an_add_whose_response_was_lost_is_not_repeated(fault_server: Starter, seen: Seen, fault: str) -> None:
     url = fault_server(f"add:{fault}")
     add = Request("POST", f"{url}/v1/add", json={"content": "x", "namespace": "n"})
     assert type(await failure(url, add)) is Unavailable
@@ -161,7 +159,7 @@ async def test_an_add_that_never_reached_the_server_is_repeated() -> None:
         ({503: "retry"}, Unavailable, 4),
     ],
 )
-async def test_a_config_may_override_the_class_of_a_status(
+async def test_a_configured_action_of_a_status_decides_error_class_and_retries(
     fault_server: Starter, seen: Seen, statuses: dict[int, str], kind: type[CallError], calls: int
 ) -> None:
     url = fault_server("search:status:code=503")
@@ -170,7 +168,7 @@ async def test_a_config_may_override_the_class_of_a_status(
     assert seen(url)["calls"] == calls
 
 
-async def test_a_conflict_that_the_config_calls_retryable_is_repeated_for_any_call(
+async def test_a_409_configured_as_retry_is_repeated_for_a_call_that_is_not_idempotent(
     fault_server: Starter, seen: Seen
 ) -> None:
     url = fault_server("add:status:code=409,effect=0,calls=1")
@@ -181,14 +179,14 @@ async def test_a_conflict_that_the_config_calls_retryable_is_repeated_for_any_ca
     assert seen(url, "add")["calls"] == 2
 
 
-async def test_a_status_that_the_call_takes_as_good_is_an_answer(fault_server: Starter) -> None:
+async def test_a_status_in_ok_statuses_is_returned_as_a_response(fault_server: Starter) -> None:
     url = fault_server("search:status:code=404")
     async with Http() as http:
         response = await http.call(QUICK, search(url, ok_statuses=frozenset({404})))
     assert response.status == 404
 
 
-async def test_i3_an_error_inside_a_200_is_asked_again(fault_server: Starter, seen: Seen) -> None:
+async def test_i3_an_unavailable_error_in_a_200_body_is_retried(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:error200:calls=1")
 
     def read(response: Response) -> ReportedUsage | None:
@@ -205,7 +203,7 @@ async def test_i3_an_error_inside_a_200_is_asked_again(fault_server: Starter, se
     assert seen(url)["calls"] == 2
 
 
-async def test_an_error_inside_a_200_that_is_ours_is_not_asked_again(fault_server: Starter, seen: Seen) -> None:
+async def test_a_rejected_error_in_a_200_body_is_not_retried(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:error200")
 
     def read(_response: Response) -> None:
@@ -215,9 +213,9 @@ async def test_an_error_inside_a_200_that_is_ours_is_not_asked_again(fault_serve
     assert seen(url)["calls"] == 1
 
 
-@pytest.mark.parametrize(("fault", "says"), [("html", "HTML"), ("blank", "empty"), ("badjson", "not JSON")])
-async def test_p6_what_is_no_json_is_a_mapping_error_after_one_call(
-    fault_server: Starter, seen: Seen, fault: str, says: str
+@pytest.mark.parametrize(("fault", "text"), [("html", "HTML"), ("blank", "empty"), ("badjson", "not JSON")])
+async def test_p6_a_body_that_is_not_json_is_a_mapping_error_after_one_call(
+    fault_server: Starter, seen: Seen, fault: str, text: str
 ) -> None:
     url = fault_server(f"search:{fault}")
 
@@ -225,19 +223,21 @@ async def test_p6_what_is_no_json_is_a_mapping_error_after_one_call(
         response.json()
 
     error = await failure(url, search(url, read=read))
-    assert type(error) is MappingError and says in str(error)
+    assert type(error) is MappingError and text in str(error)
     assert seen(url)["calls"] == 1
 
 
 @pytest.mark.parametrize("fault", ["truncate:bytes=10", "reset"])
-async def test_p6_a_torn_answer_is_tried_again(fault_server: Starter, seen: Seen, fault: str) -> None:
+async def test_p6_a_truncated_response_is_retried(fault_server: Starter, seen: Seen, fault: str) -> None:
     url = fault_server(f"search:{fault},calls=1" if ":" in fault else f"search:{fault}:calls=1")
     async with Http() as http:
         response = await http.call(QUICK, search(url))
     assert response.status == 200 and seen(url)["calls"] == 2
 
 
-async def test_m6_an_answer_above_the_cap_is_a_mapping_error_and_is_not_read(fault_server: Starter, seen: Seen) -> None:
+async def test_m6_a_response_above_max_response_bytes_is_a_mapping_error_after_one_call(
+    fault_server: Starter, seen: Seen
+) -> None:
     url = fault_server("search:huge:kb=20000")
     endpoint = Endpoint(name="p.search", role="provider", retry=QUICK.retry, max_response_bytes=100_000)
     error = await failure(url, endpoint=endpoint)
@@ -245,7 +245,7 @@ async def test_m6_an_answer_above_the_cap_is_a_mapping_error_and_is_not_read(fau
     assert seen(url)["calls"] == 1
 
 
-async def test_m6_an_answer_without_a_length_is_capped_too(serve: Serve) -> None:
+async def test_m6_a_response_without_content_length_is_limited_by_max_response_bytes(serve: Serve) -> None:
     async def endless(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
@@ -258,7 +258,7 @@ async def test_m6_an_answer_without_a_length_is_capped_too(serve: Serve) -> None
     assert type(error) is MappingError
 
 
-async def test_p10_a_redirect_to_another_host_is_rejected_and_the_key_stays_here(serve: Serve) -> None:
+async def test_p10_a_redirect_to_another_host_is_rejected_and_the_key_is_not_sent_there(serve: Serve) -> None:
     reached: list[str] = []
 
     async def other(request: web.Request) -> web.Response:
@@ -293,7 +293,7 @@ async def test_a_redirect_that_would_drop_the_body_is_rejected(serve: Serve) -> 
     assert type(await failure(await serve(handler))) is Rejected
 
 
-async def test_an_endless_redirect_ends(serve: Serve) -> None:
+async def test_an_endless_redirect_is_rejected_after_six_calls(serve: Serve) -> None:
     calls = 0
 
     async def handler(request: web.Request) -> web.Response:
@@ -319,7 +319,7 @@ async def test_w4_a_key_in_the_query_is_in_no_error_text(fault_server: Starter) 
     assert "abc-not-registered" not in str(error)
 
 
-async def test_l6_a_hanging_server_is_a_time_out_at_its_deadline(fault_server: Starter, seen: Seen) -> None:
+async def test_l6_a_hanging_server_is_a_timeout_after_attempt_s(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("search:hang")
     endpoint = Endpoint(
         name="p.search", role="provider", retry=Retry(max_retries=1, delay_s=0.01), timeouts=Timeouts(attempt_s=0.3)
@@ -331,7 +331,7 @@ async def test_l6_a_hanging_server_is_a_time_out_at_its_deadline(fault_server: S
 
 
 @pytest.mark.parametrize(("fault", "calls"), [("search:hang", 1), ("search:status:code=503", 2)])
-async def test_who_gives_up_after_a_time_out_repeats_all_the_same_what_was_refused(
+async def test_without_repeats_timeouts_a_timeout_is_not_retried_but_a_503_is(
     fault_server: Starter, seen: Seen, fault: str, calls: int
 ) -> None:
     url = fault_server(fault)
@@ -342,7 +342,7 @@ async def test_who_gives_up_after_a_time_out_repeats_all_the_same_what_was_refus
     assert seen(url)["calls"] == calls
 
 
-async def test_l6_a_dripping_answer_is_a_time_out_too(fault_server: Starter) -> None:
+async def test_l6_a_response_that_arrives_too_slowly_is_a_timeout(fault_server: Starter) -> None:
     url = fault_server("search:drip:bytes=1,ms=200")
     endpoint = Endpoint(name="p.search", role="provider", retry=Retry(max_retries=0), timeouts=Timeouts(attempt_s=0.5))
     with anyio.fail_after(5):
@@ -350,7 +350,7 @@ async def test_l6_a_dripping_answer_is_a_time_out_too(fault_server: Starter) -> 
     assert isinstance(error, Unavailable) and error.kind == "timeout"
 
 
-async def test_the_whole_call_has_a_deadline_over_its_attempts(fault_server: Starter) -> None:
+async def test_call_s_limits_the_time_of_all_attempts_together(fault_server: Starter) -> None:
     url = fault_server("search:hang")
     endpoint = Endpoint(
         name="p.search",
@@ -370,7 +370,7 @@ async def test_a_connection_that_is_not_accepted_in_time_is_a_timeout() -> None:
     assert (type(error), error.kind) == (Unavailable, "timeout")
 
 
-async def test_l6_status_shows_the_oldest_request_in_flight(fault_server: Starter) -> None:
+async def test_l6_http_reports_the_oldest_request_in_flight(fault_server: Starter) -> None:
     url = fault_server("search:hang")
     async with Http() as http, anyio.create_task_group() as tasks:
         tasks.start_soon(http.call, QUICK, search(url))
@@ -381,7 +381,7 @@ async def test_l6_status_shows_the_oldest_request_in_flight(fault_server: Starte
     assert http.in_flight == 0 and http.oldest() is None and http.oldest_s() is None
 
 
-async def test_a_cancelled_call_leaves_no_row_no_slot_and_no_error(fault_server: Starter) -> None:
+async def test_a_canceled_call_records_no_row_and_frees_its_slot(fault_server: Starter) -> None:
     url = fault_server("search:hang:calls=1")
     async with Http(concurrency=1) as http:
         with recording() as calls:
@@ -391,7 +391,7 @@ async def test_a_cancelled_call_leaves_no_row_no_slot_and_no_error(fault_server:
             assert (await http.call(QUICK, search(url))).status == 200
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_frees_its_place(fault_server: Starter) -> None:
+async def test_a_call_canceled_while_it_waits_for_a_slot_frees_its_place(fault_server: Starter) -> None:
     url = fault_server("search:latency:ms=300")
     async with Http(concurrency=1) as http, anyio.create_task_group() as tasks:
         tasks.start_soon(http.call, QUICK, search(url))
@@ -402,7 +402,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_frees_its_place(fault_ser
         assert (await http.call(QUICK, search(url))).status == 200
 
 
-async def test_a_call_that_is_cancelled_before_it_has_a_slot_frees_the_place_at_its_endpoint(
+async def test_a_call_canceled_before_it_has_a_slot_frees_its_place_at_the_endpoint(
     fault_server: Starter,
 ) -> None:
     url = fault_server("search:latency:ms=200")
@@ -416,7 +416,7 @@ async def test_a_call_that_is_cancelled_before_it_has_a_slot_frees_the_place_at_
             assert (await http.call(narrow, search(url))).status == 200
 
 
-async def test_the_price_of_a_call_is_paid_once_however_often_it_was_tried(fault_server: Starter) -> None:
+async def test_the_price_of_a_call_is_counted_once_over_its_retries(fault_server: Starter) -> None:
     url = fault_server("search:status:code=503,calls=1")
     async with Http() as http:
         with recording() as calls:
@@ -424,12 +424,12 @@ async def test_the_price_of_a_call_is_paid_once_however_often_it_was_tried(fault
     assert [(call.outcome, call.cost_usd) for call in calls] == [("unavailable", None), ("ok", "0.25")]
 
 
-async def test_a_body_that_is_no_json_is_our_fault_and_is_not_sent() -> None:
+async def test_a_request_body_that_json_cannot_hold_is_a_mapping_error_and_is_not_sent() -> None:
     error = await failure("http://127.0.0.1:9", Request("POST", "http://127.0.0.1:9/", json={"x": float("nan")}))
     assert isinstance(error, MappingError)
 
 
-async def test_a_lone_surrogate_arrives_as_it_was(serve: Serve) -> None:
+async def test_a_lone_surrogate_in_a_request_body_reaches_the_server_unchanged(serve: Serve) -> None:
     text = 'emoji \U0001f600, quote ", U+2028 \u2028, lone \ud83d, ${x} and $.x'
 
     async def echo(request: web.Request) -> web.Response:
@@ -446,5 +446,5 @@ async def test_a_header_that_cannot_be_sent_is_rejected_without_a_call(fault_ser
     assert seen(url)["calls"] == 0
 
 
-async def test_an_address_that_is_none_is_rejected() -> None:
+async def test_an_invalid_url_is_a_call_error() -> None:
     assert isinstance(await failure("http://"), CallError)

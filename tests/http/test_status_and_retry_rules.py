@@ -1,4 +1,4 @@
-"""What a status, a silence and a limit mean, as tables: no server is asked."""
+"""Rules for statuses, missing responses, limits and waits, as tables without a server."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def failed(
         (599, Unavailable, True, False),
     ],
 )
-def test_a_status_has_one_meaning(
+def test_each_http_status_maps_to_one_error_class_and_retry_rule(
     status: int, error: type[CallError], repeat: bool, repeat_if_lost_harms: bool
 ) -> None:
     signal = failed(status)
@@ -79,7 +79,7 @@ def test_a_status_has_one_meaning(
 
 
 @given(status=st.integers(300, 999), wait=st.none() | st.floats(0, 100), repeatable=st.booleans())
-def test_every_status_is_told_with_its_wait_and_only_push_back_is_refused(
+def test_only_429_counts_as_refused_and_a_retry_keeps_the_wait_of_the_server(
     status: int, wait: float | None, repeatable: bool
 ) -> None:
     signal = failed(status, wait_s=wait, repeatable=repeatable)
@@ -92,7 +92,7 @@ def test_every_status_is_told_with_its_wait_and_only_push_back_is_refused(
 
 @each_row("action", ["retry", "fail", "stop"])
 @each_row("status", [400, 401, 404, 409, 429, 500])
-def test_a_config_may_say_what_a_status_means(status: int, action: str) -> None:
+def test_a_config_can_override_the_action_of_a_status(status: int, action: str) -> None:
     endpoint = replace(ENDPOINT, statuses={status: action})  # type: ignore[dict-item]
     signal = failed(status, endpoint=endpoint)
     stopping = AuthError if status == 401 else QuotaError
@@ -113,11 +113,11 @@ def test_a_config_may_say_what_a_status_means(status: int, action: str) -> None:
         (429, "x" * 5000 + "insufficient_quota", RateLimited),
     ],
 )
-def test_a_plan_that_is_used_up_is_known_by_its_words(status: int, body: str, error: type[CallError]) -> None:
+def test_a_used_up_quota_is_recognized_in_the_response_body(status: int, body: str, error: type[CallError]) -> None:
     assert type(failed(status, body).error) is error
 
 
-def test_a_config_that_names_a_status_is_believed_before_the_words_of_the_body() -> None:
+def test_a_configured_action_of_a_status_wins_over_quota_words_in_the_body() -> None:
     endpoint = replace(ENDPOINT, statuses={429: "retry"})
     signal = failed(429, "insufficient_quota", endpoint=endpoint)
     assert (type(signal.error), signal.repeat) == (RateLimited, True)
@@ -130,18 +130,18 @@ def test_a_config_that_names_a_status_is_believed_before_the_words_of_the_body()
         (None, "p.search: POST /v1/search -> 401: no", AuthError.default_hint),
     ],
 )
-def test_a_refused_key_is_named_by_its_variable(key_variable: str | None, text: str, hint: str) -> None:
+def test_the_error_for_a_refused_key_names_its_variable(key_variable: str | None, text: str, hint: str) -> None:
     error = failed(401, "no", endpoint=replace(ENDPOINT, key_variable=key_variable)).error
     assert (error.message, error.hint) == (text, hint)
 
 
-def test_a_body_is_shown_short_and_on_one_line() -> None:
+def test_an_error_shows_the_response_body_shortened_on_one_line() -> None:
     text = failed(400, "a\n\n  b\t" + "x" * 2000).error.message
     assert text.startswith("p.search: POST /v1/search -> 400: a b xxx")
     assert len(text) == len("p.search: POST /v1/search -> 400: ") + 500
 
 
-def test_a_redirect_that_is_not_followed_says_where_it_led() -> None:
+def test_the_error_for_a_redirect_that_is_not_followed_names_its_target() -> None:
     response = answer(307, Location="https://elsewhere.invalid/x")
     error = failure_of_status(ENDPOINT, response, repeatable=True, wait_s=None).error
     assert error.message == (
@@ -149,7 +149,7 @@ def test_a_redirect_that_is_not_followed_says_where_it_led() -> None:
     )
 
 
-# ------------------------------------------------------------------------ bodies and silence
+# ------------------------------------------------------------------------ errors in bodies and missing responses
 
 
 @each_row(
@@ -162,7 +162,7 @@ def test_a_redirect_that_is_not_followed_says_where_it_led() -> None:
         (MappingError("no field"), True, False, False),
     ],
 )
-def test_an_error_inside_a_good_status_is_treated_as_its_status_would_be(
+def test_an_error_in_a_200_body_has_the_retry_rule_of_its_error_class(
     error: CallError, repeatable: bool, repeat: bool, refused: bool
 ) -> None:
     signal = failure_of_body(error, answer(200), repeatable=repeatable)
@@ -186,7 +186,7 @@ def test_an_error_inside_a_good_status_is_treated_as_its_status_would_be(
           "may wait"),
     ],
 )  # fmt: skip
-def test_a_silence_is_repeated_only_where_nothing_can_have_happened_twice(
+def test_a_call_without_response_is_repeated_only_if_it_cannot_take_effect_twice(
     signal: RequestNotSent | ResponseLost | ResponseTooLarge | PauseTooLong,
     error: type[CallError],
     repeat: bool,
@@ -213,7 +213,7 @@ def test_a_silence_is_repeated_only_where_nothing_can_have_happened_twice(
         ("GET", False, False),
     ],
 )
-def test_a_call_may_be_repeated_by_its_method_or_by_what_is_said_of_it(
+def test_a_request_is_repeatable_by_its_method_or_its_idempotent_setting(
     method: str, idempotent: bool | None, repeatable: bool
 ) -> None:
     assert Request(method, "http://p.invalid", idempotent=idempotent).repeatable is repeatable
@@ -226,7 +226,7 @@ def test_a_call_may_be_repeated_by_its_method_or_by_what_is_said_of_it(
     ("body", "tree"),
     [(b"{}", {}), (b" [1, 2] ", [1, 2]), (b"null", None), (b'"x"', "x"), ("\u00e9".join('""').encode(), "\u00e9")],
 )
-def test_a_body_is_parsed_once(body: bytes, tree: object) -> None:
+def test_response_json_parses_the_body_once(body: bytes, tree: object) -> None:
     response = Response(status=200, headers={}, body=body, timings=Timings())
     assert response.json() == tree
     assert response.json() is response.json()
@@ -244,13 +244,13 @@ def test_a_body_is_parsed_once(body: bytes, tree: object) -> None:
         ("[" * 100_000, f"POST /v1/search -> 200: the body is not JSON: {'[' * 300}"),
     ],
 )
-def test_a_body_that_is_no_json_is_said_and_shown_short(body: str, text: str) -> None:
+def test_a_body_that_is_not_json_is_a_mapping_error_with_a_short_excerpt(body: str, text: str) -> None:
     with pytest.raises(MappingError) as caught:
         answer(200, body).json()
     assert caught.value.message == text
 
 
-def test_bytes_that_are_no_text_are_shown_as_such() -> None:
+def test_response_text_replaces_bytes_that_are_not_utf8() -> None:
     assert Response(status=200, headers={}, body=b"a\xff", timings=Timings()).text == "a\ufffd"
 
 
@@ -268,7 +268,7 @@ LIMITS = st.builds(
 
 
 @given(own=LIMITS, run=LIMITS)
-def test_what_the_run_says_wins_and_its_rate_brings_its_own_pace(own: Limits, run: Limits) -> None:
+def test_limits_of_the_run_win_and_a_rate_of_the_run_brings_its_own_pace(own: Limits, run: Limits) -> None:
     found = own.under(run)
     assert own.under(None) == own
     assert found.rate == (own.rate if run.rate is None else run.rate)
@@ -289,11 +289,13 @@ def test_what_the_run_says_wins_and_its_rate_brings_its_own_pace(own: Limits, ru
         (Limits(rps=200, burst=2), 200.0, 2),
     ],
 )
-def test_a_burst_is_a_fortieth_of_the_rate_and_one_at_least(limits: Limits, rate: float | None, burst: float) -> None:
+def test_the_default_burst_is_a_fortieth_of_the_rate_and_at_least_one(
+    limits: Limits, rate: float | None, burst: float
+) -> None:
     assert (limits.rate, limits.burst_size) == (rate, burst)
 
 
-def test_a_rate_is_per_second_or_per_minute_and_not_both() -> None:
+def test_rps_and_rpm_together_are_rejected() -> None:
     with pytest.raises(ValueError, match="rps and rpm exclude each other"):
         Limits(rps=1, rpm=60)
 
@@ -307,7 +309,9 @@ def test_a_rate_is_per_second_or_per_minute_and_not_both() -> None:
         (Timeouts(attempt_s=100, call_s=5), 3, 5),
     ],
 )
-def test_a_call_may_take_three_minutes_or_all_its_attempts(timeouts: Timeouts, retries: int, call_s: float) -> None:
+def test_the_default_call_deadline_is_three_minutes_or_the_time_of_all_attempts(
+    timeouts: Timeouts, retries: int, call_s: float
+) -> None:
     assert replace(ENDPOINT, timeouts=timeouts, retry=Retry(max_retries=retries)).call_s == call_s
 
 
@@ -328,7 +332,7 @@ def state(retry: Retry, *, refused: int = 0, lost: int = 0) -> CallState:
 
 
 @given(count=st.integers(1, 40), delay_s=st.floats(0.01, 10), most_s=st.floats(0.1, 100), seed=st.integers(0, 99))
-async def test_a_pause_is_jitter_over_a_span_that_doubles_up_to_its_bound(
+async def test_the_retry_wait_is_within_a_span_that_doubles_up_to_max_delay_s(
     count: int, delay_s: float, most_s: float, seed: int
 ) -> None:
     retry = Retry(delay_s=delay_s, max_delay_s=most_s)
@@ -339,11 +343,11 @@ async def test_a_pause_is_jitter_over_a_span_that_doubles_up_to_its_bound(
     assert wait_s(state(retry, lost=40, refused=1), refused, random.Random(seed)) <= min(most_s, delay_s)
 
 
-@given(told_s=st.floats(0, 100), seed=st.integers(0, 99))
-async def test_a_pause_that_the_server_names_is_kept_and_a_little_spread(told_s: float, seed: int) -> None:
-    refused = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=told_s)
+@given(wait_s_of_server=st.floats(0, 100), seed=st.integers(0, 99))
+async def test_the_retry_wait_is_at_least_the_wait_of_the_server(wait_s_of_server: float, seed: int) -> None:
+    refused = AttemptFailed(RateLimited("x"), repeat=True, refused=True, wait_s=wait_s_of_server)
     pause_s = wait_s(state(Retry(delay_s=0.5), refused=3), refused, random.Random(seed))
-    assert told_s <= pause_s <= told_s + 1.0
+    assert wait_s_of_server <= pause_s <= wait_s_of_server + 1.0
 
 
 # ------------------------------------------------------------------------ feedback of headers
@@ -363,7 +367,7 @@ async def test_a_pause_that_the_server_names_is_kept_and_a_little_spread(told_s:
         ({"left": " 0 ", "again": "soon"}, 0.5, 1.0),
     ],
 )
-async def test_what_is_left_is_spread_over_the_time_until_it_is_new(
+async def test_the_remaining_quota_is_spread_over_the_time_until_its_reset(
     headers: dict[str, str], at_least_s: float, at_most_s: float
 ) -> None:
     from bench.http import Feedback
@@ -376,7 +380,7 @@ async def test_what_is_left_is_spread_over_the_time_until_it_is_new(
     assert silent.closed_for() == 0
 
 
-def test_a_pause_never_becomes_shorter() -> None:
+def test_close_for_never_shortens_a_pause() -> None:
     limiter = RateLimiter(Limits(), Slots(1), adaptive=False)
     limiter.close_for(50)
     limiter.close_for(1)
@@ -396,9 +400,9 @@ def test_a_pause_never_becomes_shorter() -> None:
         (AttemptTimes(begun=1, sent=5, first_byte=4, ended=6), 0.0),
     ],
 )
-def test_the_providers_time_is_from_sent_to_first_byte(stamps: AttemptTimes, provider_s: float) -> None:
+def test_provider_time_is_from_the_request_sent_to_the_first_byte(stamps: AttemptTimes, provider_s: float) -> None:
     assert stamps.provider_s() == provider_s
 
 
-def test_our_own_waiting_is_no_latency() -> None:
+def test_latency_excludes_the_time_in_queue_and_rate_limiter() -> None:
     assert Timings(queue_us=1, limiter_us=2, network_us=30, provider_us=400).latency_us == 430
