@@ -106,11 +106,11 @@ def units(count: int) -> Iterator[str]:
 
 
 async def items_of(path: Path) -> list[ItemRecord]:
-    """Every item of the one job."""
+    """Return every item of the job."""
     async with Reader.open(path) as reader:
         return [record async for record in reader.items(CHAIN)]
 
 
 def states_of(records: list[ItemRecord]) -> dict[str, State | None]:
-    """item -> state."""
+    """Return the state of each item."""
     return {record.item: record.state for record in records}

@@ -1,6 +1,6 @@
-"""A process that writes as fast as it can: ``journal_storm.py FOLDER MODE [FSIZE]``, to be killed or to run full.
+"""A process that writes as fast as it can, to be killed or to fill its disk: ``journal_storm.py FOLDER MODE [FSIZE]``.
 
-It prints a line after each commit: how many storm rows are acknowledged by now. MODE is ``create``,
+It prints the number of acknowledged rows after each commit. MODE is ``create``,
 ``resume`` or ``hold`` (take the journal, print, sleep).
 """
 
@@ -27,12 +27,12 @@ async def storm(folder: Path, mode: str) -> None:
             await anyio.sleep(60)
         acknowledged = start
 
-        def tell(rows: object) -> None:
+        def print_acknowledged(rows: object) -> None:
             nonlocal acknowledged
             acknowledged += sum(row.key.phase is Phase.SEARCH for row in rows)  # type: ignore[attr-defined]
             print(acknowledged, flush=True)
 
-        journal.on_commit = tell
+        journal.on_commit = print_acknowledged
         for number in range(start, start + 1_000_000):
             await journal.wait_for_room()
             journal.append(search(f"q{number:07d}", attempt=1))

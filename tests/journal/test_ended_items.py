@@ -1,4 +1,4 @@
-"""The lean way to a job's ended items says what whole records say."""
+"""``ended_items`` reads fewer columns than ``Reader.items`` and returns the same values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.journal import ItemRecord, Journal, JournaledPhase, Key, Reader
-from bench.journal import pages as ended
+from bench.journal import ItemRecord, Journal, JournaledPhase, Key, Reader, pages
 from bench.journal.pages import EndedItem, ended_items
 from bench.model import Call, Phase, State, Verdict
 from tests.journal.journal_samples import CHAIN, START, meta
@@ -33,7 +32,7 @@ def a_call(cost_usd: str | None) -> Call:
 
 @st.composite
 def entries(draw: st.DrawFn) -> JournaledPhase:
-    """Any attempt of any phase; an evaluate entry says how the item ended, in one of two scoring generations."""
+    """Any attempt of any phase; an evaluate entry has the state of the item, in one of two scoring generations."""
     phase = draw(st.sampled_from(list(OWNER)))
     key = Key(
         owner=OWNER[phase], phase=phase, corpus=draw(texts), unit=draw(texts), epoch=draw(st.sampled_from([1, 2, 10]))
@@ -56,7 +55,7 @@ def entries(draw: st.DrawFn) -> JournaledPhase:
     )  # fmt: skip
 
 
-def told(item: EndedItem) -> dict[str, object]:
+def fields_of_ended(item: EndedItem) -> dict[str, object]:
     costs = [Decimal(cost) for cost in item.costs_usd if cost is not None]
     return {
         "unit": (item.corpus, item.item, item.epoch),
@@ -67,7 +66,7 @@ def told(item: EndedItem) -> dict[str, object]:
     }
 
 
-def known(item: ItemRecord) -> dict[str, object]:
+def fields_of_record(item: ItemRecord) -> dict[str, object]:
     spent = item.spent.values()
     return {
         "unit": (item.corpus, item.item, item.epoch),
@@ -81,13 +80,13 @@ def known(item: ItemRecord) -> dict[str, object]:
 # no shrinking: an example opens a file
 @settings(max_examples=examples(30), phases=[Stage.explicit, Stage.generate])
 @given(rows=st.lists(entries(), max_size=40))
-def test_ended_items_say_what_whole_records_say(rows: list[JournaledPhase]) -> None:
+def test_ended_items_agree_with_the_full_item_records(rows: list[JournaledPhase]) -> None:
     asyncio.run(_compare(rows))
 
 
 @pytest.mark.parametrize("page", [1, 2, 400])
-def test_pages_of_any_size_give_each_item_once(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ended, "PAGE", page)
+def test_ended_items_returns_each_item_once_for_any_page_size(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "PAGE", page)
     rows = [
         JournaledPhase(
             key=Key(owner=CHAIN.job, phase=Phase.EVALUATE, corpus=f"c{n % 3}", unit=f"q{n}"), state=State.CORRECT
@@ -103,6 +102,6 @@ async def _compare(rows: list[JournaledPhase]) -> None:
             for row in rows:
                 journal.append(row)
         async with Reader.open(Path(folder) / "r") as reader:
-            lean = [told(item) async for item in ended_items(reader, CHAIN)]
-            whole = [known(item) async for item in reader.items(CHAIN) if item.state is not None]
-    assert lean == whole
+            ended = [fields_of_ended(item) async for item in ended_items(reader, CHAIN)]
+            records = [fields_of_record(item) async for item in reader.items(CHAIN) if item.state is not None]
+    assert ended == records

@@ -1,4 +1,4 @@
-"""What is no journal of ours is refused and stays as it is, byte by byte."""
+"""A damaged file, or a file that is not a journal, is refused and does not change by a byte."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ DAMAGES = [
 
 @pytest.mark.scenario("J2")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-async def test_J2_a_damaged_or_foreign_file_is_refused_and_left_as_it_is(
+async def test_J2_resume_refuses_a_damaged_or_foreign_file_and_does_not_change_it(
     file: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(file)
@@ -111,7 +111,9 @@ async def test_J2_a_damaged_or_foreign_file_is_refused_and_left_as_it_is(
 @pytest.mark.parametrize(
     "damage", [d for d in DAMAGES if d is not a_page_of_garbage], ids=lambda damage: damage.__name__
 )
-async def test_J2_a_reader_refuses_it_too(file: Path, damage: Callable[[Path], None]) -> None:
+async def test_J2_a_reader_refuses_a_damaged_or_foreign_file_and_does_not_change_it(
+    file: Path, damage: Callable[[Path], None]
+) -> None:
     damage(file)
     before = file.read_bytes()
     with pytest.raises(JournalError, match=str(file)):
@@ -120,13 +122,13 @@ async def test_J2_a_reader_refuses_it_too(file: Path, damage: Callable[[Path], N
     assert file.read_bytes() == before
 
 
-async def test_a_reader_that_meets_a_damaged_page_says_so(file: Path) -> None:
+async def test_reading_a_damaged_page_is_a_journal_error(file: Path) -> None:
     a_page_of_garbage(file)
     with pytest.raises(JournalError, match="damaged"):
         await items_of(file)
 
 
-async def test_a_newer_journal_asks_for_a_newer_bench(file: Path) -> None:
+async def test_the_hint_for_a_journal_of_a_newer_version_is_to_install_it(file: Path) -> None:
     newer(file)
     with pytest.raises(JournalError) as refusal:
         async with Journal.resume(file):

@@ -1,4 +1,4 @@
-"""The file itself: what SQLite says becomes the error of who must act, and a new file is whole or not there."""
+"""The journal file: SQLite errors become errors with a hint, and a new file is complete or absent."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.journal.journal_samples import items_of, meta, scored, search
 from tests.rows import each_row
 
 WRITABLE = "make the folder writable; nothing was changed"
-DAMAGED = "the journal is damaged (what it said); it was not changed"
+DAMAGED = "the journal is damaged (text of SQLite); it was not changed"
 BACKUP = "restore the file from a backup, or start a new run"
 
 
-def sqlite_error(code: int, text: str = "what it said") -> sqlite3.Error:
+def sqlite_error(code: int, text: str = "text of SQLite") -> sqlite3.Error:
     error = sqlite3.OperationalError(text)
     error.sqlite_errorcode = code
     error.sqlite_errorname = "SQLITE_FULL" if code == sqlite3.SQLITE_FULL else "SQLITE_OTHER"
@@ -45,21 +45,21 @@ def sqlite_error(code: int, text: str = "what it said") -> sqlite3.Error:
 @each_row(
     ("code", "kind", "message", "hint"),
     [
-        (sqlite3.SQLITE_FULL, DiskFull, "the disk is full (what it said)", "make room, then resume the run"),
+        (sqlite3.SQLITE_FULL, DiskFull, "the disk is full (text of SQLite)", "make room, then resume the run"),
         (sqlite3.SQLITE_BUSY, Locked, "another process has locked the file for more than 30 s", None),
         (sqlite3.SQLITE_LOCKED, Locked, "another process has locked the file for more than 30 s", None),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, Locked, "another process has locked the file for more than 30 s", None),
         (sqlite3.SQLITE_CORRUPT, JournalError, DAMAGED, BACKUP),
         (sqlite3.SQLITE_NOTADB, JournalError, DAMAGED, BACKUP),
         (sqlite3.SQLITE_CORRUPT_INDEX, JournalError, DAMAGED, BACKUP),
-        (sqlite3.SQLITE_CANTOPEN, JournalError, "what it said", WRITABLE),
-        (sqlite3.SQLITE_READONLY, JournalError, "what it said", WRITABLE),
-        (sqlite3.SQLITE_READONLY_DBMOVED, JournalError, "what it said", WRITABLE),
-        (sqlite3.SQLITE_ERROR, JournalError, "what it said", BACKUP),
-        (0, JournalError, "what it said", BACKUP),
+        (sqlite3.SQLITE_CANTOPEN, JournalError, "text of SQLite", WRITABLE),
+        (sqlite3.SQLITE_READONLY, JournalError, "text of SQLite", WRITABLE),
+        (sqlite3.SQLITE_READONLY_DBMOVED, JournalError, "text of SQLite", WRITABLE),
+        (sqlite3.SQLITE_ERROR, JournalError, "text of SQLite", BACKUP),
+        (0, JournalError, "text of SQLite", BACKUP),
     ],
 )
-def test_what_sqlite_says_becomes_the_error_of_who_must_act(
+def test_each_sqlite_error_code_becomes_a_journal_error_with_a_hint(
     code: int, kind: type[JournalError], message: str, hint: str | None
 ) -> None:
     with pytest.raises(JournalError) as raised, sqlite_errors_reported(Path("r/journal.sqlite")):
@@ -70,30 +70,30 @@ def test_what_sqlite_says_becomes_the_error_of_who_must_act(
     assert isinstance(raised.value.__cause__, sqlite3.Error)
 
 
-def test_an_error_that_quotes_a_whole_row_is_cut() -> None:
+def test_a_long_sqlite_message_is_shortened() -> None:
     with pytest.raises(JournalError) as raised, sqlite_errors_reported(Path("r")):
         raise sqlite_error(sqlite3.SQLITE_ERROR, "x" * 5000)
     assert raised.value.message == "x" * SHOWN_CHARS + "…"
 
 
-def test_what_is_no_error_of_sqlite_passes() -> None:
+def test_an_exception_that_is_not_from_sqlite_passes_unchanged() -> None:
     with pytest.raises(ZeroDivisionError), sqlite_errors_reported(Path("r")):
         raise ZeroDivisionError
 
 
-def test_a_journal_is_named_by_its_folder_or_itself(tmp_path: Path) -> None:
+def test_locate_accepts_the_folder_or_the_file_of_a_journal(tmp_path: Path) -> None:
     (tmp_path / NAME).touch()
     assert locate(tmp_path) == locate(tmp_path / NAME) == tmp_path / NAME
-    for gone in (tmp_path / "nobody", tmp_path / "nobody" / NAME):
+    for gone in (tmp_path / "absent", tmp_path / "absent" / NAME):
         with pytest.raises(UsageError) as refused:
             locate(gone)
         assert refused.value.message == f"there is no journal at {gone}"
 
 
-# ------------------------------------------------------------------ making one
+# ------------------------------------------------------------------ create
 
 
-async def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
+async def test_a_new_journal_has_our_application_id_the_newest_version_and_wal_mode(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints/r" / NAME
     await create(path, meta("r"))
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
@@ -108,7 +108,7 @@ async def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
     await examine(path)
 
 
-async def test_of_two_that_make_one_run_one_is_told(tmp_path: Path) -> None:
+async def test_the_second_of_two_concurrent_creates_is_a_usage_error(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints/r" / NAME
     results = await asyncio.gather(create(path, meta("r")), create(path, meta("r")), return_exceptions=True)
     refused = [one for one in results if one is not None]
@@ -119,7 +119,7 @@ async def test_of_two_that_make_one_run_one_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
-async def test_where_there_are_no_links_a_file_is_moved(
+async def test_create_works_on_a_file_system_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def link(source: object, target: object) -> None:
@@ -133,9 +133,9 @@ async def test_where_there_are_no_links_a_file_is_moved(
         await create(tmp_path / "checkpoints/r" / NAME, meta("r"))
 
 
-@pytest.mark.parametrize(("number", "said"), [(errno.EACCES, "Permission denied"), (errno.EIO, "Input/output error")])
-async def test_what_the_system_refuses_is_told_and_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
+@pytest.mark.parametrize(("number", "text"), [(errno.EACCES, "Permission denied"), (errno.EIO, "Input/output error")])
+async def test_an_os_error_in_create_is_a_journal_error_and_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, text: str
 ) -> None:
     def link(source: object, target: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -144,23 +144,23 @@ async def test_what_the_system_refuses_is_told_and_nothing_is_left(
     path = tmp_path / "checkpoints/r" / NAME
     with pytest.raises(JournalError) as refused:
         await create(path, meta("r"))
-    assert (refused.value.message, refused.value.where) == (f"cannot create the journal: {said}", str(path))
+    assert (refused.value.message, refused.value.where) == (f"cannot create the journal: {text}", str(path))
     assert not path.exists()
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
     assert list((tmp_path / "checkpoints/r").iterdir()) == []
 
 
-async def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+async def test_create_below_a_path_that_is_a_file_is_a_journal_error(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(JournalError, match="cannot create the journal: "):
         await create(tmp_path / "checkpoints/r" / NAME, meta("r"))
     assert (tmp_path / "checkpoints").read_text() == "in the way"
 
 
-# ------------------------------------------------------------------ opening one
+# ------------------------------------------------------------------ open
 
 
-async def test_a_writer_syncs_each_commit_and_checkpoints_seldom(tmp_path: Path) -> None:
+async def test_a_writing_connection_uses_wal_full_sync_and_rare_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints/r" / NAME
     await create(path, meta("r"))
     async with open_writing(path) as connection:
@@ -171,7 +171,7 @@ async def test_a_writer_syncs_each_commit_and_checkpoints_seldom(tmp_path: Path)
     assert found == ["wal", 2, AUTOCHECKPOINT_PAGES]
 
 
-async def test_a_file_that_is_connected_is_not_opened_beside_it(tmp_path: Path) -> None:
+async def test_examine_header_does_not_open_a_file_with_a_counted_connection(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints/r" / NAME
     await create(path, meta("r"))
     path.write_bytes(b"torn" + path.read_bytes()[4:])
@@ -181,7 +181,7 @@ async def test_a_file_that_is_connected_is_not_opened_beside_it(tmp_path: Path) 
         examine_header(path)
 
 
-async def test_a_reader_that_comes_and_goes_leaves_the_writer_its_locks(tmp_path: Path) -> None:
+async def test_closing_a_reader_does_not_release_the_locks_of_the_writer(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         for number in range(3):
             await journal.append_durable(scored(f"q{number}"))
@@ -193,8 +193,8 @@ async def test_a_reader_that_comes_and_goes_leaves_the_writer_its_locks(tmp_path
         assert (tmp_path / "run" / f"{NAME}-wal").stat().st_size > 0
 
 
-async def test_a_checkpoint_that_was_killed_after_its_first_page_loses_nothing(tmp_path: Path) -> None:
-    """The header then promises pages that only the WAL has."""
+async def test_a_checkpoint_killed_after_its_first_page_loses_no_rows(tmp_path: Path) -> None:
+    """The header then counts pages that only the WAL has."""
     run, copy = tmp_path / "run", tmp_path / "copy"
     async with Journal.create(run, meta()) as journal:
         for number in range(40):

@@ -1,4 +1,4 @@
-"""One writer at a time: who holds a run, and when a dead holder is taken over."""
+"""One writer at a time: which process holds a run, and when a dead holder is replaced."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-async def test_a_second_opening_in_this_process_is_refused(folder: Path) -> None:
+async def test_a_second_resume_in_the_same_process_is_locked(folder: Path) -> None:
     async with Journal.resume(folder) as journal:
         with pytest.raises(Locked, match=rf"pid {os.getpid()} on {platform.node()}"):
             async with Journal.resume(folder):
@@ -58,7 +58,7 @@ async def test_a_second_opening_in_this_process_is_refused(folder: Path) -> None
 
 
 @pytest.mark.scenario("J7")
-async def test_J7_another_process_is_named_and_taken_over_once_it_was_killed(folder: Path) -> None:
+async def test_J7_a_run_of_another_process_is_locked_until_that_process_is_killed(folder: Path) -> None:
     with running(str(folder), "hold", start=subprocess.Popen) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -78,8 +78,8 @@ async def test_J7_another_process_is_named_and_taken_over_once_it_was_killed(fol
     assert set(states_of(await items_of(folder))) == {"q1", "q2"}
 
 
-async def taken_over(folder: Path) -> None:
-    """This process becomes the holder, and what it writes is kept."""
+async def check_take_over(folder: Path) -> None:
+    """Check that this process becomes the holder on resume and its rows are stored."""
     async with Journal.resume(folder) as journal:
         await journal.append_durable(scored("q9"))
         async with Reader.open(folder) as reader:
@@ -90,7 +90,7 @@ async def taken_over(folder: Path) -> None:
     assert "q9" in states_of(await items_of(folder))
 
 
-async def test_another_process_sees_how_old_the_oldest_request_is_while_the_run_goes_on(folder: Path) -> None:
+async def test_a_reader_sees_the_age_of_the_oldest_request_while_the_run_is_active(folder: Path) -> None:
     async with Journal.resume(folder) as journal:
         journal.oldest_s = lambda: 7.5
         await journal.append_durable(scored("q2"))
@@ -103,22 +103,22 @@ async def test_another_process_sees_how_old_the_oldest_request_is_while_the_run_
 
 
 @pytest.mark.scenario("J7")
-async def test_J7_the_same_pid_of_another_boot_is_taken_over(folder: Path) -> None:
+async def test_J7_a_holder_from_an_earlier_boot_is_taken_over(folder: Path) -> None:
     set_holder(folder, pid=os.getppid(), boot="another boot")
-    await taken_over(folder)
+    await check_take_over(folder)
 
 
-async def test_a_pid_that_another_process_has_now_is_taken_over(folder: Path) -> None:
+async def test_a_holder_whose_pid_another_process_has_now_is_taken_over(folder: Path) -> None:
     set_holder(folder, pid=os.getppid(), started=1)
-    await taken_over(folder)
+    await check_take_over(folder)
 
 
-async def test_this_pid_of_an_earlier_process_is_taken_over(folder: Path) -> None:
+async def test_a_holder_with_the_pid_of_this_process_but_an_earlier_start_is_taken_over(folder: Path) -> None:
     set_holder(folder, pid=os.getpid(), started=1)
-    await taken_over(folder)
+    await check_take_over(folder)
 
 
-async def test_a_holder_on_another_machine_counts_by_its_heartbeat(folder: Path) -> None:
+async def test_a_holder_on_another_machine_is_taken_over_after_60_s_without_heartbeat(folder: Path) -> None:
     set_holder(folder, host="elsewhere", boot="another boot", heartbeat_us=time.time_ns() // 1000 - 10_000_000)
     with pytest.raises(Locked, match="elsewhere"):
         async with Journal.resume(folder):
@@ -128,7 +128,7 @@ async def test_a_holder_on_another_machine_counts_by_its_heartbeat(folder: Path)
         pass
 
 
-async def test_a_refused_opening_changes_nothing(folder: Path) -> None:
+async def test_a_locked_resume_does_not_change_the_file(folder: Path) -> None:
     set_holder(folder, host="elsewhere")
     before = (folder / "journal.sqlite").read_bytes()
     with pytest.raises(Locked):
@@ -137,7 +137,7 @@ async def test_a_refused_opening_changes_nothing(folder: Path) -> None:
     assert (folder / "journal.sqlite").read_bytes() == before
 
 
-async def test_a_writer_that_lost_its_run_stops(folder: Path) -> None:
+async def test_a_writer_stops_when_another_process_has_taken_over_its_run(folder: Path) -> None:
     with pytest.raises(Locked, match="has taken over the run"):
         async with Journal.resume(folder) as journal:
             await journal.append_durable(scored("q2"))
@@ -158,13 +158,13 @@ async def test_R3_a_killed_run_is_interrupted_and_not_running(folder: Path) -> N
     assert status.holder is None
 
 
-async def test_a_clean_end_leaves_one_file_and_no_holder(folder: Path) -> None:
+async def test_a_closed_journal_is_one_file_without_a_holder(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["journal.sqlite"]
     async with Reader.open(folder) as reader:
         assert (await reader.status()).holder is None
 
 
-async def test_J7_a_process_that_is_refused_takes_nothing_from_the_holder(folder: Path) -> None:
+async def test_J7_processes_that_are_locked_out_do_not_disturb_the_holder(folder: Path) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path\n"
         "from bench.errors import Locked; from bench.journal import Journal\n"

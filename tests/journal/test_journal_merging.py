@@ -1,4 +1,4 @@
-"""The algebra of merge: a union that knows neither order nor repetition, and refuses contradictions."""
+"""Merge is commutative, idempotent and associative, and refuses journals that contradict each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from bench.errors import IdentityError, Locked, MergeConflict, UsageError
 from bench.journal import CorpusKind, Event, Journal, JournaledPhase, JournalRow, ProbeRow, Reader, RunState, merge
 from bench.model import Call, Phase, State
-from bench.plan.ranges import gaps_of, union_of
 from tests.journal.journal_samples import (
     CHAIN,
     JOB,
@@ -56,7 +55,7 @@ JOIN origin g ON g.id = n.origin ORDER BY 1, 2, 3, 4
 
 
 def content(folder: Path) -> list[list[tuple[object, ...]]]:
-    """Everything a merged journal says, without row numbers."""
+    """Return all rows of a merged journal, without row numbers."""
     connection = sqlite3.connect(folder / "journal.sqlite")
     try:
         return [connection.execute(sql).fetchall() for sql in (CONTENT, STEPS, NOTES)]
@@ -78,7 +77,7 @@ seconds = st.integers(0, 5).map(lambda number: START + timedelta(seconds=number)
 
 @st.composite
 def entries(draw: st.DrawFn) -> JournaledPhase:
-    """Rows in which the ok ones of an item always agree in content and differ in what is measured."""
+    """Rows in which the ok ones of an item always agree in content and differ in measured values."""
     unit, started_at = draw(units), draw(seconds)
     calls: tuple[Call, ...] = draw(st.sampled_from([(), (call(),)]))
     kind = draw(st.sampled_from(["search", "scored", "failed"]))
@@ -124,22 +123,7 @@ async def _check_algebra(parts: list[list[JournalRow]]) -> None:
         assert content(root / "nested") == expected
 
 
-@given(
-    parts=st.lists(
-        st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda pair: (min(pair), max(pair))), min_size=1
-    ),
-    total=st.integers(30, 40),
-)
-def test_ranges_and_gaps_make_up_the_whole(parts: list[tuple[int, int]], total: int) -> None:
-    covered = {position for start, end in parts for position in range(start, end + 1)}
-    joined = union_of([(part,) for part in parts], total)
-    missing = {position for start, end in gaps_of(joined, total) for position in range(start, end + 1)}
-    assert covered | missing == set(range(1, total + 1))
-    assert not covered & missing
-    assert joined == union_of([joined, (parts[0],)], total)
-
-
-async def test_two_shards_make_one_run_and_gaps_are_named(tmp_path: Path) -> None:
+async def test_merge_joins_two_shards_and_reports_the_gaps(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [search("q1"), scored("q1")], ranges=((1, 10),))
     b = await journal_of(tmp_path / "b", [search("q2"), scored("q2", 0.0)], ranges=((21, 100),))
     outcome = await merge([b, a / "journal.sqlite"], tmp_path / "whole", run_id="whole")
@@ -154,7 +138,7 @@ async def test_two_shards_make_one_run_and_gaps_are_named(tmp_path: Path) -> Non
         assert await reader.payload(str(record.phases[Phase.SEARCH].payloads["hits"])) == search("q1").payloads["hits"]
 
 
-async def test_the_last_shard_completes_the_run(tmp_path: Path) -> None:
+async def test_a_merge_of_shards_without_gaps_is_complete(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [scored("q1")], ranges=((1, 10),))
     b = await journal_of(tmp_path / "b", [scored("q2")], ranges=((11, 100),))
     outcome = await merge([a, b], tmp_path / "whole", run_id="whole")
@@ -163,7 +147,7 @@ async def test_the_last_shard_completes_the_run(tmp_path: Path) -> None:
         assert reader.meta.ranges == ()
 
 
-async def test_another_plan_is_refused_with_what_differs_and_nothing_is_left(tmp_path: Path) -> None:
+async def test_a_merge_of_different_plans_is_an_identity_error_and_leaves_no_files(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [])
     b = await journal_of(tmp_path / "b", [], plan_digest="d2", identity={"seed": 2})
     with pytest.raises(IdentityError) as refusal:
@@ -173,7 +157,7 @@ async def test_another_plan_is_refused_with_what_differs_and_nothing_is_left(tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-async def test_every_contradiction_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+async def test_a_merge_conflict_lists_every_contradictory_item_and_leaves_no_files(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [scored("q1"), search("q2"), scored("q3")])
     b = await journal_of(tmp_path / "b", [scored("q1", 0.0), search("q2", data={"retrieved": []}), scored("q3")])
     with pytest.raises(MergeConflict) as refusal:
@@ -183,16 +167,16 @@ async def test_every_contradiction_is_named_and_nothing_is_left(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-async def test_times_and_costs_never_contradict(tmp_path: Path) -> None:
+async def test_different_times_and_costs_are_not_a_merge_conflict(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [search("q1", times_us={"search": 1}, calls=(call(),))])
     b = await journal_of(tmp_path / "b", [search("q1", times_us={"search": 2}, started_at=START - timedelta(hours=1))])
     await merge([a, b], tmp_path / "whole", run_id="whole")
     (record,) = await items_of(tmp_path / "whole")
     assert record.phases[Phase.SEARCH].times_us == {"search": 2}, "the earlier row wins"
-    assert record.attempts == {Phase.SEARCH: 2}, "the ledger keeps both"
+    assert record.attempts == {Phase.SEARCH: 2}, "both attempts are stored"
 
 
-async def test_an_error_of_one_shard_gives_way_to_the_result_of_another(tmp_path: Path) -> None:
+async def test_merge_prefers_the_result_of_one_shard_to_the_error_of_another(tmp_path: Path) -> None:
     late = START + timedelta(days=1)
     a = await journal_of(tmp_path / "a", [scored("q1")])
     b = await journal_of(tmp_path / "b", [failed("q1", started_at=late)])
@@ -202,7 +186,7 @@ async def test_an_error_of_one_shard_gives_way_to_the_result_of_another(tmp_path
     assert record.attempts == {Phase.EVALUATE: 2}
 
 
-async def test_a_merged_run_can_be_resumed_and_keeps_foreign_corpora_apart(tmp_path: Path) -> None:
+async def test_a_merged_run_can_be_resumed_and_does_not_use_the_corpora_of_its_sources(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [step(CorpusKind.INTENT), scored("q1")])
     await merge([a], tmp_path / "whole", run_id="whole")
     async with Journal.resume(tmp_path / "whole") as journal:
@@ -214,19 +198,19 @@ async def test_a_merged_run_can_be_resumed_and_keeps_foreign_corpora_apart(tmp_p
     assert set(states_of(await items_of(tmp_path / "whole"))) == {"q1", "q2"}
 
 
-async def test_more_sources_than_sqlite_attaches_are_merged(tmp_path: Path) -> None:
+async def test_merge_accepts_more_sources_than_sqlite_can_attach(tmp_path: Path) -> None:
     sources = [await journal_of(tmp_path / f"s{n}", [scored(f"q{n}")]) for n in range(14)]
     outcome = await merge(sources, tmp_path / "whole", run_id="whole")
     assert outcome.phases == 14
 
 
-async def test_a_live_run_is_not_merged(tmp_path: Path) -> None:
+async def test_a_merge_of_an_active_run_is_locked(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "a", meta("a")):
         with pytest.raises(Locked, match="run a is locked by pid"):
             await merge([tmp_path / "a"], tmp_path / "whole", run_id="whole")
 
 
-async def test_an_existing_run_is_not_merged_into(tmp_path: Path) -> None:
+async def test_a_merge_into_an_existing_run_is_a_usage_error(tmp_path: Path) -> None:
     a = await journal_of(tmp_path / "a", [scored("q1")])
     b = await journal_of(tmp_path / "b", [scored("q2")])
     with pytest.raises(UsageError, match="exists already"):
@@ -234,7 +218,7 @@ async def test_an_existing_run_is_not_merged_into(tmp_path: Path) -> None:
     assert set(states_of(await items_of(b))) == {"q2"}
 
 
-async def test_an_interrupted_source_leaves_the_whole_resumable(tmp_path: Path) -> None:
+async def test_a_merge_with_an_interrupted_source_is_paused(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "a", meta("a")) as journal:
         journal.append(scored("q1"))
     ended = await journal_of(tmp_path / "b", [scored("q2")])
@@ -244,7 +228,7 @@ async def test_an_interrupted_source_leaves_the_whole_resumable(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("dropped", ["a", "b"])
-async def test_texts_that_one_source_dropped_are_those_of_the_other(tmp_path: Path, dropped: str) -> None:
+async def test_payloads_that_one_source_dropped_come_from_the_other_source(tmp_path: Path, dropped: str) -> None:
     for at, name in enumerate("ab"):
         await journal_of(tmp_path / name, [search("q1")], created_at=START + timedelta(hours=at))
     async with Journal.resume(tmp_path / dropped) as journal:

@@ -1,4 +1,4 @@
-"""A file is always of exactly one version; each step is one transaction."""
+"""A journal file always has exactly one version; each migration step is one transaction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.journal import Journal
-from bench.journal.file import APPLICATION_ID, MIGRATIONS, VERSION, migrate, open_reading
+from bench.journal.file import MIGRATIONS, VERSION, migrate, open_reading
 from tests.journal.journal_samples import items_of, meta, scored
 
 NEXT = {
@@ -35,12 +35,7 @@ async def file(tmp_path: Path) -> Path:
     return tmp_path / "run" / "journal.sqlite"
 
 
-async def test_a_new_journal_has_the_newest_version_and_our_mark(file: Path) -> None:
-    assert version(file) == VERSION
-    assert int.from_bytes(file.read_bytes()[68:72], "big") == APPLICATION_ID
-
-
-async def test_an_older_journal_is_brought_up_with_its_rows(file: Path) -> None:
+async def test_migrate_brings_an_older_journal_to_the_newest_version_with_its_rows(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
         assert migrate(connection, NEXT) == VERSION
     assert version(file) == VERSION + 2
@@ -49,7 +44,7 @@ async def test_an_older_journal_is_brought_up_with_its_rows(file: Path) -> None:
         assert connection.execute("SELECT severity FROM event").fetchall() == []
 
 
-async def test_a_step_that_fails_leaves_the_version_before_it(file: Path) -> None:
+async def test_a_failed_migration_step_leaves_the_previous_version(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, pytest.raises(sqlite3.OperationalError):
         migrate(connection, BROKEN)
     assert version(file) == VERSION
@@ -65,7 +60,7 @@ async def test_migrating_twice_changes_nothing(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-async def test_versions_are_numbered_without_gaps() -> None:
+async def test_migrations_are_numbered_without_gaps() -> None:
     assert sorted(MIGRATIONS) == list(range(1, VERSION + 1))
 
 

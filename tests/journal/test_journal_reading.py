@@ -1,4 +1,4 @@
-"""What a reader sees: live, held open, read-only, rescored, in order, and in bounded memory."""
+"""Reader: of active and finished runs, in read-only folders, after a new scoring, in order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.journal.journal_samples import (
 from tests.journal.test_journal_crash import killed_after
 
 
-async def test_a_live_run_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+async def test_an_active_run_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal, Reader.open(tmp_path / "run") as reader:
         assert (await reader.status()).state is RunState.RUNNING
         for number, unit in enumerate(units(5), 1):
@@ -46,7 +46,7 @@ async def test_a_live_run_can_be_read_while_it_is_written(tmp_path: Path) -> Non
 
 
 @pytest.mark.scenario("J3")
-async def test_J3_a_reader_that_holds_a_transaction_stops_no_writer(tmp_path: Path) -> None:
+async def test_J3_a_reader_with_an_open_snapshot_does_not_block_the_writer(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal, Reader.open(tmp_path / "run") as reader:
         await journal.append_durable(scored("q0"))
         async with reader.snapshot():
@@ -62,7 +62,7 @@ async def test_J3_a_reader_that_holds_a_transaction_stops_no_writer(tmp_path: Pa
 
 
 @pytest.mark.scenario("J3")
-async def test_J3_a_run_ends_at_once_although_a_reader_stays(tmp_path: Path) -> None:
+async def test_J3_a_journal_closes_within_five_seconds_while_a_reader_stays_open(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(scored("q1"))
         reading = sqlite3.connect(tmp_path / "run" / "journal.sqlite")
@@ -88,7 +88,7 @@ print(len(anyio.run(items_of, Path(sys.argv[1]))))
 
 
 def count_as_nobody(folder: Path) -> int:
-    """Read a folder in which nothing can be made, as a user that cannot change that."""
+    """Return the number of items that a user without write permission reads in a read-only folder."""
     for path in (folder, *folder.iterdir()):
         path.chmod(0o555 if path.is_dir() else 0o444)
     command = [sys.executable, "-c", READ_AS_NOBODY, str(folder)]
@@ -99,7 +99,7 @@ def count_as_nobody(folder: Path) -> int:
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
-    """A folder that every user may enter; each start of pytest closes its own to all others."""
+    """A folder that every user may enter; the folders of pytest are closed to other users."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         path.chmod(0o755)
@@ -113,7 +113,9 @@ async def test_a_finished_journal_in_a_read_only_folder_is_read(open_path: Path)
 
 
 @pytest.mark.parametrize("index", [True, False], ids=["with its index", "copied without its index"])
-async def test_a_crashed_journal_in_a_read_only_folder_is_read_with_its_wal(open_path: Path, index: bool) -> None:
+async def test_the_journal_of_a_killed_process_in_a_read_only_folder_is_read_with_its_wal(
+    open_path: Path, index: bool
+) -> None:
     killed_after(open_path / "run", "create", 0.1, rows=True)
     shutil.copytree(open_path / "run", open_path / "copy")
     expected = len(await items_of(open_path / "copy"))
@@ -122,7 +124,7 @@ async def test_a_crashed_journal_in_a_read_only_folder_is_read_with_its_wal(open
     assert count_as_nobody(open_path / "run") == expected > 0
 
 
-async def test_items_come_by_corpus_item_and_epoch_whatever_the_order_of_writing(tmp_path: Path) -> None:
+async def test_items_are_returned_by_corpus_item_and_epoch_for_any_order_of_writing(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         for corpus, unit, epoch in [("c2", "a", 1), ("c1", "z", 2), ("c1", "z", 1), ("c1", "b", 1), ("c10", "a", 1)]:
             journal.append(scored(unit, corpus=corpus, epoch=epoch))
@@ -134,7 +136,7 @@ async def test_items_come_by_corpus_item_and_epoch_whatever_the_order_of_writing
     assert [row for b in batches for row in zip(b.corpora, b.items, b.epochs, strict=True)] == expected
 
 
-async def test_a_stream_longer_than_its_chunks_gives_each_item_once_and_whole(tmp_path: Path) -> None:
+async def test_a_stream_of_several_chunks_has_each_item_once_and_complete(tmp_path: Path) -> None:
     count = ITEMS_AT_ONCE * 4 + 1
     async with Journal.create(tmp_path / "run", meta(), bound=10_000) as journal:
         for unit in units(count):
@@ -145,7 +147,7 @@ async def test_a_stream_longer_than_its_chunks_gives_each_item_once_and_whole(tm
     assert all(set(record.phases) == {Phase.SEARCH, Phase.EVALUATE} and record.verdicts for record in records)
 
 
-async def test_a_record_holds_the_latest_attempt_and_adds_up_every_attempt_paid(tmp_path: Path) -> None:
+async def test_an_item_record_has_the_latest_attempt_and_the_costs_of_all_attempts(tmp_path: Path) -> None:
     answer = Key(owner=ANSWERING, phase=Phase.ANSWER, corpus="c1", unit="q1")
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(search("q1", outcome="timeout", message="late", payloads={}, calls=(call(outcome="timeout"),)))
@@ -167,7 +169,7 @@ async def test_a_record_holds_the_latest_attempt_and_adds_up_every_attempt_paid(
     assert record.spent["answering"].cost_usd == "0.5"
 
 
-async def test_an_item_without_an_end_is_pending(tmp_path: Path) -> None:
+async def test_an_item_that_was_not_evaluated_has_no_state(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(search("q1"))
     (record,) = await items_of(tmp_path / "run")
@@ -175,7 +177,7 @@ async def test_an_item_without_an_end_is_pending(tmp_path: Path) -> None:
     assert record.outcome is None
 
 
-async def test_an_errors_text_is_in_its_record(tmp_path: Path) -> None:
+async def test_an_item_record_has_the_kind_and_message_of_its_error(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(failed("q1", "rate_limited"))
     (record,) = await items_of(tmp_path / "run")
@@ -187,7 +189,7 @@ async def test_an_errors_text_is_in_its_record(tmp_path: Path) -> None:
     assert record.values == {}
 
 
-async def test_the_newest_scoring_is_shown_and_the_old_one_stays(tmp_path: Path) -> None:
+async def test_the_newest_scoring_is_returned_and_the_old_one_stays_stored(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(scored("q1"))
         journal.append(scored("q2"))
@@ -204,7 +206,7 @@ async def test_the_newest_scoring_is_shown_and_the_old_one_stays(tmp_path: Path)
         assert len(await reader.attempts(CHAIN, "q1")) == 2
 
 
-async def test_columns_keep_none_and_absence_apart(tmp_path: Path) -> None:
+async def test_value_columns_distinguish_a_none_value_from_a_missing_metric(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(scored("q1", 0.1))
         journal.append(failed("q2"))
@@ -219,7 +221,7 @@ async def test_columns_keep_none_and_absence_apart(tmp_path: Path) -> None:
     assert batches[0].labels[0] is batches[2].labels[0]
 
 
-async def test_corpus_facts_are_of_the_last_attempt_and_costs_of_all(tmp_path: Path) -> None:
+async def test_a_corpus_record_has_the_rows_of_its_last_attempt_and_the_costs_of_all(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         for attempt in (1, 2):
             journal.append(step(CorpusKind.INTENT, attempt=attempt))
@@ -240,7 +242,7 @@ async def test_corpus_facts_are_of_the_last_attempt_and_costs_of_all(tmp_path: P
     assert spent["provider"].calls == 4
 
 
-async def test_the_ledger_of_an_owner_streams_every_call(tmp_path: Path) -> None:
+async def test_calls_returns_every_call_of_an_owner(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(step(CorpusKind.BATCH, calls=(call(endpoint="p.add"),)))
         journal.append(search("q1", calls=(call(),)))
@@ -248,18 +250,17 @@ async def test_the_ledger_of_an_owner_streams_every_call(tmp_path: Path) -> None
     async with Reader.open(tmp_path / "run") as reader:
         assert sorted([c.endpoint async for c in reader.calls(LANE)]) == ["p.add", "p.search"]
         assert [c.role async for c in reader.calls(JOB)] == ["judge"]
-        assert await reader.owners() == {LANE: {Phase.SEARCH}, JOB: {Phase.EVALUATE}}
 
 
-async def test_an_unknown_owner_has_nothing(tmp_path: Path) -> None:
+async def test_an_unknown_owner_has_no_states_items_values_or_corpora(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()), Reader.open(tmp_path / "run") as reader:
-        assert await reader.states("nobody") == {}
-        assert await reader.item(CHAIN, "nothing") == []
-        assert [batch async for batch in reader.values("nobody")] == []
-        assert [facts async for facts in reader.corpora("nobody")] == []
+        assert await reader.states("unknown") == {}
+        assert await reader.item(CHAIN, "unknown") == []
+        assert [batch async for batch in reader.values("unknown")] == []
+        assert [record async for record in reader.corpora("unknown")] == []
 
 
-async def test_a_reader_that_is_canceled_in_a_query_closes_its_file_after_it(tmp_path: Path) -> None:
+async def test_a_reading_connection_canceled_in_a_query_is_closed_after_the_query(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     await create(path, RunMeta(run_id="r", plan_digest="d", identity={}))
     slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT count(*) FROM n"

@@ -1,9 +1,7 @@
-"""What the writer promises: order, durability, back-pressure, and that nothing is lost on the way out."""
+"""Journal: order, durability, back-pressure, and no lost rows when it closes."""
 
 from __future__ import annotations
 
-import errno
-import os
 import sqlite3
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 
 from bench.errors import JournalError, UsageError
 from bench.events import redactor
-from bench.journal import CorpusKind, Event, Journal, Key, ProbeRow, Reader, RunState
+from bench.journal import CorpusKind, Event, Journal, Key, Reader, RunState
 from bench.model import Phase, State
 from tests.journal.journal_samples import (
     CHAIN,
@@ -40,7 +38,7 @@ def raw(path: Path, sql: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-async def test_an_entry_comes_back_as_it_was_appended(tmp_path: Path) -> None:
+async def test_an_entry_is_read_back_as_it_was_appended(tmp_path: Path) -> None:
     entry = search(
         "q1", message="", measured={"model": "m"}, calls=(call(), call(attempt=2, outcome="timeout", status=None))
     )
@@ -60,7 +58,7 @@ async def test_an_entry_comes_back_as_it_was_appended(tmp_path: Path) -> None:
 @each_row(
     "text", ["emoji \N{PILE OF POO}", "line\u2028separator", "lone \ud800 surrogate", "nul \0 byte", "quote ' \" \\"]
 )
-async def test_any_text_can_be_stored_and_comes_back_equal(tmp_path: Path, text: str) -> None:
+async def test_any_text_can_be_stored_and_is_read_back_unchanged(tmp_path: Path, text: str) -> None:
     entry = search("q1", data={"text": text}, payloads={"small": text, "large": text * 2000})
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(entry)
@@ -71,20 +69,20 @@ async def test_any_text_can_be_stored_and_comes_back_equal(tmp_path: Path, text:
     assert found[entry.key].payloads == entry.payloads
 
 
-async def test_ids_with_a_lone_surrogate_are_found_again(tmp_path: Path) -> None:
+async def test_an_id_with_a_lone_surrogate_is_found_by_load(tmp_path: Path) -> None:
     entry = search("q\ud800")
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(entry)
         assert entry.key in await journal.load([entry.key])
 
 
-async def test_put_is_durable_when_it_returns(tmp_path: Path) -> None:
+async def test_append_durable_returns_after_the_commit(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(step(CorpusKind.INTENT))
         assert raw(tmp_path / "run", "SELECT kind FROM corpus_row") == [("intent",)]
 
 
-async def test_append_never_waits_and_rows_gather_into_few_commits(tmp_path: Path) -> None:
+async def test_append_does_not_wait_and_a_thousand_rows_share_one_commit(tmp_path: Path) -> None:
     commits: list[int] = []
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.on_commit = lambda rows: commits.append(len(rows))
@@ -97,7 +95,7 @@ async def test_append_never_waits_and_rows_gather_into_few_commits(tmp_path: Pat
     assert len(commits) == 1
 
 
-async def test_rows_become_durable_in_the_order_of_append(tmp_path: Path) -> None:
+async def test_rows_are_committed_in_the_order_of_append(tmp_path: Path) -> None:
     seen: list[str] = []
     async with Journal.create(tmp_path / "run", meta(), linger_s=0.001) as journal:
         journal.on_commit = lambda rows: seen.extend(row.key.unit for row in rows)
@@ -108,7 +106,7 @@ async def test_rows_become_durable_in_the_order_of_append(tmp_path: Path) -> Non
     assert seen == list(units(500))
 
 
-async def test_an_idle_journal_commits_within_a_moment(tmp_path: Path) -> None:
+async def test_an_appended_row_is_committed_within_two_seconds_without_flush(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(search("q1"))
         with anyio.fail_after(2):
@@ -117,7 +115,7 @@ async def test_an_idle_journal_commits_within_a_moment(tmp_path: Path) -> None:
         assert raw(tmp_path / "run", "SELECT count(*) FROM entry") == [(1,)]
 
 
-async def test_room_waits_while_too_many_rows_are_pending(tmp_path: Path) -> None:
+async def test_wait_for_room_keeps_the_number_of_pending_rows_within_the_bound(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta(), bound=10) as journal:
         for unit in units(10):
             journal.append(search(unit))
@@ -129,7 +127,7 @@ async def test_room_waits_while_too_many_rows_are_pending(tmp_path: Path) -> Non
             assert journal.pending <= 10
 
 
-async def test_durable_counts_show_durable_rows_only(tmp_path: Path) -> None:
+async def test_durable_counts_only_committed_rows(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(search("q1"))
         journal.append(failed("q1"))
@@ -140,7 +138,7 @@ async def test_durable_counts_show_durable_rows_only(tmp_path: Path) -> None:
         assert await journal.counts() == journal.durable
 
 
-async def test_a_cancelled_run_still_flushes(tmp_path: Path) -> None:
+async def test_a_canceled_journal_commits_its_pending_rows(tmp_path: Path) -> None:
     with anyio.CancelScope() as scope:
         async with Journal.create(tmp_path / "run", meta()) as journal:
             for unit in units(300):
@@ -150,7 +148,7 @@ async def test_a_cancelled_run_still_flushes(tmp_path: Path) -> None:
     assert len(await items_of(tmp_path / "run")) == 300
 
 
-async def test_an_error_of_the_body_comes_out_as_itself_after_the_flush(tmp_path: Path) -> None:
+async def test_an_exception_in_the_with_block_is_raised_unchanged_after_the_flush(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with Journal.create(tmp_path / "run", meta()) as journal:
             journal.append(scored("q1"))
@@ -158,7 +156,7 @@ async def test_an_error_of_the_body_comes_out_as_itself_after_the_flush(tmp_path
     assert len(await items_of(tmp_path / "run")) == 1
 
 
-async def test_a_row_that_is_no_json_stops_the_run_and_loses_nothing_before_it(tmp_path: Path) -> None:
+async def test_a_row_that_is_not_json_stops_the_journal_and_loses_no_earlier_row(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="cannot be stored"):
         async with Journal.create(tmp_path / "run", meta()) as journal:
             await journal.append_durable(scored("q1"))
@@ -166,7 +164,7 @@ async def test_a_row_that_is_no_json_stops_the_run_and_loses_nothing_before_it(t
     assert states_of(await items_of(tmp_path / "run")) == {"q1": State.CORRECT}
 
 
-async def test_a_failed_writer_says_so_on_every_later_call(tmp_path: Path) -> None:
+async def test_every_call_after_a_failed_write_is_a_journal_error(tmp_path: Path) -> None:
     with pytest.raises(JournalError):
         async with Journal.create(tmp_path / "run", meta()) as journal:
             journal.append(search("q1", data={"object": object()}))
@@ -192,7 +190,7 @@ async def test_attempts_are_numbered_by_the_journal(tmp_path: Path) -> None:
         ]
 
 
-async def test_the_same_attempt_twice_is_refused_and_the_first_stays(tmp_path: Path) -> None:
+async def test_a_repeated_attempt_number_is_a_journal_error_and_the_first_row_stays(tmp_path: Path) -> None:
     with pytest.raises(JournalError):
         async with Journal.create(tmp_path / "run", meta()) as journal:
             await journal.append_durable(scored("q1", attempt=1))
@@ -200,7 +198,7 @@ async def test_the_same_attempt_twice_is_refused_and_the_first_stays(tmp_path: P
     assert states_of(await items_of(tmp_path / "run")) == {"q1": State.CORRECT}
 
 
-async def test_ten_thousand_equal_errors_keep_one_text(tmp_path: Path) -> None:
+async def test_ten_thousand_equal_error_messages_are_stored_once(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         for unit in units(10_000):
             await journal.wait_for_room()
@@ -228,7 +226,7 @@ async def test_dropping_payloads_keeps_every_row(tmp_path: Path) -> None:
         assert await reader.payload(str(record.phases[Phase.SEARCH].payloads["hits"])) is None
 
 
-async def test_a_dropped_payload_comes_back_when_it_is_written_again(tmp_path: Path) -> None:
+async def test_a_dropped_payload_is_stored_again_by_the_next_row_with_it(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(search("q1"))
         await journal.drop_payloads()
@@ -237,7 +235,7 @@ async def test_a_dropped_payload_comes_back_when_it_is_written_again(tmp_path: P
     assert found[search("q1").key].payloads == search("q1").payloads
 
 
-async def test_no_secret_enters_by_an_error_text(tmp_path: Path) -> None:
+async def test_a_secret_in_an_error_message_is_not_stored(tmp_path: Path) -> None:
     redactor.learn("correct-horse-battery")
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(failed("q1", message="401: key correct-horse-battery is not known"))
@@ -246,7 +244,7 @@ async def test_no_secret_enters_by_an_error_text(tmp_path: Path) -> None:
     assert b"correct-horse-battery" not in (tmp_path / "run" / "journal.sqlite").read_bytes()
 
 
-async def test_meta_resumes_and_state_come_back(tmp_path: Path) -> None:
+async def test_meta_resumes_and_state_are_read_back(tmp_path: Path) -> None:
     first = meta(request={"limit": 5}, ranges=((1, 50),), code_state={"commit": "c", "dirty": False}, created_at=START)
     async with Journal.create(tmp_path / "run", first) as journal:
         assert journal.meta == first
@@ -279,7 +277,7 @@ async def test_a_missing_journal_is_a_usage_error(tmp_path: Path) -> None:
         Journal.resume(tmp_path / "nothing")
 
 
-async def test_finished_knows_ok_units_by_epoch_and_nothing_else(tmp_path: Path) -> None:
+async def test_finished_contains_only_ok_units_with_their_epochs(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(scored("q1"))
         journal.append(scored("q1", epoch=2))
@@ -293,22 +291,22 @@ async def test_finished_knows_ok_units_by_epoch_and_nothing_else(tmp_path: Path)
         assert ("q2", 1) not in finished
         assert ("q3", 1) not in finished
         assert len(finished) == 2
-        assert len(await journal.finished("nobody", Phase.SEARCH)) == 0
+        assert len(await journal.finished("unknown", Phase.SEARCH)) == 0
 
 
-async def test_load_gives_the_latest_attempt_of_asked_keys_only(tmp_path: Path) -> None:
+async def test_load_returns_the_latest_attempt_of_the_requested_keys_only(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(search("q1", outcome="timeout", data={}, payloads={}))
         journal.append(search("q1"))
         journal.append(search("q2"))
         await journal.flush()
-        asked = [search("q1").key, search("q9").key]
-        found = await journal.load(asked, payloads=False)
-        assert list(found) == [asked[0]]
-        assert (found[asked[0]].attempt, found[asked[0]].ok) == (2, True)
+        requested = [search("q1").key, search("q9").key]
+        found = await journal.load(requested, payloads=False)
+        assert list(found) == [requested[0]]
+        assert (found[requested[0]].attempt, found[requested[0]].ok) == (2, True)
 
 
-async def test_corpus_rows_come_back_in_the_order_written_with_what_the_provider_returned(tmp_path: Path) -> None:
+async def test_corpus_rows_are_read_back_in_order_with_the_ids_of_the_provider(tmp_path: Path) -> None:
     ids = {f"m{number}": [f"their-{number}"] for number in range(2000)}
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(step(CorpusKind.INTENT))
@@ -328,39 +326,8 @@ async def test_corpus_rows_come_back_in_the_order_written_with_what_the_provider
         assert rows[2].message == "late"
 
 
-async def test_probes_and_events_come_back(tmp_path: Path) -> None:
-    probe = ProbeRow(lane=LANE, corpus="c1", attempt=1, kind="sentinel", passed=False, data={"tried": 3}, at=START)
-    event = Event(kind="not_cleared", scope=LANE, message="2 left", data={"left": 2}, at=START)
-    async with Journal.create(tmp_path / "run", meta()) as journal:
-        journal.append(probe)
-        journal.append(event)
-    async with Reader.open(tmp_path / "run") as reader:
-        assert await reader.probes(LANE) == [probe]
-        ((number, found),) = await reader.events()
-        assert found == event
-        assert await reader.events(after=number) == []
-
-
-async def test_a_failed_key_can_be_looked_up_by_an_equal_key(tmp_path: Path) -> None:
+async def test_load_finds_a_failed_unit_by_an_equal_key(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(failed("q1"))
         key = Key(owner=JOB, phase=Phase.EVALUATE, corpus="c1", unit="q1")
         assert (await journal.load([key]))[key].outcome == "timeout"
-
-
-async def test_a_place_where_nothing_can_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    with pytest.raises(JournalError, match="cannot create the journal"):
-        async with Journal.create(tmp_path / "file" / "checkpoints" / "run", meta()):
-            pass
-
-
-async def test_a_file_system_without_links_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: object, target: object) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    async with Journal.create(tmp_path / "run", meta()) as journal:
-        journal.append(scored("q1"))
-    assert len(await items_of(tmp_path / "run")) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]

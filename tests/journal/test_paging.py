@@ -1,4 +1,4 @@
-"""A screenful at a time: every item comes once and in order, under any filter, whatever the size of a page."""
+"""Pages of items: every item is listed once and in order, with any filter and any page size."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ OTHER = "lane + model + another judge"
 EVERYTHING = ItemQuery()
 
 
-def asked(
+def evaluated(
     unit: str, question: str, value: float | None = 1.0, *, kind: str = "temporal", **changes: object
 ) -> JournaledPhase:
-    """An evaluated item that knows its question."""
+    """An evaluated item with its question."""
     return scored(unit, value, payloads={"item": {"question": question}}, labels={"question_type": kind}, **changes)
 
 
@@ -70,11 +70,11 @@ def units_of(found: Sequence[ItemPage]) -> list[tuple[str, str]]:
 
 
 ROWS = [
-    asked("q3", "Where is the KEY?", 0.0, corpus="c1"),
-    asked("q1", "Who has the key?", corpus="c2", kind="single"),
-    asked("q2", "When was tea?", corpus="c1"),
+    evaluated("q3", "Where is the KEY?", 0.0, corpus="c1"),
+    evaluated("q1", "Who has the key?", corpus="c2", kind="single"),
+    evaluated("q2", "When was tea?", corpus="c1"),
     failed("q9", corpus="c1"),
-    asked("q4", "Ärger im Büro?", 0.0, corpus="c3", kind="single"),
+    evaluated("q4", "Ärger im Büro?", 0.0, corpus="c3", kind="single"),
 ]
 
 
@@ -85,11 +85,11 @@ async def reader(tmp_path: Path) -> AsyncIterator[Reader]:
         yield opened
 
 
-async def test_items_come_by_corpus_and_id(reader: Reader) -> None:
+async def test_items_are_listed_by_corpus_and_id(reader: Reader) -> None:
     assert units_of(await pages(reader)) == [("c1", "q2"), ("c1", "q3"), ("c1", "q9"), ("c2", "q1"), ("c3", "q4")]
 
 
-async def test_a_page_that_is_just_full_has_no_cursor(reader: Reader) -> None:
+async def test_a_last_page_that_is_full_has_no_cursor(reader: Reader) -> None:
     page = await page_of(reader, [JOB], ItemQuery(), after="", limit=5)
     assert (len(page.units), page.cursor, page.cut) == (5, None, False)
     assert (await page_of(reader, [JOB], ItemQuery(), after="", limit=4)).cursor is not None
@@ -102,7 +102,7 @@ async def test_a_page_that_is_just_full_has_no_cursor(reader: Reader) -> None:
         (ItemQuery(state="incorrect"), ["q3", "q4"]),
         (ItemQuery(question_type="single"), ["q1", "q4"]),
         (ItemQuery(question_type="single", state="correct"), ["q1"]),
-        (ItemQuery(question_type="nobody has it"), []),
+        (ItemQuery(question_type="unknown"), []),
         (ItemQuery(state="pending"), []),
         (ItemQuery(text="KEY"), ["q3", "q1"]),
         (ItemQuery(text="key", state="correct"), ["q1"]),
@@ -112,45 +112,47 @@ async def test_a_page_that_is_just_full_has_no_cursor(reader: Reader) -> None:
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 50])
-async def test_filters_and_orders(reader: Reader, wanted: ItemQuery, items: list[str], limit: int) -> None:
+async def test_a_filter_lists_the_matching_items_in_order_for_any_page_size(
+    reader: Reader, wanted: ItemQuery, items: list[str], limit: int
+) -> None:
     assert [item for _, item in units_of(await pages(reader, wanted, limit=limit))] == items
 
 
 @pytest.mark.parametrize(
     "text", ["", "1", "[]", '["c1"]', '["c1", 2]', '{"c1": "q1"}', "[" * 5000, '["c1","q1","q2"]', "null", "\xff"]
 )
-async def test_a_cursor_that_is_not_ours_is_refused(reader: Reader, text: str) -> None:
+async def test_an_invalid_cursor_is_a_usage_error(reader: Reader, text: str) -> None:
     cursor = urlsafe_b64encode(text.encode("latin-1")).decode() or "!"
     with pytest.raises(UsageError, match="is not valid for this list"):
         await page_of(reader, [JOB], ItemQuery(), after=cursor, limit=5)
 
 
-async def test_a_cursor_of_half_a_character_finds_its_place(reader: Reader) -> None:
+async def test_a_cursor_with_a_lone_surrogate_is_accepted(reader: Reader) -> None:
     cursor = urlsafe_b64encode(b'["c1","\\ud800"]').decode()
     assert (await page_of(reader, [JOB], ItemQuery(), after=cursor, limit=5)).units == (
         ("c1", "q2"), ("c1", "q3"), ("c1", "q9"), ("c2", "q1"), ("c3", "q4"),
     )  # fmt: skip
 
 
-async def test_an_item_that_any_of_the_jobs_has_is_shown_once(tmp_path: Path) -> None:
-    rows = [asked("q1", "a"), asked("q2", "b")]
-    rows += [replace(row, key=replace(row.key, owner=OTHER)) for row in (asked("q2", "b"), asked("q3", "c"))]
+async def test_an_item_of_several_jobs_is_listed_once(tmp_path: Path) -> None:
+    rows = [evaluated("q1", "a"), evaluated("q2", "b")]
+    rows += [replace(row, key=replace(row.key, owner=OTHER)) for row in (evaluated("q2", "b"), evaluated("q3", "c"))]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
         for wanted in (ItemQuery(), ItemQuery(text="q")):
             found = units_of(await pages(reader, wanted, limit=1, jobs=(JOB, OTHER)))
             assert found == [("c1", "q1"), ("c1", "q2"), ("c1", "q3")]
 
 
-async def test_a_rescored_item_stands_under_its_newest_state(tmp_path: Path) -> None:
-    rows = [asked("q1", "a", 0.0), asked("q2", "b", 0.0), asked("q1", "a", 1.0, generation=1)]
+async def test_a_rescored_item_is_listed_by_its_newest_state(tmp_path: Path) -> None:
+    rows = [evaluated("q1", "a", 0.0), evaluated("q2", "b", 0.0), evaluated("q1", "a", 1.0, generation=1)]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
         assert units_of(await pages(reader, ItemQuery(state="incorrect"))) == [("c1", "q2")]
         assert units_of(await pages(reader, ItemQuery(state="correct"))) == [("c1", "q1")]
-        cells = await cells_of(reader, JOB, [("c1", "q1"), ("c1", "q2"), ("c1", "nobody")])
+        cells = await cells_of(reader, JOB, [("c1", "q1"), ("c1", "q2"), ("c1", "unknown")])
     assert {unit: cell.state for unit, cell in cells.items()} == {("c1", "q1"): "correct", ("c1", "q2"): "incorrect"}
 
 
-async def test_a_cell_says_how_an_item_ended(reader: Reader) -> None:
+async def test_a_cell_has_state_outcome_labels_and_values_of_an_item(reader: Reader) -> None:
     cells = await cells_of(reader, JOB, [("c1", "q3"), ("c1", "q9")])
     wrong, lost = cells["c1", "q3"], cells["c1", "q9"]
     assert (wrong.corpus, wrong.item, wrong.epoch, wrong.state, wrong.outcome) == ("c1", "q3", 1, "incorrect", "ok")
@@ -160,36 +162,38 @@ async def test_a_cell_says_how_an_item_ended(reader: Reader) -> None:
         wrong.entry: {"question": "Where is the KEY?"}
     }
     assert await payloads_of(reader, [wrong.entry], "nothing") == {}
-    assert await cells_of(reader, "nobody", [("c1", "q3")]) == {}
+    assert await cells_of(reader, "unknown", [("c1", "q3")]) == {}
 
 
 async def test_only_the_first_epoch_has_a_cell(tmp_path: Path) -> None:
-    rows = [asked("q1", "a", 0.0, epoch=2), asked("q1", "a", 1.0, epoch=1)]
+    rows = [evaluated("q1", "a", 0.0, epoch=2), evaluated("q1", "a", 1.0, epoch=1)]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
         assert units_of(await pages(reader)) == [("c1", "q1")]
         (cell,) = (await cells_of(reader, JOB, [("c1", "q1")])).values()
     assert (cell.epoch, cell.state) == (1, "correct")
 
 
-async def test_corpora_and_types_of_what_ended(reader: Reader) -> None:
+async def test_corpora_and_question_types_of_ended_items_are_listed(reader: Reader) -> None:
     assert await corpora_of(reader, "q1") == ["c2"]
-    assert await corpora_of(reader, "nobody") == []
+    assert await corpora_of(reader, "unknown") == []
     assert await question_types(reader) == ["single", "temporal"]
 
 
-async def test_a_search_that_takes_too_long_is_cut_and_goes_on_where_it_was(
+async def test_a_text_search_over_its_time_limit_continues_on_the_next_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paging, "SEARCH_S", -1.0)
     monkeypatch.setattr(paging, "SEARCHED_AT_ONCE", 3)
-    rows = [asked(f"q{number}", "the needle" if number == 7 else "hay") for number in range(9)]
+    rows = [evaluated(f"q{number}", "the needle" if number == 7 else "hay") for number in range(9)]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
         found = await pages(reader, ItemQuery(text="needle"), limit=5)
     assert [(page.units, page.cut) for page in found] == [((), True), ((), True), ((("c1", "q7"),), True), ((), False)]
 
 
 @pytest.mark.parametrize("size", [5, 12, 21, 100])
-async def test_times_are_sampled_over_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+async def test_sampled_times_cover_the_whole_run_within_the_sample_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     monkeypatch.setattr(paging, "SAMPLE", size)
     rows = [search(f"q{number:02d}", times_us={"total": number}) for number in range(20)]
     rows += [search("q99", outcome="timeout", times_us={"total": 99}), search("q98", times_us={})]
@@ -205,7 +209,7 @@ async def test_times_are_sampled_over_all_of_them(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("every", [2, 3, 6])
-async def test_phases_that_take_turns_are_all_in_the_sample(
+async def test_a_phase_that_alternates_with_others_fills_at_least_half_of_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
     rows = [row for number in range(60) for row in (search(f"q{number}"), scored(f"q{number}"), failed(f"q{number}"))]
@@ -215,7 +219,7 @@ async def test_phases_that_take_turns_are_all_in_the_sample(
     assert len(sample) >= 60 // every / 2
 
 
-async def test_the_ends_of_a_run_add_up_to_its_items(tmp_path: Path) -> None:
+async def test_the_counts_of_ended_items_over_time_add_up_to_all_items(tmp_path: Path) -> None:
     began = START - timedelta(seconds=10)
     rows = [scored(f"q{number:03d}", started_at=START + timedelta(seconds=number)) for number in range(200)]
     async with Journal.create(tmp_path / "run", meta(created_at=began)) as journal:
@@ -223,7 +227,7 @@ async def test_the_ends_of_a_run_add_up_to_its_items(tmp_path: Path) -> None:
             journal.append(row)
     async with Reader.open(tmp_path / "run") as reader:
         ends = await ends_of(reader, JOB)
-        assert await ends_of(reader, "nobody") == []
+        assert await ends_of(reader, "unknown") == []
     assert len(ends) <= STEPS
     assert ends[-1] == (209.0, 200)
     assert ends == sorted(ends)
@@ -236,7 +240,7 @@ async def test_the_ends_of_a_run_add_up_to_its_items(tmp_path: Path) -> None:
     ),
     limit=st.integers(1, 4),
 )
-def test_every_item_comes_once_whatever_its_name(units: list[tuple[str, str]], limit: int) -> None:
+def test_every_item_is_listed_once_for_any_id(units: list[tuple[str, str]], limit: int) -> None:
     async def check() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows = [scored(unit, float(at % 2), corpus=corpus) for at, (corpus, unit) in enumerate(units)]

@@ -1,4 +1,4 @@
-"""What a reader gives: sums that know no order, streams that agree with each other, facts of the last attempt."""
+"""Records of a reader: totals that do not depend on order, streams that agree, values of the last attempt."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def written(folder: Path, rows: Sequence[JournalRow]) -> Path:
 
 
 @given(st.lists(CALLS, max_size=12), st.integers(0, 12))
-def test_spending_adds_up_however_the_ledger_is_cut(calls: list[Call], at: int) -> None:
+def test_totals_by_role_add_up_for_any_split_of_the_calls(calls: list[Call], at: int) -> None:
     parts = [totals_by_role(calls[:at]), totals_by_role(calls[at:])]
     whole = totals_by_role(calls)
     for role, total in whole.items():
@@ -65,7 +65,7 @@ def test_spending_adds_up_however_the_ledger_is_cut(calls: list[Call], at: int) 
     assert totals_by_role(list(reversed(calls))) == whole
 
 
-def test_roles_come_in_order_and_costs_without_an_exponent() -> None:
+def test_totals_have_roles_in_order_and_costs_without_an_exponent() -> None:
     found = totals_by_role([call(role="provider", cost_usd="0.0000001"), call(role="answering", cost_usd=None)])
     assert list(found) == ["answering", "provider"]
     assert found["provider"].cost_usd == "0.0000001"
@@ -96,7 +96,7 @@ def test_times_of_a_corpus_are_added_up_over_its_last_attempt() -> None:
 
 
 def many(count: int) -> list[JournalRow]:
-    """Items in no order: right, wrong, without a value, failed; several corpora, types and epochs."""
+    """Shuffled items: correct, incorrect, without a value, failed; several corpora, types and epochs."""
     chance, rows = random.Random(5), list[JournalRow]()
     for number in range(count):
         unit, corpus = f"q{number:04d}", f"c{number % 7}"
@@ -112,7 +112,7 @@ def many(count: int) -> list[JournalRow]:
     return rows
 
 
-async def test_items_values_and_sums_say_the_same(tmp_path: Path) -> None:
+async def test_items_values_and_score_groups_agree(tmp_path: Path) -> None:
     folder = await written(tmp_path / "run", many(500))
     async with Reader.open(folder) as reader:
         records = [one async for one in reader.items(CHAIN)]
@@ -141,7 +141,7 @@ async def test_items_values_and_sums_say_the_same(tmp_path: Path) -> None:
     assert {one.reason for one in unvalued} == {"no_evidence"}
 
 
-async def test_why_items_failed_is_told_by_text_the_commonest_first(tmp_path: Path) -> None:
+async def test_error_counts_list_the_most_frequent_message_first(tmp_path: Path) -> None:
     rows = [failed(f"q{n}", "timeout") for n in range(3)] + [failed("q9", "rejected", message="no")]
     folder = await written(tmp_path / "run", [*rows, scored("q8")])
     async with Reader.open(folder) as reader:
@@ -149,7 +149,7 @@ async def test_why_items_failed_is_told_by_text_the_commonest_first(tmp_path: Pa
             ErrorCount(kind="timeout", text="the provider did not answer", count=3),
             ErrorCount(kind="rejected", text="no", count=1),
         ]
-        assert await reader.error_counts("nobody") == []
+        assert await reader.error_counts("unknown") == []
 
 
 async def test_an_item_is_found_with_and_without_its_corpus(tmp_path: Path) -> None:
@@ -161,11 +161,11 @@ async def test_an_item_is_found_with_and_without_its_corpus(tmp_path: Path) -> N
             ("c1", 1, State.CORRECT), ("c1", 2, State.INCORRECT), ("c2", 1, None),
         ]  # fmt: skip
         assert [one.corpus for one in await reader.item(CHAIN, "q1", corpus="c2")] == ["c2"]
-        assert await reader.item(CHAIN, "nobody") == []
+        assert await reader.item(CHAIN, "unknown") == []
         assert await reader.item(CHAIN, "q1", corpus="c9") == []
 
 
-async def test_every_attempt_of_an_item_comes_with_its_calls(tmp_path: Path) -> None:
+async def test_every_attempt_of_an_item_is_returned_with_its_calls(tmp_path: Path) -> None:
     rows = [
         search("q1", outcome="timeout", calls=(call(outcome="timeout"), call(outcome="timeout"))),
         failed("q1"),
@@ -185,13 +185,13 @@ async def test_every_attempt_of_an_item_comes_with_its_calls(tmp_path: Path) -> 
     assert record.message == ""
 
 
-async def test_owners_are_named_with_their_phases(tmp_path: Path) -> None:
+async def test_owners_are_returned_with_their_phases(tmp_path: Path) -> None:
     folder = await written(tmp_path / "run", [search("q1"), scored("q1"), step(CorpusKind.INTENT)])
     async with Reader.open(folder) as reader:
         assert await reader.owners() == {LANE: {Phase.SEARCH}, JOB: {Phase.EVALUATE}}
 
 
-async def test_events_go_on_behind_the_last_one_seen(tmp_path: Path) -> None:
+async def test_events_after_a_number_are_the_later_events(tmp_path: Path) -> None:
     events = [Event(kind=f"k{n}", scope=LANE, message=f"m{n}", data={"n": n}, at=START) for n in range(4)]
     folder = await written(tmp_path / "run", events)
     async with Reader.open(folder) as reader:
@@ -201,7 +201,7 @@ async def test_events_go_on_behind_the_last_one_seen(tmp_path: Path) -> None:
         assert await reader.events(after=found[-1][0]) == []
 
 
-async def test_probes_of_a_lane_come_in_order(tmp_path: Path) -> None:
+async def test_probes_of_a_lane_are_returned_in_order(tmp_path: Path) -> None:
     probes = [
         ProbeRow(lane=LANE, corpus=f"c{n}", attempt=n, kind=kind, passed=bool(n % 2), data={"held": n}, at=START)
         for n, kind in enumerate(("emptiness", "sentinel", "canary"))  # type: ignore[arg-type]
@@ -212,19 +212,8 @@ async def test_probes_of_a_lane_come_in_order(tmp_path: Path) -> None:
         assert await reader.probes("another") == []
 
 
-async def test_a_snapshot_stands_still_while_the_writer_goes_on(tmp_path: Path) -> None:
-    async with Journal.create(tmp_path / "run", meta()) as journal:
-        await journal.append_durable(scored("q1"))
-        async with Reader.open(tmp_path / "run") as reader:
-            async with reader.snapshot():
-                assert await reader.states(JOB) == {State.CORRECT: 1}
-                await journal.append_durable(scored("q2"))
-                assert await reader.states(JOB) == {State.CORRECT: 1}
-            assert await reader.states(JOB) == {State.CORRECT: 2}
-
-
 @each_row("size", [1, 299, 300, 301, 900])
-async def test_corpora_stream_whole_whatever_their_number_of_rows(tmp_path: Path, size: int) -> None:
+async def test_corpora_are_streamed_complete_for_any_number_of_rows(tmp_path: Path, size: int) -> None:
     rows: list[JournalRow] = [
         step(CorpusKind.BATCH, corpus=f"c{number // 3:04d}", data={"batch": number}) for number in range(size)
     ]

@@ -1,4 +1,4 @@
-"""The derived database: replaced a run at a time, asked by name, made again when it is damaged."""
+"""The results database: runs are replaced one at a time, found by name, and rebuilt when the file is damaged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "results" / "results.sqlite"
 
 
-async def test_a_run_comes_back_with_its_metrics_and_items(path: Path) -> None:
+async def test_a_stored_run_is_read_back_with_its_metrics_and_items(path: Path) -> None:
     stored = job(metrics=(metric(), metric(0.25, dimension="question_type", label="temporal", low=0.1, high=0.4)))
     async with ResultsDb.open(path) as results:
         await results.put("r1", [stored], [item("q2", 1.0), item("q1", None)])
@@ -92,7 +92,7 @@ async def test_writing_a_run_again_replaces_it_and_leaves_others(path: Path) -> 
         assert len(await results.runs()) == 2
 
 
-async def test_items_may_stream(path: Path) -> None:
+async def test_put_accepts_items_as_an_async_stream(path: Path) -> None:
     async def stream() -> AsyncIterator[ItemResult]:
         for number in range(5000):
             yield item(f"q{number:04d}", float(number % 2))
@@ -102,7 +102,7 @@ async def test_items_may_stream(path: Path) -> None:
         assert len(await results.item_values(job(), "accuracy")) == 5000
 
 
-async def test_a_stream_that_breaks_leaves_the_run_as_it_was(path: Path) -> None:
+async def test_an_item_stream_that_raises_leaves_the_stored_run_unchanged(path: Path) -> None:
     async def stream() -> AsyncIterator[ItemResult]:
         yield item("q2", 1.0)
         raise ZeroDivisionError
@@ -115,7 +115,7 @@ async def test_a_stream_that_breaks_leaves_the_run_as_it_was(path: Path) -> None
         assert [name for name, _, _ in await results.item_values(job(), "accuracy")] == ["q1"]
 
 
-async def test_by_name_is_the_newest_complete_valid_run_of_each_provider(path: Path) -> None:
+async def test_newest_is_the_newest_complete_valid_run_of_each_provider(path: Path) -> None:
     later, latest = datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
     async with ResultsDb.open(path) as results:
         await results.put("old", [job("old")])
@@ -132,7 +132,7 @@ async def test_by_name_is_the_newest_complete_valid_run_of_each_provider(path: P
     ]
 
 
-async def test_settings_told_in_another_order_are_the_same_settings(path: Path) -> None:
+async def test_prompts_in_another_order_are_the_same_settings(path: Path) -> None:
     prompts = {"answer.default": "a1", "judge.default": "b2"}
     async with ResultsDb.open(path) as results:
         await results.put("old", [job("old", data={"prompts": prompts})])
@@ -142,7 +142,7 @@ async def test_settings_told_in_another_order_are_the_same_settings(path: Path) 
         assert [one.run_id for one in await results.newest("locomo")] == ["new"]
 
 
-async def test_forget_removes_a_run_whole(path: Path) -> None:
+async def test_forget_removes_a_run_with_its_metrics_and_items(path: Path) -> None:
     async with ResultsDb.open(path) as results:
         await results.put("r1", [job(metrics=(metric(),))], [item("q1", 1.0)])
         await results.forget("r1")
@@ -150,7 +150,7 @@ async def test_forget_removes_a_run_whole(path: Path) -> None:
         assert await results.item_values(job(), "accuracy") == []
 
 
-async def test_a_damaged_file_says_how_to_make_it_again(path: Path) -> None:
+async def test_the_hint_for_a_damaged_file_is_rebuild_and_rebuild_works(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database at all" * 100)
     with pytest.raises(JournalError) as refusal:
@@ -174,7 +174,7 @@ async def test_a_rebuild_that_fails_leaves_the_old_file(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["results.sqlite"]
 
 
-async def test_two_processes_may_write_one_after_the_other(path: Path) -> None:
+async def test_two_open_connections_can_write_in_turn(path: Path) -> None:
     async with ResultsDb.open(path) as first, ResultsDb.open(path) as second:
         await first.put("r1", [job()])
         await second.put("r2", [job("r2")])
