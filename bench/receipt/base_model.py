@@ -28,7 +28,7 @@ from bench.errors import VerificationError
 
 
 class ClosedModel(BaseModel):
-    """A frozen model without extra fields; camelCase in JSON. Scalars are strict, lists become tuples."""
+    """A frozen pydantic model. It refuses unknown fields, and its JSON keys are in camelCase."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
@@ -46,7 +46,7 @@ def _check_time(text: str) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a UTC time ``YYYY-MM-DDTHH:MM:SS[.f]Z``; digits after the microseconds are dropped."""
+    """Parse a UTC time ``YYYY-MM-DDTHH:MM:SS[.f]Z``. Digits after the microseconds are ignored."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(whole).replace(microsecond=int(fraction[:6].ljust(6, "0")), tzinfo=UTC)
 

@@ -63,7 +63,7 @@ class ReceiptSettings:
     folder: Path
     issued_at: str
     gaps: bool = False
-    """True if a range of the items of the run was never run"""
+    """True if some of the run's items belong to a range that was never run"""
     allow_partial: bool = False
     with_answers: bool = False
     reproduces: str | None = None
@@ -108,7 +108,7 @@ async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> Re
     If an error is raised, the items file is removed.
 
     Raises:
-        ReceiptRefused: the job gets no receipt, or the receipt breaks an invariant.
+        ReceiptRefused: the job gets no receipt, or it would break a rule that every receipt must meet.
         CanonicalError: a value cannot be signed.
     """
     refused = refusal(job, settings)

@@ -23,9 +23,9 @@ from bench.report.memory_cost import MILLION, BreakEven, BuildCost, CallTotals, 
 
 
 def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
-    """Convert the memory cost of a report to the section ``memoryCost`` of a receipt; None if ``cost`` is None.
+    """Convert the memory cost of a report to the section ``memoryCost`` of a receipt. Return None if ``cost`` is None.
 
-    Money is in micro-USD in the result.
+    The result has amounts of money in micro-USD.
     """
     if cost is None:
         return None
@@ -67,9 +67,11 @@ def _receipt_totals(one: CallTotals) -> ReceiptTotals:
 
 
 def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
-    """Convert the memory cost of a receipt to the form of a report; None if the receipt has no memory cost.
+    """Convert the section ``memoryCost`` of a receipt to the type of a report. Return None if the receipt has no such
+    section.
 
-    ``query.search`` of the result includes the cost of answers, because a receipt has only one total for questions.
+    ``query.search`` of the result includes the cost of answers, because a receipt has one total for searches and
+    answers.
     """
     cost = receipt.memory_cost
     if cost is None:

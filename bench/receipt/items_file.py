@@ -67,7 +67,7 @@ class ItemVerdict(ClosedModel):
 
 
 class Tokens(ClosedModel):
-    """Tokens of one item; null = not known."""
+    """Token counts of one item; null if a count is unknown."""
 
     context: Natural | None
     prompt: Natural | None
@@ -75,7 +75,9 @@ class Tokens(ClosedModel):
 
 
 class ItemRow(ClosedModel):
-    """One item in one epoch. ``answer`` is present only with --with-answers, ``grades`` only for graded gold."""
+    """The result of one item in one epoch. ``answer`` is present only with --with-answers, and ``grades`` only if the
+    dataset grades its evidence.
+    """
 
     item_id: Name
     epoch: Positive
@@ -145,7 +147,7 @@ class RunningDigests:
         self._deterministic = Frontier()
 
     def add(self, line: bytes, deterministic_leaf: bytes) -> None:
-        """Add one line, without its line feed, and the leaf hash of the deterministic fields of this line."""
+        """Add one line without its line feed. ``deterministic_leaf`` is the leaf hash of its deterministic fields."""
         self.add_raw(line + b"\n")
         self._lines.append(leaf_hash(line))
         self._deterministic.append(deterministic_leaf)

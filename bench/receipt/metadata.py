@@ -126,7 +126,7 @@ class JobMetadata:
         )
 
     def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
-        """Return the version of the provider, and where this version was found.
+        """Return the version of the provider, and the source of this version.
 
         A version that is known before the first call is preferred. So the announcement of a run and its receipt have
         the same config digest.
@@ -199,7 +199,8 @@ class JobMetadata:
     def _kind_given(self, entry: str) -> str:
         """Return the kind of judge prompt that a value of ``--judge-prompt`` replaces.
 
-        For a value TYPE=FILE, this is TYPE, if the job has such a prompt. Otherwise it is ``default``.
+        The kind is TYPE if the value is TYPE=FILE and the job has a prompt of this type. Otherwise, the kind is
+        ``default``.
         """
         kind, equals, _ = entry.partition("=")
         return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
@@ -286,7 +287,7 @@ def _resume(stored: StoredResume) -> schema.ReceiptResume:
 
 
 def _concurrency(stored: object) -> int:
-    """Return the stored concurrency as an integer; for ``auto``, return the upper limit of calls at once."""
+    """Return the stored concurrency as an integer. If it is ``auto``, return the upper limit of calls at the same time."""
     if stored == "auto":
         from bench.http.adaptive_concurrency import CEILING
 

@@ -123,7 +123,7 @@ SCHEMA = "bench.receipt/1"
 
 
 class PerQuery(ClosedModel):
-    """The items file, by digest and Merkle roots."""
+    """The items file, identified by its digest and its Merkle roots."""
 
     format: Literal["jcs-lines/1"]
     """one row per line, in RFC 8785 form"""
@@ -194,7 +194,7 @@ class Body(ClosedModel):
     """A receipt before it is signed."""
 
     schema_: Annotated[Literal["bench.receipt/1"], Field(alias="schema")]
-    """schema of the receipt; additional fields need another schema"""
+    """name and version of the schema of this receipt"""
     receipt_id: Ulid
     """unique id (ULID), created when the receipt was issued"""
     kind: Literal["run", "partial"]
@@ -236,7 +236,7 @@ class Body(ClosedModel):
     reproducibility: Reproducibility
     """the results that a rerun can be expected to give"""
     supersedes: Ulid | None
-    """id of the receipt that this one replaces, or null"""
+    """id of the receipt that this receipt replaces, or null"""
     reproduces: Ulid | None
     """id of the receipt that this run repeats, or null"""
     memory_cost: ReceiptMemoryCost | None = None

@@ -78,7 +78,7 @@ class ReceiptInterval(ClosedModel):
 
 
 class Label(ClosedModel):
-    """A score over the items with one label."""
+    """The score of all items that have the same label."""
 
     value: Number | None
     """mean over these items; null if there are none"""
@@ -102,11 +102,11 @@ class ReceiptScore(ClosedModel):
     n_failed: Natural
     """number of items that failed, are pending or have no verdict of the judge"""
     aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
-    """mean: over items; macro:DIMENSION: mean of the label means of this dimension; other: another formula"""
+    """mean: over items; macro:NAME: mean of the label means, such as macro:question_type; other: another formula"""
     interval: ReceiptInterval | None
     """confidence interval of value, or null"""
     breakdown: Mapping[str, Mapping[str, Label]]
-    """dimension -> label -> score of its items"""
+    """kind of label, such as question_type -> label -> score of the items with this label"""
 
 
 class Times(ClosedModel):
@@ -180,7 +180,7 @@ class ReceiptBuild(ClosedModel):
     fingerprint: Hex64 | None
     """SHA-256 over the memories in their order, the settings and the versions; null if one of them is unknown"""
     paid_by: Name
-    """run that ingested; differs from run.runId if the build was reused"""
+    """id of the run that ingested the memories; differs from run.runId if the build was reused"""
     lane: Name
     """benchmark and provider of the build"""
     corpora: Natural | None

@@ -233,7 +233,7 @@ class MetricUse(ClosedModel):
 
 
 class Git(ClosedModel):
-    """The checkout before the first write of the run."""
+    """The git checkout at the start of the run."""
 
     commit: Hex40 | None
     """full hash of the commit; null if unknown"""

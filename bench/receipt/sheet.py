@@ -45,7 +45,7 @@ ABSTENTION = "judge.abstention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFact:
-    """One fact: what is known, and what is missing together with the step that would find it."""
+    """One fact. ``missing`` describes what is unknown and the step that would find it; "" if nothing is unknown."""
 
     name: str
     value: str = ""
@@ -53,7 +53,7 @@ class EvidenceFact:
 
     @property
     def text(self) -> str:
-        """The fact as text for a table: what is missing, then what is known."""
+        """The fact as text for a table: first what is missing, then the known value."""
         return "; known: ".join(filter(None, (f"missing: {self.missing}" if self.missing else "", self.value)))
 
 
@@ -66,16 +66,18 @@ class EvidenceSheet:
     provider: str
     facts: tuple[EvidenceFact, ...]
     job: str = ""
-    """text that tells this job from other jobs of the run: provider and differing models; "" for a receipt"""
+    """text that distinguishes this job from the other jobs of the run: its provider and the models that differ; "" for
+    a receipt
+    """
 
     @property
     def known(self) -> int:
-        """The number of facts of which nothing is missing."""
+        """The number of facts that are completely known."""
         return sum(not fact.missing for fact in self.facts)
 
     @property
     def missing(self) -> int:
-        """The number of facts of which something is missing."""
+        """The number of facts that are not completely known."""
         return len(self.facts) - self.known
 
     def to_json(self) -> dict[str, JSON]:
@@ -113,9 +115,9 @@ def sheet_of(
 
 
 def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
-    """Return (value, what is missing) of one fact.
+    """Return (value, what is missing) for one fact of a sheet.
 
-    This is (``value``, ``lacks``) if ``value`` is not empty, else ("", ``missing``).
+    The result is (``value``, ``lacks``) if ``value`` is not empty. Otherwise it is ("", ``missing``).
     """
     return (value, lacks) if value else ("", missing)
 

@@ -196,7 +196,7 @@ class CorpusTimes:
     wall_us: int
 
     def pace(self) -> schema.Pace:
-        """Return the number of ingested memories per second of elapsed time; its value is None if unknown."""
+        """Return the ingested memories per second of elapsed time. The field ``value`` is None if no time is known."""
         n = len(self.ingest_us)
         return schema.Pace(n=n, value=self.memories * 1_000_000 / self.wall_us if n and self.wall_us else None)
 

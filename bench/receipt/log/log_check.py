@@ -71,7 +71,7 @@ def _file_findings(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Itera
 
 
 def differing_field(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
-    """Return the name of the first receipt field that differs from the log entry; None if all agree."""
+    """Return the name of the first receipt field that differs from the log entry. Return None if no field differs."""
     receipt = document if isinstance(document, Mapping) else {}
     run, rows = receipt.get("run"), receipt.get("perQuery")
     stated = {
@@ -127,7 +127,9 @@ def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> Lo
 
 
 def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
-    """Check only the lines, the root and the signature of a log, not its earlier heads and files."""
+    """Check only the lines, the root hash and the signature of a log. Do not check its earlier states and receipt
+    files.
+    """
     return _outcome(view, [*_line_findings(view), *_checkpoint_findings(view, store)])
 
 
@@ -281,7 +283,7 @@ def _origin(view: LogView) -> str | None:
 
 
 def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> EarlierHead | Finding:
-    """Return the head in a checkpoint file, or a failure if the file is unreadable or its origin or size is wrong."""
+    """Read a checkpoint file. Return a failure if the file is unreadable, or if its origin or size is wrong."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
     except OSError as error:

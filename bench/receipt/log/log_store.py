@@ -165,7 +165,7 @@ SCHEMA = "bench.log-entry/1"
 
 
 class LogEntry(ClosedModel):
-    """The fields that every entry has."""
+    """The fields that every entry of the log has."""
 
     schema_: Annotated[Literal["bench.log-entry/1"], Field(alias="schema")] = "bench.log-entry/1"
     index: Natural
@@ -235,7 +235,7 @@ class ReceiptLogged(LogEntry):
 
 
 class ReceiptSuperseded(LogEntry):
-    """A receipt that is replaced by another one."""
+    """A receipt that another receipt replaces."""
 
     type: Literal["supersede"] = "supersede"
     old: Ulid
@@ -312,7 +312,7 @@ class LogView:
     faults: tuple[tuple[int, str], ...]
     """(0-based line number, problem) of each faulty line"""
     torn: bytes
-    """last line if its line feed is missing, because an append was interrupted; else empty"""
+    """the last line, if an interrupted append left it without a line feed; else empty"""
     note: bytes | None
 
     def of(self, kind: type[Kind]) -> Iterator[Kind]:
@@ -329,7 +329,7 @@ class LogView:
 
     @property
     def covered(self) -> int:
-        """The number of entries that the checkpoint claims to cover; 0 without a readable checkpoint."""
+        """The number of entries that the checkpoint claims to cover; 0 if the log has no readable checkpoint."""
         try:
             checkpoint = self.checkpoint()
         except VerificationError:
@@ -337,7 +337,7 @@ class LogView:
         return checkpoint.size if checkpoint else 0
 
     def roots(self, sizes: Iterable[int]) -> dict[int, bytes]:
-        """Return size -> Merkle root over that many first lines; sizes above the number of lines are left out."""
+        """Return size -> Merkle root over the first lines of this number. Sizes above the number of lines are left out."""
         wanted = set(sizes)
         frontier = Frontier()
         found = {0: frontier.root()} if 0 in wanted else {}

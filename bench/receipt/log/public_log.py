@@ -54,7 +54,9 @@ from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedEntries:
-    """The entries that were appended, and their lines; ``covered`` is true if a new checkpoint was signed."""
+    """The entries that were appended, and the lines of these entries. ``covered`` is true if a new checkpoint was
+    signed.
+    """
 
     entries: tuple[AnyEntry, ...]
     lines: tuple[bytes, ...]
@@ -137,7 +139,7 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
 
 
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
-    """Return one entry for each active trusted key that neither the log nor ``drafts`` adds."""
+    """Return an entry for each active trusted key that is neither in the log nor in ``drafts``."""
     known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
     return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
@@ -261,7 +263,7 @@ class CheckedLog:
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
     def is_reproduced(self, receipt: Receipt) -> bool:
-        """Return True if another receipt in the log reproduced ``receipt`` and has the same result digest."""
+        """Return True if the log has a receipt of a repeated run of ``receipt`` with the same result digest."""
         same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
         return any(self._is_rerun(entry, receipt) for entry in same)
 

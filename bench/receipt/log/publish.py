@@ -107,7 +107,7 @@ def publish(
 def _publish_again(
     known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str
 ) -> PublishedEntry:
-    """Append that a published receipt replaces receipt ``supersedes``, if the log does not say so already."""
+    """Append an entry that a published receipt replaces the receipt ``supersedes``, unless the log has such an entry."""
     folder = ring.workspace / PUBLISHED
     superseded = {(entry.old, entry.new) for entry in read_log(folder).of(ReceiptSuperseded)}
     if supersedes is None or (supersedes, known.receipt_id) in superseded:
@@ -176,7 +176,7 @@ def announce(ring: Keyring, started: RunStarted) -> PublishedEntry:
 def find_announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
     """Return the announcement of a run, and the size and root of the log just after that entry.
 
-    None if the log has no such announcement, or if its checkpoint does not cover the announcement.
+    Return None if the log has no such announcement, or if its checkpoint does not cover the announcement.
     """
     if not has_log(folder):
         return None

@@ -55,7 +55,7 @@ def tile_files(view: LogView) -> dict[str, bytes]:
 
 
 def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
-    """Write the files of the log to ``folder``, the checkpoint last; older files there are kept."""
+    """Write the files of the log to ``folder``, with the checkpoint as the last file. Older files are kept."""
     files = tile_files(view)
     for path, content in sorted(files.items(), key=lambda file: file[0] == CHECKPOINT):
         write_atomically(folder / path, content)

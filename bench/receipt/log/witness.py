@@ -80,7 +80,7 @@ class WitnessKey:
         return None
 
     def check(self, data: bytes | None) -> Finding:
-        """Return the finding ``ok`` if the witness cosigned the signed note ``data``, else a failure."""
+        """Return the finding ``ok`` if the witness signed the note ``data``, else a failure."""
         at = None if data is None else self.cosigned_at(read_note(data))
         if at is None:
             return fail("log", "log_witness", f"{self.name} did not cosign this checkpoint")

@@ -48,7 +48,9 @@ def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> byte
 
 
 def pae(payload: bytes) -> bytes:
-    """Return the bytes that a DSSE signature covers: length and text of the payload type and of the payload."""
+    """Return the bytes that a DSSE signature covers: length and text of the payload type, then length and text of the
+    payload.
+    """
     return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 

@@ -253,7 +253,7 @@ def check_in_child(workspace: Path, key: str | None) -> str:
 def check_key(question: Message) -> Message:
     """Return the fingerprint of the signing key; this function runs in the child process.
 
-    ``question`` has the workspace and the key file; a key file of None means the default search.
+    ``question`` contains the workspace and the key file. If the key file is None, search for a key in the usual order.
     """
     ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
     named = question["key"]

@@ -188,8 +188,8 @@ def _log_size(ring: Keyring) -> int:
 def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyChange:
     """Replace the key ``old`` with a new key, and retire ``old``.
 
-    The function writes trusted.json, log entries if there is a log, and a statement that both keys sign. With ``old``
-    None, the only active key is replaced. With ``new`` None, the name of the new key is derived from the old name.
+    The function writes trusted.json, log entries if there is a log, and a statement that both keys sign. If ``old`` is
+    None, the only active key is replaced. If ``new`` is None, the name of the new key is made from the old name.
 
     Raises:
         KeyRefused: the old key is unknown, not active, ambiguous or unreadable.
@@ -266,7 +266,7 @@ def _write_statement(
 
 
 def _free_path(folder: Path, index: int) -> Path:
-    """Return an unused path for the statement of a rotation; rotations can have the same log index."""
+    """Return an unused path for the statement of a key rotation at log index ``index``."""
     names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
     return next(path for name in names if not (path := folder / name).exists())
 

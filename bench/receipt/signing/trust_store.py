@@ -167,7 +167,7 @@ class TrustStore:
     def decide(self, fingerprint: str, role: Role, log_index: int | None) -> TrustDecision:
         """Decide whether to trust a signature by the key with this fingerprint.
 
-        ``log_index`` is the place of the signed document in the public log; None = not in the log.
+        ``log_index`` is the index of the signed document in the public log; None if it is not in the log.
         """
         key = self.find(fingerprint)
         if key is None:

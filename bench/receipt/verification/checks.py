@@ -124,7 +124,7 @@ def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """Check that MRR is at most the hit rate at the same k. An MRR that names no k has the k of the run."""
+    """Check that MRR is at most the hit rate at the same k. If the name of an MRR has no k, use the k of the run."""
     hits = _by_cut(body, HIT_BASES)
     for cut, mrr in _by_cut(body, ("mrr",), uncut=body.run.k).items():
         hit = hits.get(cut)
@@ -133,9 +133,9 @@ def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
-    """Return (treatment of duplicates, k) -> score, for the metrics whose base names are in ``bases``.
+    """Return (how duplicates are counted, k) -> score, for the metrics whose base names are in ``bases``.
 
-    ``uncut`` is the k of metrics that name no k; None leaves these metrics out.
+    ``uncut`` is the k of metrics without a k in their name. If it is None, these metrics are left out.
     """
     found = {}
     for name, score in body.scores.deterministic.items():
@@ -147,7 +147,7 @@ def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dic
 
 
 def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
-    """Return whether both scores have the same number of items and the same aggregate, other than ``other``."""
+    """Return True if both scores have the same number of items and the same aggregate, and this is not ``other``."""
     return one.n == other.n and one.aggregate == other.aggregate != "other"
 
 
@@ -293,7 +293,10 @@ def _compare_digests(receipt: Receipt, found: FileDigests) -> Iterator[Finding]:
 
 
 def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
-    """Check that config digest and result digest match the receipt's fields; check a given dataset file too."""
+    """Check that the config digest and the result digest match the fields of the receipt.
+
+    If ``dataset`` is not None, also check the digest of this dataset file.
+    """
     found = []
     if receipt.config_digest != config_digest(receipt):
         found.append(fail("digest", "config_digest", "configDigest does not match the fields of the receipt"))
@@ -340,7 +343,10 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Add a failure of the check ``policy`` for every warning. Only the warnings of ``policy`` itself are removed."""
+    """Return the findings, with a failure of the check ``policy`` added for every warning.
+
+    The warnings of ``policy`` are removed. Warnings of other checks stay.
+    """
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),
         *(fail("policy", str(finding.code), finding.detail) for finding in findings if finding.status == "warn"),

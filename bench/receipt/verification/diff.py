@@ -76,7 +76,7 @@ def diff(a: Path, b: Path) -> ReceiptDifference:
 
     Raises:
         UsageError: a file cannot be read.
-        VerificationError: a file is not a receipt, or the items file next to it is not the signed one.
+        VerificationError: a file is not a receipt, or an items file is not the one that was signed.
     """
     one, other = load(a), load(b)
     return compare(one, other, _items_beside(a, one), _items_beside(b, other))

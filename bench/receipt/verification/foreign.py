@@ -1,8 +1,8 @@
 """Verify receipts of the original system, which signs a receipt in one of two ways.
 
-The name of the way is its profile. ``przm-p1`` signs the document without ``signature``. ``przm-p2`` also leaves out
-some fields that change with each run. The program does not detect the profile, and the signature check fails with the
-wrong profile::
+Each way has a name, called the profile. ``przm-p1`` signs the document without ``signature``. ``przm-p2`` also leaves
+out some fields that change with each run. The program does not detect the profile, and the signature check fails with
+the wrong profile::
 
     findings = check_foreign(document, "przm-p2", store)
 """

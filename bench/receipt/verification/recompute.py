@@ -215,7 +215,7 @@ class _MetricCheck:
                 tally.scored(value, where)
 
     def choose_rule(self) -> None:
-        """Use the rule of older receipts if the receipt states as many excluded items as this rule gives."""
+        """Use the rule of older receipts if it gives the number of excluded items that the receipt states."""
         if self.unscored_excluded.excluded == self.score.n_excluded:
             self.tally = self.unscored_excluded
 

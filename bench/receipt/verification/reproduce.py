@@ -46,7 +46,7 @@ FILTERS = ("items", "items_of", "question_type", "per_type")
 
 
 class CannotReproduce(UsageError):
-    """The error for a receipt whose run cannot be repeated here; the message names the reason."""
+    """The error for a receipt whose run cannot be repeated on this machine; the message names the reason."""
 
     kind = "cannot_reproduce"
     default_hint = "make the listed parts the same as in the receipt"
@@ -118,7 +118,8 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
 
     Raises:
         NotVerified: the receipt is not VALID.
-        CannotReproduce: the receipt is not of class ``exact``, the plan differs here, or the repeated run failed.
+        CannotReproduce: the class of the receipt is not ``exact``, the plan on this machine differs, or the repeated
+            run failed.
         ConfigError: a config is not valid.
     """
     outcome = verify_file(path, setting.request)
