@@ -1,13 +1,13 @@
 """Retrieval metrics: how many expected memories a search returned, and at which ranks.
 
-The inputs are ``retrieved`` (in the provider's order) and ``relevant``. An item without relevant ids is not scored. An
-item without retrieved ids gets 0. To add a metric, write a function of a ``Ranking`` and K, and a ``RegisteredMetric``.
-
 Example::
 
     bench.metrics.score("ndcg_at_10", retrieved=["a", "x"], relevant={"a": 1})       # 1.0
     ranking = Ranking.of([["x", "a"], "a"], {"a": 1})
     ranking.gains          # (1.0, 0.0)
+
+The inputs are ``retrieved`` (in the provider's order) and ``relevant``. An item without relevant ids is not scored. An
+item without retrieved ids gets 0. To add a metric, write a function of a ``Ranking`` and K, and a ``RegisteredMetric``.
 
 A hit takes one rank, even if it has several ids. It is relevant if it contains an expected id that no earlier hit
 contained. Its gain is the highest grade of these new ids, so a repeated memory keeps its rank and has no gain.

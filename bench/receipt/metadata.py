@@ -287,7 +287,7 @@ def _resume(stored: StoredResume) -> schema.ReceiptResume:
 
 
 def _concurrency(stored: object) -> int:
-    """Return the stored concurrency as an integer. If it is ``auto``, return the upper limit of calls at the same time."""
+    """Return the stored concurrency as an integer. For ``auto``, return the upper limit of calls at the same time."""
     if stored == "auto":
         from bench.http.adaptive_concurrency import CEILING
 

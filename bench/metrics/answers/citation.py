@@ -1,5 +1,7 @@
 """An answer metric for law: the answer must cite the same provisions as the reference.
 
+If a config names a plug-in class for this metric, the verdict of the class is used instead.
+
 Example::
 
     bench.metrics.score("citation_accuracy", prediction="see s. 4(2)", reference="section 4 (2)")      # 1.0

@@ -1,4 +1,4 @@
-"""Compare the order of the events in an answer with the expected order.
+"""A metric that compares the order of the events in an answer with the expected order.
 
 Example::
 

@@ -107,7 +107,10 @@ def publish(
 def _publish_again(
     known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str
 ) -> PublishedEntry:
-    """Append an entry that a published receipt replaces the receipt ``supersedes``, unless the log has such an entry."""
+    """Append an entry that a published receipt replaces the receipt ``supersedes``.
+
+    Do nothing if the log already has such an entry.
+    """
     folder = ring.workspace / PUBLISHED
     superseded = {(entry.old, entry.new) for entry in read_log(folder).of(ReceiptSuperseded)}
     if supersedes is None or (supersedes, known.receipt_id) in superseded:
