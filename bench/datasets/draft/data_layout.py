@@ -130,7 +130,7 @@ def _has_history(row: Row) -> bool:
 
 
 def _has_text(value: object) -> bool:
-    """Return True when an object in the value has a long text, a list, or a text field with a usual name."""
+    """Return True when an object inside ``value`` has a long text, a list, or a text field with a usual name."""
     return any(
         isinstance(text, list) or (isinstance(text, str) and (len(text) > _SHORT_TEXT or name in TEXT_NAMES))
         for part in nested_objects(value)

@@ -30,7 +30,7 @@ _KEY_ROWS = 5_000
 
 @dataclass(slots=True, kw_only=True)
 class DataLayout:
-    """The files with the questions, their first rows, and the fields that joins add to these rows."""
+    """The files with the questions, their first rows, and the fields that are joined to these rows."""
 
     files: list[Path]
     rows_path: str | None

@@ -182,9 +182,9 @@ class QuestionGuess:
         return self._type_of_ids()
 
     def _type_of_ids(self) -> str | None:
-        """Return a template that reads the question type from the start of the ids, or None.
+        """Return a template that reads the question type from the start of the ids.
 
-        For example, the type ``2hop`` is read from ``2hop__10_21``. None if the ids do not begin with a type.
+        For example, the type ``2hop`` is read from ``2hop__10_21``. Return None if the ids do not begin with a type.
         """
         name = next((name for name in IDS if all(isinstance(row.get(name), str) for row in self.rows)), None)
         ids = [str(row[name]).split("_") for row in self.rows] if name else []

@@ -63,7 +63,7 @@ class QuestionPlace:
         return [map_at(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
-        """Return the path of a field of a question, as written in the config. ``more`` are names inside the field."""
+        """Return the path of a question's field, as written in the config. ``more`` is the path inside this field."""
         if name in self.written and not more:
             return json.dumps(self.written[name])
         if self.inside or more:
@@ -129,7 +129,7 @@ class QuestionPlace:
     def _holder(self) -> str:
         """Return the name of the field whose map contains the question.
 
-        Empty if the row itself contains the question.
+        Return an empty text if the row itself contains the question.
         """
         if first_field(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
             return ""
@@ -228,7 +228,7 @@ def question_turns(row: Row) -> bool:
 
 
 def _last_turn_text(value: object) -> str | None:
-    """Return the name of the text field in the last turn. None if the value is not a list of turns."""
+    """Return the name of the text field in the last turn, or None if the value is not a list of turns."""
     if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
         return None
     return first_field(value[-1], ("content", "text", "utterance", "value"), str)

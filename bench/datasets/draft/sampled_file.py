@@ -59,7 +59,7 @@ class SampledFile:
         return [row for row in self.sample if isinstance(row, Mapping)]
 
     def options(self) -> Step:
-        """Return the keys of a ``data.with`` step that say where the rows of this file are."""
+        """Return the keys of a ``data.with`` step that locate the rows of this file."""
         found: Step = {"rows": self.rows} if self.rows else {}
         return found | ({"columns": list(self.columns)} if self.columns else {})
 
@@ -128,7 +128,7 @@ def _is_list(path: Path) -> bool:
 
 
 def _columns(path: Path, format_: Format) -> tuple[str, ...]:
-    """Return made-up column names for a tsv file without a header line. Empty for any other file."""
+    """Return made-up column names for a tsv file without a header line, and no names for any other file."""
     if format_ != "tsv" or path.suffix == ".gz":
         return ()
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -184,7 +184,7 @@ def _rows_path(document: Row) -> str | None:
 
 
 def _has_own_history(rows: Sequence[object], document: Row, name: str) -> bool:
-    """Return True when every row contains a history and the rest of the document contains none."""
+    """Return True when every row contains a history and the rest of the document contains no history."""
 
     def talks(part: Row) -> bool:
         return any(holds_lists(one) and path_to_turns(one) for key, one in part.items() if not is_gold(key))

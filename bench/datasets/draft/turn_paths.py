@@ -46,7 +46,7 @@ def is_turn(part: object) -> bool:
 
 
 def holds_lists(value: object) -> bool:
-    """Return True for a list that contains an object or a list, and for a map that contains such a list."""
+    """Return True for a list that contains an object or a list, or for a map with such a list inside."""
     if isinstance(value, Mapping):
         return any(map(holds_lists, value.values()))
     return isinstance(value, list) and any(isinstance(part, list | Mapping) for part in value)
@@ -81,7 +81,7 @@ def _is_pair(part: object) -> bool:
 
 
 def _keyed(maps: Sequence[Row]) -> bool:
-    """Return True when all values of all objects are lists or maps, and all their keys contain numbers."""
+    """Return True when all keys of the objects contain numbers, and all values are lists or maps."""
     parts = [(key, part) for one in maps for key, part in one.items() if part is not None]
     return bool(parts) and all(isinstance(part, list | Mapping) and NUMBERED.fullmatch(key) for key, part in parts)
 
