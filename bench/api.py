@@ -37,7 +37,9 @@ def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: 
     ``flags`` are the flags of ``bench run`` in snake_case. ``env_file`` is read instead of ``.env``.
 
     Raises:
-        UsageError, ConfigError, DataError: with the message that the command line shows.
+        UsageError: a flag is invalid.
+        ConfigError: a config is invalid, or a variable is not set.
+        DataError: a data file is missing or invalid.
     """
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
@@ -50,7 +52,7 @@ def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: 
 
 
 async def run(plan: Plan, *, observer: Observer | None = None, env_file: Path | None = None) -> Outcome:
-    """Execute a plan from :func:`plan`. An error of a single item is in the outcome and is not raised."""
+    """Execute a plan from :func:`plan`. An error of a single item is part of the outcome, and is not raised."""
     from bench.engine import execute
     from bench.settings import Environment
 
@@ -128,11 +130,13 @@ def compare(
     """Compare the results of jobs.
 
     A job is ``RUN_ID:PROVIDER[:MODEL]``. Instead of jobs, ``benchmark`` and ``providers`` choose the newest run of each
-    provider. ``metric`` names the metrics to compare, all as headlines. By default, every metric is compared, and the
-    first one of the benchmark is the headline.
+    provider.
+
+    ``metric`` names the metrics to compare. Each of these metrics is a headline, which is a main result of the
+    comparison. By default, all metrics are compared, and the first metric of the benchmark is the headline.
 
     Raises:
-        UsageError: fewer than two jobs, an unknown job, or jobs that are not comparable (without ``force``).
+        UsageError: fewer than two jobs, an unknown job, or (without ``force``) jobs that are not comparable.
     """
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison_targets import parse_targets, sides_of
@@ -148,7 +152,7 @@ def compare(
 
 
 def _run_blocking(read: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end. If an event loop is running (in a notebook), use a separate thread."""
+    """Run a coroutine to its end. If an event loop is already running, as in a notebook, use a separate thread."""
     import asyncio
 
     import anyio

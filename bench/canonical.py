@@ -82,7 +82,7 @@ class RejectedValue:
 
 
 Place = tuple["Place", str | int] | None
-"""the place of a value in a document, as (place of its container, key or index); None = the whole document"""
+"""place of a value in a document: (place of the container, key or index); None = the whole document"""
 
 
 def check_value(value: object, place: Place = None, depth: int = 1) -> None:
@@ -170,7 +170,7 @@ def dumps(value: object) -> bytes:
 
 
 def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
-    """Return the RFC 8785 bytes of an object, and the RFC 8785 bytes of an object with only the members ``names``."""
+    """Return the RFC 8785 bytes of an object twice: with all members, and with only the members ``names``."""
     try:
         whole = _plain_object(value, 1)
         part = {name: whole[name] for name in names if name in whole}
@@ -188,8 +188,8 @@ def _dumps_slowly(value: object) -> bytes:
 def _plain(value: object, depth: int) -> object:
     """Return a copy of ``value`` that Python's ``json`` module writes exactly as RFC 8785 requires.
 
-    This is ten times as fast as the general encoder. Raises _NeedsSlowEncoder for a value that ``json`` would write
-    differently.
+    The ``json`` module is ten times as fast as the general encoder. Raises _NeedsSlowEncoder for a value that ``json``
+    would write differently.
     """
     kind = type(value)
     if kind in _UNCHANGED:
@@ -347,9 +347,10 @@ class _MaybeNotCanonical(Exception):
 
 
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
-    """Parse a JSON line; return its value, the bytes of its members ``names``, and True if the line is canonical.
+    """Parse a JSON line; return (value, bytes, is_canonical).
 
-    The bytes are RFC 8785. If the value is not an object, they are the bytes of the whole value.
+    The bytes are RFC 8785: of an object with only the members ``names``, or of the whole value if it is not an object.
+    ``is_canonical`` is True if the line itself is RFC 8785.
 
     Raises:
         CanonicalError: `parse` rejects the line.

@@ -15,11 +15,11 @@ The class determines who must act. Each error has a message, a hint and, if know
     ├── CanonicalError        JSON that cannot be read or signed (a ValueError)      exit 5
     ├── VerificationError     a receipt, key or log that is not valid                exit 5
     └── CallError             one call to a provider or model failed; recorded       exit 3
-        ├── AuthError, QuotaError             stop the lane of the call and no other
+        ├── AuthError, QuotaError             stop only the lane of the call
         ├── RateLimited, Unavailable          after the retries
         ├── Rejected, MappingError            never retried
         │   └── Unreachable                   no attempt can reach the server: stops the lane too
-        ├── Truncated, NoAnswer               a model's reply that holds no answer
+        ├── Truncated, NoAnswer               a model's reply that has no answer
         ├── IngestFailed, Contaminated        corpus errors
         ├── NotReady, NotCleared, Unsupported
         ├── PluginFault                       an adapter broke the Protocol
@@ -38,7 +38,10 @@ from typing import ClassVar
 
 
 class BenchError(Exception):
-    """The base class: ``message`` (what), ``where`` (file:line:column or None), ``hint`` (what to do)."""
+    """The base class of the errors of bench.
+
+    ``message`` is the problem, ``where`` is file:line:column or None, and ``hint`` is what to do.
+    """
 
     kind: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = 1
@@ -82,7 +85,10 @@ class ConfigError(BenchError):
 
     @classmethod
     def of(cls, problems: Sequence[ConfigError]) -> ConfigError:
-        """Return one error that lists the messages of all problems; place and hint are those of the first problem."""
+        """Return one error with the messages of all problems.
+
+        Its ``where`` and ``hint`` are those of the first problem.
+        """
         first = problems[0]
         if len(problems) == 1:
             return first
@@ -91,7 +97,7 @@ class ConfigError(BenchError):
 
 
 class UnknownMetric(ConfigError):
-    """Unknown metric name, variant or parameter."""
+    """A metric name, variant or parameter is unknown."""
 
     kind = "unknown_metric"
     default_hint = "bench list metrics shows the known names"
@@ -106,7 +112,10 @@ class DataError(BenchError):
 
 
 class IdentityError(BenchError):
-    """A resume or merge with settings that would change results. ``changes`` has (path, old, new) for each setting."""
+    """A resume or merge with settings that would change results.
+
+    ``changes`` has (key path, old value, new value) for each setting.
+    """
 
     kind = "identity"
     exit_code = 2
@@ -127,7 +136,7 @@ class JournalError(BenchError):
 
 
 class DiskFull(JournalError):
-    """The journal could not grow; acknowledged rows are safe."""
+    """The disk is full, so the journal could not be extended. Acknowledged rows are safe."""
 
     kind = "disk_full"
     exit_code = 3
@@ -146,7 +155,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 class Locked(JournalError):
-    """Another live process holds the run."""
+    """Another running process has locked the run."""
 
     kind = "locked"
     exit_code = 6
@@ -154,7 +163,7 @@ class Locked(JournalError):
 
 
 class MergeConflict(JournalError):
-    """Journals of one plan with different outcomes. ``items`` has (item id, phase) for each difference."""
+    """Two journals of the same plan have different outcomes. ``items`` has (item id, phase) for each difference."""
 
     kind = "conflict"
     exit_code = 4
@@ -167,7 +176,10 @@ class MergeConflict(JournalError):
 
 
 class CanonicalError(BenchError, ValueError):
-    """JSON that is rejected before signing or verifying. ``code`` is stable, ``path`` is the place in the document."""
+    """JSON that is rejected before it is signed or verified.
+
+    ``code`` is a stable name of the reason, and ``path`` is the place in the document.
+    """
 
     kind = "canonical"
     exit_code = 5
@@ -180,7 +192,7 @@ class CanonicalError(BenchError, ValueError):
 
 
 class VerificationError(BenchError):
-    """A receipt, key or log that is invalid. ``code`` is one of the stable reason codes."""
+    """A receipt, key or log that is invalid. ``code`` is a stable name of the reason."""
 
     kind = "verification"
     exit_code = 5
@@ -199,11 +211,11 @@ class CallError(BenchError):
     default_hint = "fix the cause, then resume the run"
     stops_lane: ClassVar[bool] = False
     body: str = ""
-    """the body of the error response, for code that looks for error codes in it; it is never shown"""
+    """body of the error response, in which callers look for error codes; the body is never shown"""
 
 
 class AuthError(CallError):
-    """401 or 403. The message has the provider, the status and the variable with the key."""
+    """HTTP status 401 or 403. The message names the provider, the status and the variable with the key."""
 
     kind = "auth"
     stops_lane = True
@@ -211,7 +223,7 @@ class AuthError(CallError):
 
 
 class QuotaError(CallError):
-    """402, or a body that reports a used-up quota."""
+    """HTTP status 402, or a response that reports a used-up quota."""
 
     kind = "quota"
     stops_lane = True
@@ -219,7 +231,7 @@ class QuotaError(CallError):
 
 
 class RateLimited(CallError):
-    """429 after all retries."""
+    """HTTP status 429 after all retries."""
 
     kind = "rate_limited"
     default_hint = "wait until the limit of the service allows calls again, then resume the run"
@@ -230,7 +242,7 @@ class RateLimited(CallError):
 
 
 class Unavailable(CallError):
-    """408, 425, 5xx or a lost connection, after all retries. After a timeout, the kind is ``timeout``."""
+    """HTTP status 408, 425 or 5xx, or a lost connection, after all retries. For a timeout, ``kind`` is ``timeout``."""
 
     default_hint = "check that the service is running, then resume the run"
 
@@ -241,7 +253,7 @@ class Unavailable(CallError):
 
 
 class Rejected(CallError):
-    """400, 404, 405, 409, 410, 413 or 422: the request is wrong; never retried."""
+    """HTTP status 400, 404, 405, 409, 410, 413 or 422: the request is wrong and is never retried."""
 
     kind = "rejected"
     default_hint = "compare the config with the documentation of this API"
@@ -269,7 +281,7 @@ def is_certificate_error(error: BaseException | None) -> bool:
 
 
 class MappingError(CallError):
-    """A 2xx body that does not match the config.
+    """A 2xx response whose body does not match the config.
 
     The message has the config path, the JSONPath and the redacted body.
     """
@@ -286,7 +298,7 @@ class Truncated(CallError):
 
 
 class NoAnswer(CallError):
-    """A model ended without an answer: a tool call, an unknown finish reason, an unclosed reasoning block."""
+    """A model's reply has no answer, for example because it calls a tool or has an unclosed reasoning block."""
 
     kind = "no_answer"
     default_hint = "read the reply with bench failures RUN_ID, then change the settings of the model"
@@ -299,7 +311,7 @@ class IngestFailed(CallError):
 
 
 class NotReady(CallError):
-    """The index was not ready in time. This does not count as a wrong answer."""
+    """Stored memories were not searchable in time. This does not count as a wrong answer."""
 
     kind = "not_ready"
     default_hint = "check that the service indexes its memories, then resume the run"
@@ -313,7 +325,7 @@ class Contaminated(CallError):
 
 
 class NotCleared(CallError):
-    """Data was found after a clear. The journal has an event, and the receipt has a note."""
+    """A namespace still had data after it was cleared. The journal has an event, and the receipt has a note."""
 
     kind = "not_cleared"
     default_hint = "bench clean --orphans tries again"
@@ -334,14 +346,17 @@ class PluginFault(CallError):
 
 
 class EvaluatorFailed(CallError):
-    """An evaluator or metric plug-in raised or returned the wrong type."""
+    """An evaluator or metric plug-in raised an error, or returned the wrong type."""
 
     kind = "evaluator"
     default_hint = "fix the evaluator or metric, then resume the run"
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """Return the error inside an exception group if there is exactly one, also in nested groups; else None."""
+    """Return the only error in an exception group, which can have nested groups.
+
+    Return None if the group has several errors.
+    """
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions

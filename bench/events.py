@@ -31,7 +31,8 @@ __all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log"
 NAME = "bench"
 _handlers: list[logging.Handler] = []
 _levels: list[int] = []
-"""for each open run log, the level of the logger before the log was opened; the first level is restored at the end"""
+"""for each open run log, the level of the logger before this log was opened. The first level is restored when no run
+log is open"""
 _level_lock = Lock()
 Context = Mapping[str, str | int | None]
 _bound: ContextVar[_BoundContext | None] = ContextVar("bound", default=None)
@@ -75,7 +76,7 @@ def log() -> structlog.stdlib.BoundLogger:
 
 
 class _BoundContext(NamedTuple):
-    """The context of one ``with bind(...)`` block, and the block around it."""
+    """One open ``with bind(...)`` block: its context, and the block around it."""
 
     outer: _BoundContext | None
     context: Context
@@ -136,7 +137,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 
 @contextmanager
 def run_log(path: Path, run_id: str) -> Iterator[None]:
-    """Write the events of the run to the file ``path`` as well, inside the ``with`` block."""
+    """Also write the events of the run to the file ``path``, until the ``with`` block ends."""
     import logging
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +155,7 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 
 @contextmanager
 def _info_enabled() -> Iterator[None]:
-    """Enable the level INFO while at least one run log is open. Concurrent runs can end in any order."""
+    """Enable the level INFO while at least one run log is open. The logs of concurrent runs can end in any order."""
     import logging
 
     ours = logging.getLogger(NAME)
@@ -205,7 +206,10 @@ def _configure_structlog() -> None:
 
 
 def _shared_processors() -> list[structlog.types.Processor]:
-    """Return the processors that every event passes, from bench or from a library. The last one removes secrets."""
+    """Return the processors that every event passes, from bench or from a library.
+
+    The last processor removes secrets.
+    """
     import structlog
 
     return [

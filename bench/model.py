@@ -23,7 +23,7 @@ from bench.values import dataclass
 
 
 class RunIdentity(TypedDict):
-    """The part of a plan that its digest covers: everything that can change a result."""
+    """The part of a plan that can change a result. The digest of the plan covers this part."""
 
     schema: str
     benchmarks: Mapping[str, Mapping[str, object]]
@@ -82,7 +82,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A dated conversation. ``date_text`` is the date as the file writes it."""
+    """A dated conversation. ``date_text`` is the date as the dataset writes it."""
 
     id: str
     turns: tuple[Turn, ...] = ()
@@ -91,7 +91,7 @@ class Session:
     metadata: Mapping[str, object] = field(default_factory=dict)
     """metadata of the memories of this session; never contains gold data"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """values that the template of a session memory can insert; never sent otherwise"""
+    """values that the template of a session memory can insert. They are not sent in any other way"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """The step of an item that deletes a session and then checks that its content is no longer found."""
+    """A test of deletion: the memories of a session are deleted, then a search must not find their content."""
 
     target: str
     """id of the session whose memories are deleted"""
@@ -167,7 +167,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One memory that is sent to a provider. Its ids reveal nothing about the dataset, and it has no gold data."""
+    """One memory that is sent to a provider. It has no gold data, and its ids reveal nothing about the dataset."""
 
     id: str
     content: str
@@ -183,7 +183,7 @@ class Memory:
 class Space:
     """The namespace in which one corpus is stored at a provider, in one attempt.
 
-    ``captures`` are values from responses of the provider. A resumed run restores them from the journal.
+    ``captures`` are values from responses of the provider. A resumed run reads these values from the journal.
     """
 
     namespace: str
@@ -196,7 +196,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One search at a provider. ``key`` identifies the question in all runs, without revealing its dataset id."""
+    """One search at a provider. ``key`` identifies the question in all runs, but does not reveal its dataset id."""
 
     text: str
     k: int
@@ -211,8 +211,8 @@ class Query:
 class Ingested:
     """The result of adding a batch of memories.
 
-    ``ids`` is memory id -> the provider's ids. ``jobs`` are the ids of background tasks of the provider that bench must
-    poll. ``rejected`` is memory id -> reason.
+    ``ids`` is memory id -> the provider's ids. ``jobs`` are the ids of the provider's background tasks, whose status
+    bench must request. ``rejected`` is memory id -> reason.
     """
 
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class Readiness:
 class Hit:
     """One memory that a provider returned.
 
-    ``source_ids`` are the ids of the sent memories that the hit maps to; empty = unmapped.
+    ``source_ids`` are the ids of the sent memories that the hit maps to; empty = the hit maps to no memory.
     """
 
     id: str
@@ -247,14 +247,14 @@ class Hit:
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     marks: Iterable[str] = field(default=(), compare=False, repr=False)
-    """short texts of an unmapped hit, such as ids and tags, that can reveal the corpus of the hit; not stored"""
+    """short texts, such as ids and tags, that can reveal the corpus of a hit that maps to no memory; not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The result of a search: the hits in the order of the provider.
 
-    There are at most k hits, unless the provider returns any number.
+    There are at most k hits, unless the provider has no limit (full-context).
     """
 
     hits: tuple[Hit, ...] = ()
@@ -267,7 +267,7 @@ class Found:
     flags: tuple[str, ...] = ()
     """observations about the search, such as `QUERY_CUT`"""
     replied: str = ""
-    """what the response contained instead of hits, such as ``code: 7``, or a warning next to the hits"""
+    """text that the response contained instead of hits, such as ``code: 7``, or a warning next to the hits"""
 
 
 QUERY_CUT = "query_cut"
@@ -283,13 +283,13 @@ REPEATED = "hits_repeated"
 WITHOUT_TEXT = "without_text"
 """flag: a hit has no text, so the answering model gets nothing from it"""
 IN_ORDER = "in_order"
-"""flag: the hits are in the order in which their memories were written, or in the reverse order"""
+"""flag: the hits are in the order in which their memories were written, or in the reverse of this order"""
 QUESTION_FOUND = "question_found"
 """flag of a search: the question itself is among the hits and maps to no memory"""
 TEXT_SPOILED = "text_spoiled"
 """flag of a search: the text of a hit is the text of its memory with broken characters"""
 TEXT_CUT = "text_cut"
-"""flag: every hit that is shorter than its memory is the beginning of that memory"""
+"""flag: hits are shorter than their memories, and each of these hits is the beginning of its memory"""
 TEXT_FOLDED = "text_folded"
 """flag of a search: the text of a hit is the text of its memory in another letter case"""
 TEXT_WIDER = "text_wider"
@@ -301,7 +301,7 @@ SHARED_MEMORY = "duplicates"
 TEXT_DIFFERS = "text_differs"
 """flag: the text of a hit and the text of its memory have no common word"""
 TEXT_CONSTANT = "text_constant"
-"""flag of a search: hits map to different memories, but have one and the same text"""
+"""flag of a search: hits map to different memories, but all hits have the same text"""
 ERROR_HIT = "error_hit"
 """flag: the only hit maps to no memory and reads like an error message"""
 WARNED = "warned"
@@ -343,7 +343,10 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One request to a model. The built-in reader reads ``question`` and ``context`` instead of ``messages``."""
+    """One request to a model.
+
+    The model ``builtin/extractive`` reads ``question`` and ``context``. All other models read ``messages``.
+    """
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int = 256
@@ -355,7 +358,7 @@ class Prompt:
     template_sha256: str = ""
     """SHA-256 of the template from which the prompt was made; empty = no template"""
     stable: int = 0
-    """number of characters at the start of the first message that are equal in other prompts of the run; not sent"""
+    """number of characters at the start of the first message that other prompts of the run also start with; not sent"""
     epoch: int = 1
     """the epoch of the item; not sent"""
 
@@ -372,7 +375,7 @@ class Completion:
     cost_usd: str | None = None
     """decimal text, None = unknown"""
     saved_usd: str | None = None
-    """USD saved by caches or a batch, compared to sending the call alone; None = unknown, or nothing saved"""
+    """USD that caches or a batch saved, compared to the price without them; None = unknown, or nothing saved"""
     latency_us: int = 0
     attempts: int = 1
     ignored: tuple[str, ...] = ()
@@ -401,7 +404,10 @@ class Model(Protocol):
 
 
 class Embedder(Protocol):
-    """An embedding model. It returns one vector per text, in the order of the texts, all of one dimension."""
+    """An embedding model.
+
+    It returns one vector per text, in the order of the texts. All vectors have the same length.
+    """
 
     @property
     def name(self) -> str: ...
@@ -458,7 +464,7 @@ class ScoredItem:
     stored: tuple[str, ...] | None = None
     """the memories that the provider lists for the corpus of the item; None = not requested, or not supported"""
     refusals: tuple[str, ...] = ()
-    """phrases by which an answer declines to answer, in addition to the built-in phrases"""
+    """phrases that decline to answer, in addition to the built-in phrases"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -500,7 +506,7 @@ class Row:
     """None = pending"""
     error_kind: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """dimension (such as ``question_type``) -> label"""
+    """property of the item, such as ``question_type``, -> its value"""
     answerable: bool = True
     adversarial: bool = False
     abstained: bool = False
@@ -508,17 +514,18 @@ class Row:
     """for each of the first k hits, its ids, in the order of the provider; None = no search result or no ids"""
     returned_scores: tuple[float | None, ...] = ()
     relevant: tuple[str, ...] = ()
-    """evidence ids at the job's evidence level; empty = excluded from retrieval metrics"""
+    """ids of the relevant evidence: turns, sessions or texts, as the job counts them; empty = excluded from retrieval
+    metrics"""
     grades: tuple[float, ...] = ()
-    """grade of each relevant id; empty = all are 1"""
+    """grade of each id in ``relevant``; empty = all grades are 1"""
     prediction: str | None = None
     references: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     category: str | None = None
     """category id of the dataset, if a metric needs it (LoCoMo 1-5)"""
     times_us: Mapping[str, int] = field(default_factory=dict)
-    """phase or phase.part -> microseconds of the last attempt, which succeeded; parts: queue, limiter, network,
-    provider"""
+    """phase, or phase and component such as ``search.network`` -> microseconds of the last attempt, which succeeded.
+    Components: queue, limiter, network, provider"""
     tokens: Mapping[str, int | None] = field(default_factory=dict)
     costs_usd: Mapping[str, str | None] = field(default_factory=dict)
     reason: str = ""
@@ -548,7 +555,7 @@ class IntervalDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """The value of a metric over many rows: ``n + n_excluded + n_failed`` is the number of planned items."""
+    """The value of a metric over many rows. ``n + n_excluded + n_failed`` is the number of planned items."""
 
     metric: str
     definition: str

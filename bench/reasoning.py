@@ -37,7 +37,8 @@ _DONE = pattern(r"^[ \t]*\.\.\.done thinking\.[ \t\r]*$", re.MULTILINE)
 """the line that ends the reasoning in the output of ``ollama run``; the reasoning begins with ``Thinking...``"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
-"""maximum number of opening brackets in a text that is searched for tags; with more, the model wrote in a loop"""
+"""maximum number of opening brackets in a text that is searched for tags; a model that writes more of them repeats
+itself"""
 _CONTROL = pattern(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
 _SEEN = pattern(rf"[^\s{HIDDEN.pattern[1:]}")
 _TURN_BEGINS = pattern(
@@ -55,8 +56,8 @@ _TURN_ENDS = pattern(
 def without_reasoning(text: str) -> str | None:
     """Return a text without its reasoning blocks; None if a block is never closed.
 
-    Text before a closing tag without an opening tag is also reasoning, because the opening tag was in the prompt. Text
-    after an end-of-turn mark is dropped. A text of only invisible characters counts as empty.
+    If the opening tag is missing, all text before the closing tag is reasoning, because the opening tag was in the
+    prompt. Text after an end-of-turn mark is dropped. If only invisible characters remain, the result is empty.
     """
     # in nearly every text none of the marks can be; a long one is reported at once too
     if done := list(_DONE.finditer(text)) if "...done thinking." in text else ():
@@ -120,7 +121,7 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
 def _final_channel(text: str) -> str:
     """Return the last message of the channel ``final``. If the text has no channels, return the text itself.
 
-    If the last channel is another one, all text is reasoning, and the result is an unclosed ``<think>``.
+    If the last channel is not ``final``, return ``<think>``, because all of the text is reasoning.
     """
     if "<|channel|>" not in text:
         opens, final = _BARE_CHANNELS

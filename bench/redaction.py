@@ -27,7 +27,7 @@ KEY_LIKE = re.compile(
 SHORTEST_SECRET = 4
 SHORTEST_VALUE = 8
 SHORTEST_PART = 8
-"""minimum length of a base64 form that is searched inside longer base64"""
+"""minimum length of a piece of a base64 form that is searched inside longer base64"""
 _ESCAPED_LETTER = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
 """an escape sequence that can encode a letter"""
 _LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
@@ -50,8 +50,8 @@ _MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
 def is_setting(value: str) -> bool:
     """Return True if a value looks like a plain setting, not like a secret.
 
-    That is a short text, a number, a word, a region, a URL, a path or VENDOR/MODEL. Hiding such a value would hide
-    ordinary text, so it is hidden only if the name of its variable marks a secret.
+    A setting is a short text, a number, a word, a cloud region, a URL, a path or VENDOR/MODEL. It is a secret only if
+    the name of its variable is the name of a secret.
     """
     kinds = (_NUMBER, _WORD, _REGION, _MODEL, _ADDRESS, _FOLDER)
     return len(value) < SHORTEST_VALUE or any(kind.fullmatch(value) for kind in kinds)
@@ -121,7 +121,7 @@ class Redactor:
         return KEY_LIKE.sub(HIDDEN, self.hide(text))
 
     def _suspects(self, text: str) -> list[str]:
-        """Return the secrets that the text may contain, after a fast check; the longest comes first."""
+        """Return the secrets that the text may contain, the longest first. The check is fast, but not exact."""
         if not self._known:
             return []
         texts = text
@@ -146,9 +146,9 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return the texts to search for in a fast check whether a text can contain the secret.
+    """Return the texts to search for in a fast check for a secret.
 
-    If a text contains the secret in any form, the decoded text contains at least one of the search texts.
+    A decoded text that contains the secret in any form contains at least one of these search texts.
     """
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")
@@ -157,7 +157,7 @@ def _needles(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:
-    """Return the base64 forms of a secret: of the secret alone, and as it appears inside a longer encoded text."""
+    """Return the base64 forms of a secret: alone, and as a part of a longer encoded text."""
     whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     forms = {form.rstrip("=") for form in whole}
     for before in range(3):

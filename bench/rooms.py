@@ -19,8 +19,8 @@ from types import ModuleType
 def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
     """Return a function that a package uses as its ``__getattr__``. ``room`` is the name of the package.
 
-    Each keyword is the name of a module, and its value lists names of this module, separated by spaces. A module and a
-    name in it must differ, because importing the module would hide the name.
+    Each keyword is the name of a module, and its value lists the exported names of this module, separated by spaces. An
+    exported name must differ from the name of its module, because the imported module would hide it.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -22,9 +22,9 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 Json = dict[str, object]
-"""a JSON object with any keys; a JSON document whose keys are known has a class instead"""
+"""a JSON object with any keys"""
 LONGEST = 400
-"""maximum number of characters of a number or date; a longer text would be slow to parse and counts as unreadable"""
+"""maximum number of characters of a number or date. A longer text would be slow to parse, so it is not read"""
 LARGEST_WHOLE = 2**63 - 1
 MILLISECONDS_FROM = 10**11
 """Unix times of at least this value are in milliseconds"""
@@ -64,7 +64,7 @@ def instant(value: object) -> datetime | None:
     """Convert a date to a datetime with a time zone; return None if it cannot be read.
 
     The date is ISO text, the format of mail and HTTP headers, or Unix time in seconds or milliseconds. A date without a
-    zone is UTC. A date that does not exist in UTC (the last hours of the year 9999) gives None.
+    zone is UTC.
     """
     seconds = number(value)
     if seconds is not None:
@@ -99,8 +99,7 @@ _PARSING = threading.Lock()
 def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
     """Parse Python source; only one thread at a time parses.
 
-    CPython counts the nesting depth of all threads together, so two concurrent parses could raise ``SystemError: AST
-    constructor recursion depth mismatch``.
+    CPython counts the nesting depth of all threads together, so concurrent parsing could raise SystemError.
 
     Raises:
         SyntaxError: the source is not Python.
@@ -111,10 +110,10 @@ def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") 
 
 
 def object_or_empty(value: object) -> Mapping[str, object]:
-    """Return ``value`` if it is a JSON object, else an empty object."""
+    """Return ``value`` if it is a JSON object; otherwise return an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def list_texts(value: object) -> tuple[str, ...]:
-    """Return the elements of a list as texts; an empty tuple if ``value`` is not a list."""
+    """Return the elements of a list as texts. Return an empty tuple if ``value`` is not a list."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()

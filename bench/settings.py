@@ -44,7 +44,7 @@ _PARAMETER = re.compile(
 
 
 def without_password(text: str) -> str:
-    """Return the text with user and password of web URLs hidden, and the password of other URLs."""
+    """Return the text with the passwords in URLs hidden. In http and https URLs, the user is hidden too."""
     return _PASSWORD.sub(rf"\1:{HIDDEN}@", _WEB_USER.sub(f"{HIDDEN}@", text))
 
 
@@ -54,7 +54,7 @@ def hide_secrets(text: str) -> str:
 
 
 def is_secret(variable: str) -> bool:
-    """Return True if the name of an environment variable marks a secret, such as ``..._API_KEY``."""
+    """Return True if a variable has the name of a secret, such as ``OPENAI_API_KEY``."""
     return _SECRET_NAME.search(variable) is not None
 
 
@@ -65,7 +65,7 @@ VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment variables by name. A value that is requested as a secret is hidden in all later outputs."""
+    """The environment variables by name. A value that is requested as a secret is hidden in all later output."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     dotenv: Path | None = None
@@ -88,8 +88,8 @@ class Environment:
     def get(self, name: str) -> str | None:
         """Return the value of the variable ``name``.
 
-        If it is not set, return the content of the file that the variable ``NAME_FILE`` names. Return None if both are
-        missing or blank.
+        If the variable is not set, return the content of the file whose path is in the variable ``NAME_FILE``. Return
+        None if both are missing or blank.
 
         Raises:
             ConfigError: the file of ``NAME_FILE`` cannot be read.
@@ -128,9 +128,9 @@ class Environment:
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
-        """Return the secret ``name``.
+        """Return the value of the variable ``name`` as a secret.
 
-        ``user`` is the provider or model that needs the secret; the error names the user.
+        ``user`` is the provider or model that needs the secret, for the error message.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -145,7 +145,7 @@ class Environment:
     def ensure(self, name: str, *, user: str) -> None:
         """Check that the variable ``name`` is set.
 
-        If the value looks like a secret, it is hidden from then on. A plain setting stays visible.
+        If the value looks like a secret, it is hidden in all later output. A plain setting stays visible.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -159,7 +159,7 @@ class Environment:
     def require_plain(self, name: str, *, user: str, example: str) -> str:
         """Return the value of a variable that is not a secret.
 
-        ``user`` is the provider or model that needs the variable. ``example`` is a value for the hint.
+        ``user`` is the provider or model that needs the variable. ``example`` is an example value for the hint.
 
         Raises:
             ConfigError: the variable is not set, or its ``NAME_FILE`` cannot be read.
@@ -189,7 +189,7 @@ class Environment:
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
     def _unset(self, name: str, problem: ConfigError) -> str:
-        """Raise ``problem``, because the variable is not set. In a dry run, return a placeholder instead."""
+        """Raise ``problem``, because the variable is not set. A dry run returns a placeholder instead."""
         raise problem
 
 
@@ -206,12 +206,15 @@ class DryRunEnvironment(Environment):
 
 
 def stripped(value: str | None) -> str:
-    """Return a value without white space and byte order mark at its ends. Return an empty text for None."""
+    """Return a value without white space and byte order marks at both ends. Return an empty text for None."""
     return (value or "").strip(" \t\r\n\ufeff")
 
 
 def _learn_secrets(name: str, value: str) -> None:
-    """Register the value as a secret if its name or form marks a secret. Also register the password of a URL."""
+    """Register the value as a secret if its name or content looks like a secret.
+
+    Also register the password in a URL.
+    """
     if is_secret(name) or not is_setting(value):
         redactor.learn(value)
     if "@" in value and "://" in value:
@@ -234,7 +237,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
     A line is ``NAME=value``, blank, or a comment. ``export``, quotes, and comments after a space are allowed.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is not an assignment (the value is not shown).
+        ConfigError: the file cannot be read, or a line is not an assignment. The value is not shown.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

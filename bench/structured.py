@@ -57,20 +57,20 @@ class ReplySchema(dict[str, object]):
         return schema if isinstance(schema, ReplySchema) else cls(schema)
 
     def requiring(self, *required: str) -> ReplySchema:
-        """Return a copy of the schema in which only these keys are required."""
+        """Return a copy of the schema in which only the keys ``required`` are required."""
         return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
-        """Return the JSON object that the text contains, or None if it does not match the schema.
+        """Return the JSON object in the text; None if the object does not match the schema.
 
-        The text must be one object, with or without a code fence around it.
+        The text must be only this object, with or without a code fence around it.
         """
         tree = one_object(text)
         return tree if tree is not None and self.accepts(tree) else None
 
 
 def object_schema(**properties: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of an object that has exactly these keys, each with its own schema."""
+    """Return the schema of an object that must have exactly these keys. Each key has its own schema."""
     return ReplySchema(
         {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     )
@@ -99,7 +99,7 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def unfenced(text: str) -> str:
-    """Return the text without white space at its ends, and without a code fence around all of it."""
+    """Return the text without white space at both ends, and without a code fence around the whole text."""
     bare = text.strip()
     if bare[:3] != FENCE or not bare.endswith(FENCE) or bare.count(FENCE) != 2:
         return bare
@@ -110,7 +110,7 @@ def unfenced(text: str) -> str:
 def without_unticked(text: str) -> str:
     r"""Return a text without its check boxes and without the labels of boxes that are not ticked.
 
-    If all boxes are ticked, or no box is ticked, the text is unchanged.
+    If all boxes are ticked, or if no box is ticked, the text is not changed.
 
     Example::
 

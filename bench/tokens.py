@@ -36,9 +36,9 @@ UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def token_quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
-    """Return the estimated tokens of a text, times four.
+    """Return the estimated number of quarter tokens of a text.
 
-    A character counts as 1. A character of a script without spaces between words counts as ``each``.
+    A character counts as 1. In scripts without spaces between words, a character counts as ``each``.
     """
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
@@ -50,17 +50,20 @@ def count_tokens(text: str) -> int:
 
 
 def fewest_tokens(text: str) -> int:
-    """Return a low estimate of the tokens of a text, as by a tokenizer that is good for its script; rounded up."""
+    """Return a low estimate of the number of tokens of a text, rounded up.
+
+    In scripts without spaces between words, a character counts as half a token.
+    """
     return -(-token_quarters(text, each=2) // CHARS_PER_TOKEN)
 
 
 def chars_for_tokens(tokens: int, text: str) -> int:
-    """Return how many characters of a text like ``text`` make ``tokens`` tokens."""
+    """Return the number of characters that make ``tokens`` tokens, in a text like ``text``."""
     return max(1, tokens * CHARS_PER_TOKEN * len(text) // token_quarters(text)) if text else tokens * CHARS_PER_TOKEN
 
 
 def cut_to_quarters(text: str, room: int) -> str:
-    """Return the longest beginning of a text whose estimated tokens, times four, are at most ``room``."""
+    """Return the longest beginning of a text that has at most ``room`` quarter tokens."""
     if text.isascii():
         return text[: max(0, room)]
     for at, char in enumerate(text):

@@ -25,7 +25,7 @@ SHORT = 7
 
 
 def version_text() -> str:
-    """Return the version of bench, its commit if known, and its extras that are installed."""
+    """Return the version of bench, its commit if it is known, and its installed extras."""
     about = next(_metadata("memorybench"), None)
     commit = _commit()
     extras = sorted(_extras((about / "METADATA").read_text(encoding="utf-8"))) if about else []
@@ -34,7 +34,7 @@ def version_text() -> str:
 
 
 def _metadata(name: str) -> Iterator[Path]:
-    """Yield the ``.dist-info`` folders of a distribution; this is faster than `importlib.metadata`."""
+    """Yield the ``.dist-info`` folders of a distribution. This is faster than `importlib.metadata`."""
     pattern = re.sub(r"[-_.]+", "[-_.]", name) + "-[0-9]*.dist-info"
     return (found for folder in sys.path for found in Path(folder).glob(pattern))
 
@@ -93,7 +93,10 @@ def built_commit() -> str | None:
 
 
 def _commit() -> str:
-    """Return the commit of the container image, of the wheel or of the git checkout; an empty text if it is unknown."""
+    """Return the commit of the container image, of the wheel or of the git checkout.
+
+    Return an empty text if the commit is unknown.
+    """
     if declared := os.environ.get("MEMORYBENCH_GIT_COMMIT") or built_commit():
         return declared
     root = Path(__file__).resolve().parents[1]

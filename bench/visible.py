@@ -21,7 +21,7 @@ _HIDDEN = (
 )
 HIDDEN = pattern(f"[{_HIDDEN}]")
 _SEEN = pattern(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
-"""matches a visible character: not white space, an empty braille cell, a variation selector or a hidden character"""
+"""matches a visible character: no white space, empty braille cell, variation selector or hidden character"""
 
 LATIN_OF = str.maketrans("АВСЕНКМОРТХІЅЈасеорхуіѕјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABCEHKMOPTXISJaceopxyisjABEZHIKMNOPTYXo")
 """translation table: a Cyrillic or Greek letter -> the Latin letter that looks like it"""
@@ -36,14 +36,14 @@ _NUMBERS = pattern(r"\(([^()|]*)\|([^()|]*)\)")
 
 
 def counted(count: int, text: str) -> str:
-    """Return ``count`` followed by ``text``, in which ``(one|many)`` is replaced by the form for this count."""
+    """Return ``count`` and ``text``, with ``(one|many)`` in ``text`` replaced by the form for this count."""
     return f"{count} {_NUMBERS.sub(lambda forms: forms[1 if count == 1 else 2], text)}"
 
 
 def has_misleading_characters(text: str) -> bool:
     """Return True if a text has hidden characters, or letters that look like other letters.
 
-    These include Cyrillic letters in a Latin word, full-width letters and digits, and letters that are not in form NFC.
+    Examples are a Cyrillic letter in a Latin word, a full-width digit, and a text that is not in Unicode form NFC.
     """
     return not text.isascii() and (_ODD.search(text) is not None or not unicodedata.is_normalized("NFC", text))
 

@@ -1,1 +1,1 @@
-"""The provider config: its blocks, the calls it describes, and the checks of its file."""
+"""Read and check provider configs, which describe how to call a memory system."""

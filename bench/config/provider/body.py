@@ -1,6 +1,6 @@
-"""Templates of request bodies: JSON with paths, variables and operators.
+"""Build request bodies from templates: JSON with paths, variables and operators.
 
-A template is compiled once into a tree of nodes. The method ``fill`` of a node returns its value for one call.
+A template is compiled once to a tree of nodes. Then the method ``fill`` of the root node returns the body of each call.
 
 Example::
 
@@ -8,8 +8,8 @@ Example::
     tree.fill(Scope({"items": [{"id": "a"}], "k": 5, "runId": "r1"}))
     # {"ids": ["a"], "n": 5, "note": "run r1"}
 
-A string that is a path, such as ``$.k``, becomes the value at the path and keeps the type of this value. ``${name}``
-inside a string becomes text. ``$$.x`` and ``$${`` are the literal texts ``$.x`` and ``${``.
+A string that is a path, such as ``$.k``, becomes the value at the path, with the type of this value. ``${name}`` inside
+a string becomes text. ``$$.x`` and ``$${`` are the literal texts ``$.x`` and ``${``.
 
 Inserted values are not scanned again, so a memory may contain ``${x}`` or ``$.x`` as text.
 """
@@ -33,7 +33,7 @@ Place = tuple[str | int, ...]
 
 
 class ValueMissing(LookupError):
-    """Raised when a body is filled and a path matches nothing, or a value has the wrong type."""
+    """Raised if a path in a body matches nothing, or if a value has the wrong type."""
 
     def __init__(self, path: str, problem: str = "nothing there") -> None:
         super().__init__(f'"{path}": {problem}')
@@ -86,9 +86,9 @@ class ConstantNode:
 
 @dataclass(frozen=True, slots=True)
 class PathNode:
-    """A node that is a path: ``$`` into the request variables, or ``@`` into the current element of ``$each``.
+    """A node that is a path. ``$`` is the object of request variables; ``@`` is the current element of ``$each``.
 
-    The value keeps its type. ``variable`` is the name of the request variable; None for a path into the element.
+    The value keeps its type. ``variable`` is the name of the request variable; None for a path that begins with ``@``.
     """
 
     text: str
@@ -404,7 +404,7 @@ class Compiler:
 
 
 def _fields_of(source: PathNode) -> frozenset[str]:
-    """Return the known fields of the elements of a list; empty if they are unknown, so any field can be used."""
+    """Return the known fields of the elements of a list. The result is empty if any field can be used."""
     if source.text == "$.items":
         return ITEM_VARIABLES
     return TURN_VARIABLES if source.text in {"$.messages", "@.messages"} else frozenset()

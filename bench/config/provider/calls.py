@@ -1,13 +1,7 @@
 """The calls of a provider file: the request to send, and how to read the response.
 
-Also in this module:
-
-* The parts of a response: ids of stored memories, failures of single memories, and hits with their memory ids.
-
-Each class is one block of the file. :mod:`bench.config.provider.templates` checks the templates and paths in it.
-
-Keys in ``headers``, ``query``, ``body``, ``multipart`` and ``capture`` keep their spelling, because they belong to the
-service's API. :mod:`bench.config.provider.body` compiles the trees of ``body``.
+Each class is one block of the file. Keys in ``headers``, ``query``, ``body``, ``multipart`` and ``capture`` keep their
+spelling, because they belong to the service's API.
 """
 
 from __future__ import annotations
@@ -24,11 +18,11 @@ class IdMap(ConfigModel):
     """A map from ids of the service to memory ids. It is stored with the run."""
 
     name: str
-    """name of the map; id_from refers to it as captured: NAME"""
+    """name of the map; an entry of id_from uses the map by captured: NAME"""
     key: str
-    """path of the service's ids, or ``uuid``: the ids that bench made from namespace and memory id"""
+    """path of the service's ids, or ``uuid`` for the ids that bench made from namespace and memory id"""
     value: str
-    """path of the memory ids, or ``sent``: the ids of the memories of the batch, in order"""
+    """path of the memory ids, or ``sent`` for the ids of the memories in the batch, in order"""
 
 
 class AddResponse(ConfigModel):
@@ -43,7 +37,7 @@ class AddResponse(ConfigModel):
 
 
 class Partial(ConfigModel):
-    """The failures of single memories in a 2xx response; an element of the response has the id of its memory."""
+    """The location of failures of single memories in a 2xx response."""
 
     items: str
     """path of the list with one element per memory"""
@@ -56,19 +50,19 @@ class Partial(ConfigModel):
 
 
 class HitFlatten(ConfigModel):
-    """The rule that replaces each element of results with its children, plus selected fields of the element."""
+    """The rule that makes one list of hits if each element of results contains a list of hits."""
 
     path: str
-    """path of the children in an element of results"""
+    """path of the list of hits in an element of results"""
     keep: dict[str, str] = Field(default_factory=dict)
-    """name of the new field in each child -> path of its value in the element of results"""
+    """name of a new field in each hit -> path of its value in the element of results"""
 
 
 class ScoreSection(ConfigModel):
     """The path, meaning and order of scores."""
 
     field: str | None = None
-    """path of the score in a hit; a hit without a value there has no score"""
+    """path of the score in a hit; a hit without this value has no score"""
     kind: Literal["similarity", "distance", "rank"] = "similarity"
     """similarity: higher is better; distance: lower is better; rank: the value is a position and not a score"""
     transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
@@ -119,7 +113,7 @@ class SearchResponse(ConfigModel):
     results: str | None = None
     """path of the list of hits"""
     zip: dict[str, str] | None = None
-    """field -> path of one of several parallel lists, which are combined into hits; instead of results"""
+    """field of a hit -> path of a list with one value per hit; instead of results"""
     flatten: HitFlatten | None = None
     """rule for responses in which each element of results contains a list of hits"""
     missing_is_empty: bool = False
@@ -135,7 +129,7 @@ class SearchResponse(ConfigModel):
     score: ScoreSection = ScoreSection()
     """path and meaning of the score"""
     chunks_field: str | None = None
-    """path in a hit of the chunks that matched; they are part of the hit's text"""
+    """path in a hit of the chunks that matched. In an answer prompt, the chunks replace the text of the hit"""
     id_field: str | None = None
     """short form of id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None
@@ -216,14 +210,14 @@ class RequestSection(ConfigModel):
     for_each: str | None = None
     """path of a list: the call is sent once per element, which is available as ${each}"""
     capture: dict[str, str | list[str]] = Field(default_factory=dict)
-    """name -> path of a value in the response; the value is stored with the run, for later calls; [path] appends it to
-    a list"""
+    """name -> path of a value in the response. The value is stored with the run, for later calls. With [path], the
+    value is appended to a list"""
     treat_as_ok: tuple[int, ...] = ()
     """statuses that are not errors of this call, such as 404 for a delete"""
     idempotency: Idempotency | None = None
     """header by which the service recognizes a repeated add; adds with this header can be retried"""
     idempotent: bool | None = None
-    """true: the call may be repeated after a lost response; unset: true for GET, PUT, DELETE and searches"""
+    """true: the call may be repeated if its response was lost; unset: true for GET, PUT, DELETE and searches"""
     timeout: Milliseconds | None = None
     """maximum milliseconds of one attempt; unset: the timeout of connection"""
 
@@ -319,7 +313,8 @@ class WaitBlock(ConfigModel):
     request: RequestSection | None = None
     """status request; unset: stored memories are searched until they are found"""
     scope: Literal["id", "namespace"] | None = None
-    """one status request per job id, or one per namespace; unset: id if add returns ids, otherwise namespace"""
+    """id: one status request per job id; namespace: one per namespace; unset: id if add returns ids, otherwise
+    namespace"""
     until: dict[str, list[object]] = Field(default_factory=dict)
     """path -> values: memories are ready when every path has one of its values"""
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
@@ -328,7 +323,7 @@ class WaitBlock(ConfigModel):
     """path of a number or list: memories are ready when the number, or the length of the list, reaches the number of
     memories sent"""
     interval_ms: Milliseconds = 500
-    """milliseconds between the first two checks; each further pause is 1.5 times as long as the one before"""
+    """milliseconds between the first two checks; each later pause is 1.5 times as long as the previous pause"""
     max_interval_ms: Milliseconds = 5000
     """maximum milliseconds between two checks"""
     timeout_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 600
@@ -369,7 +364,7 @@ class ClearCall(RequestSection):
 
 
 class VerifyCall(RequestSection):
-    """``verify_clear``: a check that is repeated until the namespace is empty."""
+    """``verify_clear``: a check that is repeated until a namespace is empty."""
 
     empty: str | None = None
     """path of a value that is 0, null, missing or [] when the namespace is empty"""
@@ -389,11 +384,11 @@ class ValueCall(RequestSection):
     """``count`` or ``version``: a call that reads one value."""
 
     value: str = "$"
-    """path of the value in the response; for count, a number or a list"""
+    """path of the value in the response. For count, the value is a number or a list"""
 
 
 class HealthCall(RequestSection):
-    """``health``: a check that the service is ready; the status 503 means that it is not ready yet."""
+    """``health``: a check that the service is ready. The status 503 means that the service is not ready yet."""
 
     value: str | None = None
     """path of a value that the response must contain"""

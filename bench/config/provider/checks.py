@@ -1,7 +1,7 @@
 """The checks of a provider file that compare several of its blocks.
 
-A check is a function that takes the file and its parsed config. It yields one error per problem, with line and column.
-`CHECKS` lists all checks.
+A check takes the file and the parsed config. It yields one error per problem, with line and column. `CHECKS` lists all
+checks.
 
 Example::
 
@@ -109,7 +109,7 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that a service with only one namespace can clear it before the next corpus is stored."""
+    """Check that a service with only one namespace can clear this namespace before the next corpus is stored."""
     endpoints = config.endpoints
     cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
     if config.scoping.single and cannot:

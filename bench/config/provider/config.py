@@ -1,22 +1,15 @@
 """The provider config as one typed model.
 
-Also in this module:
-
-* The identity of a provider file: all settings that can change its requests or how its responses are read.
-* The services that bench starts for a provider: a service of a compose file, or an MCP server.
-
 Example::
 
     config = load_provider(Source.read(Path("configs/providers/chroma.yaml")))
     config.endpoints.search.response.contents       # ("$.text",)
     config.sha256                                    # digest of the identity; variables stay unresolved
 
-The other blocks are in ``sections`` and ``traffic``, the calls and their responses in ``calls``, the body templates in
-``body``, and checks of several blocks in ``checks``. This module uses no network and reads no secret.
-
 Display names, verification, limits, timeouts and prices may change between a run and its resume. All other settings are
-part of the identity and must not change. Environment variables stay unresolved in the identity, so that the digest is
-the same on every machine and contains no secret.
+part of the identity and must not change.
+
+Environment variables stay unresolved in the identity, so that its digest is the same on every machine.
 """
 
 from __future__ import annotations
@@ -100,7 +93,7 @@ def _cleaned(text: str) -> str:
 
 
 class Docker(ConfigModel):
-    """A service of a compose file. bench starts it when nothing answers at its address."""
+    """A service of a compose file. bench starts the service if nothing responds at its URL."""
 
     compose: str
     """compose file, relative to this file's folder"""
@@ -174,7 +167,7 @@ class ProviderConfig(ConfigModel):
     ingest: IngestSection = IngestSection()
     """unit and batches of memories, and how to continue when the outcome of an add is unknown"""
     wait: WaitBlock | None = None
-    """wait until added memories can be found"""
+    """how to wait until added memories can be found"""
     client_embeddings: ClientEmbeddings | None = None
     """embeddings made by bench, for services that store vectors"""
     embeds_with: str | None = None
@@ -184,7 +177,7 @@ class ProviderConfig(ConfigModel):
     limits: LimitsSection = LimitsSection()
     """rates and concurrency"""
     rate_limit: RateLimit = RateLimit()
-    """retries and pauses, in the form of older files"""
+    """retries and pauses, with the keys of an older file format"""
     capabilities: CapabilitiesConfig = CapabilitiesConfig()
     """features of the service; by default, the endpoints decide whether it can delete, update and list memories"""
     prices: CallPrices = CallPrices()
@@ -226,7 +219,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def folder(self) -> Path:
-        """Return the folder to which relative paths in the file refer."""
+        """Return the folder to which relative paths in the config file refer."""
         return self.path.parent if self.path else Path()
 
     @property
@@ -258,12 +251,15 @@ class ProviderConfig(ConfigModel):
 
     @property
     def bills(self) -> bool:
-        """Return True if calls can cost money: for a hosted service, and for an MCP server at a URL."""
+        """Return True if calls can cost money: if the service is hosted, or an MCP server at a URL."""
         return self.type == "hosted" or (self.mcp is not None and self.mcp.url is not None)
 
     @property
     def base_url(self) -> str | None:
-        """Return the base URL of the service, before its variables are replaced; None for a server without a URL."""
+        """Return the base URL of the service, with unresolved variables.
+
+        Return None for a server without a URL, such as an MCP server over stdio.
+        """
         if self.type == "docker" and self.docker is not None:
             return self.docker.base_url
         return self.mcp.url if self.type == "mcp" and self.mcp is not None else self.connection.base_url

@@ -6,7 +6,7 @@ Example::
     # ConfigError: acme.yaml:4:1: auth has no effect: a server started by mcp.command gets its keys from mcp.env
 
 An adapter in a file is checked without an import: the file must exist and define the class. An adapter in an installed
-module is looked up only when a run uses it.
+module is not checked here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def load_provider(source: Source | Path) -> ProviderConfig:
     """Read a provider file and run all checks that need no call.
 
     Raises:
-        ConfigError: the file has problems; the error lists each one with file:line:column.
+        ConfigError: the file has problems; the error lists all of them with file:line:column.
     """
     read = source if isinstance(source, Source) else Source.read(source)
     problems: list[ConfigError] = []

@@ -1,11 +1,6 @@
 """The blocks of a provider file other than its calls: connection, auth, scoping, ingest, capabilities.
 
-Also in this module:
-
-* The names that a provider file may use: operations, request variables of each call, operators of body trees.
-
-Each class is one block; each field is one row of the reference in docs/reference/provider-config.md. Checks of a single
-block are here, checks of several blocks are in :mod:`bench.config.provider.checks`.
+Each class is one block, and checks its own values. The module also lists the variables and operators of calls.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ InFlight = Annotated[int, Field(gt=0, le=10_000)]
 COMMON_VARIABLES = frozenset(
     {"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt", "runUuid"}
 )
-"""request variables that every call has; with ``scoping.strategy: sessionId`` also ``sessionId``"""
+"""request variables of every call; ``scoping.strategy: sessionId`` adds ``sessionId``"""
 
 ITEM_VARIABLES = frozenset(
     {"id", "content", "when", "role", "speaker", "sessionId", "messages", "metadata", "embedding", "uuid", "index"}
@@ -192,12 +187,12 @@ class Auth(ConfigModel):
 
 
 class Sanitize(ConfigModel):
-    """The allowed characters and length of a namespace. They apply to its readable part, not to the hash at its end."""
+    """The allowed characters and length of a namespace. The hash at the end of a namespace is never changed."""
 
     allowed: str = "A-Za-z0-9._-"
-    """characters that are kept, as inside the brackets of a regular expression"""
+    """allowed characters, as inside the brackets of a regular expression"""
     replace: str = "-"
-    """replacement for all other characters"""
+    """replacement for a character that is not allowed"""
     max_length: int = Field(default=64, ge=24)
     """maximum characters of the whole namespace; its readable part is cut to fit"""
     lowercase: bool = False
@@ -294,8 +289,8 @@ class IngestSection(ConfigModel):
     order: Literal["serial", "parallel"] = "serial"
     """add calls of one namespace: one after the other, or several at the same time"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
-    """what to do if it is unknown whether an add was stored. repeat: send again; probe: check by a count or search;
-    reset: repeat if idempotent, else probe"""
+    """what to do if it is unknown whether an add was stored. repeat: send the add again; probe: check by a count or
+    search; reset: repeat if the add is idempotent, otherwise probe"""
 
     @field_validator("text")
     @classmethod

@@ -1,4 +1,4 @@
-"""Check a provider file before the run: each variable in a template must be known, each response path valid.
+"""Check the templates and paths of a provider file: variables must be known, and response paths must be valid.
 
 Example::
 
@@ -69,7 +69,7 @@ def template_problems(source: Source) -> Iterator[ConfigError]:
 FROM_ENVIRONMENT = frozenset({"connection", "docker", "mcp", "vars", "local", "auth", "embedswith", "clientembeddings"})
 """blocks in which ``${UPPER_CASE}`` is an environment variable"""
 READ_ELSEWHERE = frozenset({("ingest", "text"), ("scoping", "runidformat")})
-"""templates that the models of their blocks check"""
+"""templates that the pydantic models of their blocks check"""
 PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
 
 
@@ -117,7 +117,7 @@ def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
 
 
 def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]) -> Iterator[_Template]:
-    """Yield the templates of one call."""
+    """Yield the templates of one call. ``names`` are the variables that the call can use."""
     compiler = Compiler()
     loop = _get(call, "for_each")
     if isinstance(loop, str):
@@ -248,7 +248,7 @@ PATH_KEYS = frozenset(
 )  # fmt: skip
 """keys whose value is a path, in the spelling of :func:`fold_key`"""
 PATH_WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
-"""key of an id_map -> the word that it accepts instead of a path"""
+"""key of an id_map -> a word that is allowed instead of a path"""
 PATH_BLOCKS = frozenset({"zip", "keep", "capture"})
 """blocks in which every value is a path"""
 KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
