@@ -138,7 +138,7 @@ class Dataset:
 
     @property
     def data_notes(self) -> tuple[str, ...]:
-        """Return the notes on the data that affect scores: blank turns, lost evidence, question types, item texts."""
+        """Return the notes on problems of the data that affect scores, such as blank turns or unmatched evidence."""
         count = self._index.blank
         turns = counted(count, "turn(|s) (is|are)")
         blank = f"{turns} blank (only white space or hidden characters) and not ingested"

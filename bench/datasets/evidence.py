@@ -35,7 +35,7 @@ TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
 ANY_ROW = -1
-"""replacement for a row index; its entries apply to all rows that do not define an id themselves"""
+"""row index of entries that apply to every row without its own entry for an id"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 

@@ -82,7 +82,7 @@ _MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
 )
 """pairs of evaluators and a regular expression for gold answers with marks that these evaluators do not ignore"""
 LEAST_LEAK, LEAST_LEAKS = 4, 4
-"""minimum characters of a gold answer, and minimum number of questions with their gold answer, for a note"""
+"""minimum characters of a gold answer that its question contains, and minimum number of such questions for a note"""
 LONGEST = 60
 """maximum length of an example in a note, in characters"""
 

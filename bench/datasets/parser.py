@@ -76,7 +76,7 @@ class RowParser:
         self.lost_items = 0
         """number of items with an evidence reference that matches nothing"""
         self.lost_whole = 0
-        """number of items without any evidence reference that matches"""
+        """number of items for which all evidence references match nothing"""
         self.early: dict[str, str] = {}
         """item id -> message, for the first items whose question is dated before its evidence"""
         self.early_items = 0

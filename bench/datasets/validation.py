@@ -98,7 +98,7 @@ def metric_errors(
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
-    """Return an error for each Python file of an evaluator or metric that the config names and that is missing."""
+    """Return an error for each missing Python file of an evaluator or metric in the config."""
     named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
     named += [
         (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]

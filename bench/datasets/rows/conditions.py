@@ -1,6 +1,6 @@
 """Check the conditions that ``where`` in a config sets for rows. A row must meet all conditions.
 
-``above`` compares numbers. All other conditions compare texts::
+Values are equal if their texts are equal. ``above`` compares numbers::
 
     rows = Conditions({"image": None, "kind": ("a", "b"), "score": Criterion(above=0)}, "data.where")
     rows.hold([row], place)

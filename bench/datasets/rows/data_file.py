@@ -13,8 +13,8 @@ Example::
 
 Paths are searched next to the config, then in the workspace, then in the files that ship with the package.
 
-To compute ``content_sha256``, each row is written as canonical JSON (RFC 8785) and hashed with SHA-256. The 32-byte
-hashes of all rows are joined in file order. The SHA-256 of the joined hashes is the digest.
+To compute ``content_sha256``, each row is written as canonical JSON (RFC 8785) and hashed with SHA-256. The digest is
+the SHA-256 of all these 32-byte hashes, concatenated in file order.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
 
 
 def _download_error(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
-    """Create the error for a failed download. The hint says how to provide the file without a network."""
+    """Create the error for a failed download. The hint explains how to provide the file without a network."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({display_path(target)}{digest})"
     way = f"or download {origin.url} on another machine and use bench download {config.name} --from FILE"

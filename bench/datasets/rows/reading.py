@@ -55,7 +55,7 @@ progress_sink = ProgressSink()
 
 @dataclass(frozen=True, slots=True)
 class ReadingPass:
-    """One complete reading of the data. ``total`` is in bytes if the unit is MB, otherwise in units."""
+    """One complete reading of the data. ``total`` is in bytes for the unit MB, otherwise in rows or corpora."""
 
     what: str
     total: int

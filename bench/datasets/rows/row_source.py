@@ -140,10 +140,8 @@ class RowSource:
     def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield the names in the config section ``data`` that no row contains.
 
-        Each name is yielded as its config key and the end of a message about the name.
-
-         If ``of_file`` is true, names of fields that ``data.with`` adds are left out, because a failed step adds no
-        field.
+        Each name is yielded as its config key and the end of a message about the name. If ``of_file`` is true, names of
+        fields that ``data.with`` adds are left out, because a failed step adds no field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
